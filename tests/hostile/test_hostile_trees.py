@@ -66,7 +66,7 @@ def test_letters_are_sometimes_good_and_sometimes_not() -> None:
     assert 5 < readable < 200
 
 
-@pytest.mark.parametrize("name", ["describe_fuzz", "wire_fuzz"])
+@pytest.mark.parametrize("name", ["describe_fuzz", "wire_fuzz", "secrets_fuzz"])
 def test_a_fuzzer_runs_from_the_command_line(name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / f"fuzz/{name}.py"), "--runs", "5", "--seed", "1"],

@@ -1,5 +1,6 @@
 """`describe`: any exception becomes one report, whatever the exception is up to."""
 
+from collections import UserDict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -130,7 +131,7 @@ def test_values_that_cannot_be_stored_are_named_by_their_type() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    class Unreadable(dict[str, str]):
+    class Unreadable(UserDict[str, str]):
         def items(self) -> Any:
             raise OSError("gone")
 

@@ -29,7 +29,7 @@ from failwell.fault.links import (
     type_name,
 )
 from failwell.report.identity import is_own_file
-from failwell.report.redact import MARK, TEXT_CAP, cut, masked, redact_text, redact_words
+from failwell.report.redact import MARK, TEXT_CAP, cut, masked, masked_known, redact_text, redact_words
 
 TRACEBACK_CAP = 12_000
 NOTE_CAP = 300
@@ -60,7 +60,7 @@ def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
 def _message(error: BaseException, limit: int, cut: Callable[[str, int], str] | None = None) -> str:
     text = printed(error)
     if cut is not None and len(text) <= limit:
-        return cut(without_data(error, text), limit).strip()
+        return cut(without_data(error, masked_known(text)), limit).strip()
     return redact_words(text, limit, lambda part: without_data(error, part)).strip()
 
 
@@ -247,6 +247,7 @@ _SHORTEST_LINE = 16
 _HEAD = 24
 """Characters by which the beginning of a longer text is recognised."""
 _MOST = 2_000
+_WORD_REST = re.compile(r"[^\s\"'<>,;]*+")
 
 
 class _TooMuch(Exception):
@@ -303,17 +304,16 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _without(text: str, piece: str) -> str:
-    for form in {
-        piece: None,
-        repr(piece)[1:-1]: None,
-        dumps(piece)[1:-1]: None,
-        dumps(piece, ensure_ascii=False)[1:-1]: None,
-    }:
+    forms = (piece, repr(piece)[1:-1], dumps(piece)[1:-1], dumps(piece, ensure_ascii=False)[1:-1])
+    # Known secrets are masked in the text already, so they are in what is looked for.
+    for form in dict.fromkeys(map(masked_known, forms)):
         if form in text:
             text = text.replace(form, MARK)
         elif len(form) > _HEAD and (at := text.find(form[:_HEAD])) >= 0:
-            # Somebody printed the beginning only.
-            text = f"{text[:at]}{MARK}{text[at + _in_common(text[at:], form) :]}"
+            # Somebody printed the beginning only. The word in which the texts part goes too: it may be half a secret.
+            end = at + _in_common(text[at:], form)
+            rest = _WORD_REST.match(text, end)
+            text = f"{text[:at]}{MARK}{text[rest.end() if rest else end :]}"
     return text
 
 

@@ -96,15 +96,18 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
 
 
 def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:
-    """`redact_text` on what `take_out` leaves; it receives as much of the text as can matter."""
+    """`redact_text` on what `take_out` leaves; it receives as much of the text as can matter.
+
+    Values that are known to be secret are masked before, because half of one is not recognised any more.
+    """
     refresh()
-    return _bounded(text, limit, lambda part: _mask(take_out(part)))
+    return _bounded(text, limit, lambda part: _mask(take_out(masked_known(part))))
 
 
 def mask_known(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
     refresh()
-    return _bounded(text, limit, _mask_known)
+    return _bounded(text, limit, masked_known)
 
 
 def refresh() -> None:
@@ -183,12 +186,13 @@ def masked_headers(headers: object) -> dict[str, str]:
     return {name: masked(value, 200) for name, value in allowed_headers(headers).items()}
 
 
-def _mask_known(text: str) -> str:
+def masked_known(text: str) -> str:
+    """`text` with the values masked that are known to be secret, uncut, after a `refresh`."""
     return _state.known.mask(text, MARK)
 
 
 def _mask(text: str) -> str:
-    text = _mask_known(text)
+    text = masked_known(text)
     if _SUSPECT.search(text) is None:
         return text
     # Compiling the nets costs more than describing a thousand failures; most programs never need them.

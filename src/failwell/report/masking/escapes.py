@@ -10,12 +10,14 @@ from collections.abc import Iterator
 
 _ESCAPE = re.compile(
     r"%([0-9A-Fa-f]{2})"
-    r"|\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|U([0-9A-Fa-f]{8})|([nrtbfav0])|([^A-Za-z0-9\s]))"
+    # Any number of backslashes: each layer of quoting doubles them.
+    r"|\\++(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|U([0-9A-Fa-f]{8})|([nrtbfav0])|([^A-Za-z0-9\s]))"
     r"|&(?:#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z]{2,8}));"
+    r"|(\\)\\++"
 )
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_MOST_LAYERS = 4
+_MOST_LAYERS = 6
 _BASES = {1: 16, 2: 16, 3: 16, 4: 8, 5: 16, 8: 10, 9: 16}
 """The groups of the pattern that hold a number, and its base."""
 
@@ -60,7 +62,7 @@ def _decoded(match: re.Match[str]) -> str:
         return chr(number) if number < 0x110000 else match.group()
     if group == 6:
         return _CONTROLS[written]
-    if group == 7:
+    if group in (7, 11):
         return written
     return _ENTITIES.get(written) or _entity(match.group())
 
