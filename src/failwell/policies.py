@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from failwell.runtime.loop import OperationEnded as OperationEnded
     from failwell.runtime.loop import watch as watch
     from failwell.runtime.operation import Operation as Operation
-    from failwell.runtime.operation import RetryOptions as RetryOptions
     from failwell.runtime.operation import collect_ledgers as collect_ledgers
     from failwell.runtime.operation import keyed as keyed
+    from failwell.runtime.retry_options import RetryOptions as RetryOptions
     from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
     from failwell.runtime.shared_budget import BudgetExceeded as BudgetExceeded
     from failwell.runtime.shared_budget import Reservation as Reservation
@@ -90,7 +90,7 @@ else:
             "Reservation": "failwell.runtime.shared_budget",
             "RetriesNotSwitchable": "failwell.runtime.sdk_retries",
             "Retry": "failwell.decision.verdict",
-            "RetryOptions": "failwell.runtime.operation",
+            "RetryOptions": "failwell.runtime.retry_options",
             "Rule": "failwell.decision.policy",
             "Schedule": "failwell.decision.policy",
             "SharedBudget": "failwell.runtime.shared_budget",

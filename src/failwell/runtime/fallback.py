@@ -21,7 +21,7 @@ from failwell.runtime.cost import Prices
 from failwell.runtime.fallback_call import Answered, Call, ChainCall, Failed, Hook, Step, Wait
 from failwell.runtime.fallback_entry import ChainPolicy, Entry
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import RetryOptions
+from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.runtime.suppress import catch, catch_async
 

@@ -5,10 +5,9 @@ idempotency key. It is a context manager that is entered once for each attempt. 
 for none of what only a failure needs.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import field
 from datetime import timedelta
 from os import urandom
 from threading import Lock
@@ -19,27 +18,23 @@ from warnings import warn
 from failwell._moved import renamed_parameters
 from failwell.decision.breaker import Called
 from failwell.decision.budget import NO_BUDGET
-from failwell.decision.policy import Policy
 from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import Cancellation
-from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.cancel import CancelScope, current_scope
-from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
+from failwell.runtime.cancel import current_scope
 from failwell.runtime.loop import (
     Allowed,
     AttemptFailed,
     Loop,
     OperationEnded,
     Parked,
-    Watcher,
     is_watched,
     notify,
 )
+from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import (
     BudgetExceeded,
     SharedBudget,
@@ -99,48 +94,6 @@ def keyed(key: str) -> Generator[None]:
         yield
     finally:
         _key.reset(token)
-
-
-@frozen
-class RetryOptions:
-    """How a call is repeated: the policy, and everything that is injected."""
-
-    policy: Policy = Policy()
-    name: str | None = None
-    """The name of the loop in ledgers and reports; by default that of the function."""
-    idempotent: bool | None = None
-    """Whether a repeat is harmless although the outcome is unknown."""
-    keyed: bool = False
-    """Whether the call sends `idempotency_key()`: a call with an unknown outcome may then be repeated, provided
-    that the attempt asked for the key."""
-    provider: str | None = None
-    model: str | None = None
-    account: str = ""
-    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None
-    """Frees what the report says is short; returns `False` when nothing could be freed."""
-    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None
-    """Says whether work with an unknown outcome was done: `True`, `False`, or `None` for "cannot tell"."""
-    guard: Guard | None = None
-    budget: SharedBudget | None = None
-    watcher: Watcher | None = None
-    clock: Clock = SYSTEM_CLOCK
-    jitter: Callable[[], float] = random_jitter
-    cancel: CancelScope | None = None
-    layer: str | None = None
-    """Deprecated: use `name`."""
-    has_limits: bool = field(init=False, repr=False)
-    """Whether a guard or a budget has to be asked before the first call."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)
-        if self.layer is not None:
-            if self.name is not None:
-                raise ValueError("`layer` is the old name of `name`: pass one of them")
-            warn("`RetryOptions(layer=…)` is deprecated: use `name`", DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, "name", self.layer)
-            object.__setattr__(self, "layer", None)
-        if self.guard is not None and self.provider is None:
-            raise ValueError("a guard needs to know the `provider` whose calls it counts")
 
 
 if not TYPE_CHECKING:  # a checker would take every name for an old one

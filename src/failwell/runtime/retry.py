@@ -13,15 +13,15 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from failwell._moved import renamed_parameters
 from failwell.decision.backoff import Backoff
-from failwell.decision.bounds import check_count, check_number
 from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.decision.policy import Policy
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import AsyncOperation, Operation, RetryOptions, StreamOperation
+from failwell.runtime.operation import AsyncOperation, Operation, StreamOperation
+from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
@@ -178,59 +178,6 @@ def retrying(
             clock=clock, jitter=jitter,
         )
     )  # fmt: skip
-
-
-def merge_options(
-    options: RetryOptions | None,
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | str | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    repeat_exhausted: bool | None = None,
-    **fields: Any,
-) -> RetryOptions:
-    """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
-
-    Raises:
-        ValueError: a number makes no sense: no attempt at all, a negative time.
-    """
-    if attempts is not None:
-        check_count("attempts", attempts)
-    if timeout is not None:
-        check_number("timeout", timeout, endless=True)
-    base = options or RetryOptions()
-    policy = policy or base.policy
-    rules = policy.rules
-    match = Match.of(on) if isinstance(on, str) else on
-    if match is not None:
-        match.check_kinds()
-    if attempts is not None or backoff is not None:
-        schedule = Schedule(
-            max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
-        )
-        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="given here"), *rules)
-    if match is not None:
-        other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not asked for")
-        rules = (other, *rules)
-    if timeout is not None:
-        policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
-    if repeat_exhausted is not None:
-        policy = replace(policy, repeat_exhausted=repeat_exhausted)
-    changes = {name: value for name, value in fields.items() if value is not None}
-    return replace(base, policy=replace(policy, rules=rules), **changes)
-
-
-def _is_repeatable(report: ErrorReport) -> bool:
-    return report.retryable
-
-
-_REPEATABLE = Match.of(when=_is_repeatable)
-
-
-def _none_of(match: Match) -> Callable[[ErrorReport], bool]:
-    return lambda report: not match.fits(report)
 
 
 def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:

@@ -1,0 +1,114 @@
+"""How a call is repeated: the options of a retry loop as one value."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import field, replace
+from typing import Any
+from warnings import warn
+
+from failwell.decision.backoff import Backoff
+from failwell.decision.bounds import check_count, check_number
+from failwell.decision.budget import NO_BUDGET
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.fault.frozen import frozen
+from failwell.report.record import ErrorReport
+from failwell.runtime.call_guard import Guard
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
+from failwell.runtime.loop import Watcher
+from failwell.runtime.shared_budget import SharedBudget
+
+
+@frozen
+class RetryOptions:
+    """How a call is repeated: the policy, and everything that is injected."""
+
+    policy: Policy = Policy()
+    name: str | None = None
+    """The name of the loop in ledgers and reports; by default that of the function."""
+    idempotent: bool | None = None
+    """Whether a repeat is harmless although the outcome is unknown."""
+    keyed: bool = False
+    """Whether the call sends `idempotency_key()`: a call with an unknown outcome may then be repeated, provided
+    that the attempt asked for the key."""
+    provider: str | None = None
+    model: str | None = None
+    account: str = ""
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None
+    """Frees what the report says is short; returns `False` when nothing could be freed."""
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None
+    """Says whether work with an unknown outcome was done: `True`, `False`, or `None` for "cannot tell"."""
+    guard: Guard | None = None
+    budget: SharedBudget | None = None
+    watcher: Watcher | None = None
+    clock: Clock = SYSTEM_CLOCK
+    jitter: Callable[[], float] = random_jitter
+    cancel: CancelScope | None = None
+    layer: str | None = None
+    """Deprecated: use `name`."""
+    has_limits: bool = field(init=False, repr=False)
+    """Whether a guard or a budget has to be asked before the first call."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)
+        if self.layer is not None:
+            if self.name is not None:
+                raise ValueError("`layer` is the old name of `name`: pass one of them")
+            warn("`RetryOptions(layer=…)` is deprecated: use `name`", DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "name", self.layer)
+            object.__setattr__(self, "layer", None)
+        if self.guard is not None and self.provider is None:
+            raise ValueError("a guard needs to know the `provider` whose calls it counts")
+
+
+def merge_options(
+    options: RetryOptions | None,
+    *,
+    attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on: Match | str | None = None,
+    policy: Policy | None = None,
+    timeout: float | None = None,
+    repeat_exhausted: bool | None = None,
+    **fields: Any,
+) -> RetryOptions:
+    """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
+
+    Raises:
+        ValueError: a number makes no sense: no attempt at all, a negative time.
+    """
+    if attempts is not None:
+        check_count("attempts", attempts)
+    if timeout is not None:
+        check_number("timeout", timeout, endless=True)
+    base = options or RetryOptions()
+    policy = policy or base.policy
+    rules = policy.rules
+    match = Match.of(on) if isinstance(on, str) else on
+    if match is not None:
+        match.check_kinds()
+    if attempts is not None or backoff is not None:
+        schedule = Schedule(
+            max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
+        )
+        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="given here"), *rules)
+    if match is not None:
+        other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not asked for")
+        rules = (other, *rules)
+    if timeout is not None:
+        policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
+    if repeat_exhausted is not None:
+        policy = replace(policy, repeat_exhausted=repeat_exhausted)
+    changes = {name: value for name, value in fields.items() if value is not None}
+    return replace(base, policy=replace(policy, rules=rules), **changes)
+
+
+def _is_repeatable(report: ErrorReport) -> bool:
+    return report.retryable
+
+
+_REPEATABLE = Match.of(when=_is_repeatable)
+
+
+def _none_of(match: Match) -> Callable[[ErrorReport], bool]:
+    return lambda report: not match.fits(report)
