@@ -17,7 +17,7 @@ from failwell.decision.policy import (
     exhausted_inside,
     reason,
 )
-from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, say
+from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, decision_text
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.fault.registry import kinds
@@ -308,7 +308,7 @@ def test_a_back_off_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> 
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_decision_can_be_said(decision: Decision, said: str) -> None:
-    assert say(decision) == said
+    assert decision_text(decision) == said
 
 
 def broken(report: ErrorReport) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 import failwell
-from failwell.decision.breaker import BreakerPolicy, Called
+from failwell.decision.breaker import BreakerPolicy, CallTarget
 from failwell.decision.bucket import Bucket
 from failwell.fault.facts import NotBefore
 from failwell.runtime.call_guard import ClosedOff, Guard
@@ -12,7 +12,7 @@ from failwell.testing.builders import a_fault, a_report
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded, told
 
-OPENAI = Called("openai", "team-1", "gpt")
+OPENAI = CallTarget("openai", "team-1", "gpt")
 
 
 def a_guard(clock: FakeClock, **changes: float) -> Guard:
@@ -122,13 +122,13 @@ def test_a_probe_that_never_reports_does_not_close_it_for_ever() -> None:
 def test_an_interrupted_probe_gives_its_place_back() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(Called("openai"), a_report(kind="provider.overloaded"))
+    guard.failed(CallTarget("openai"), a_report(kind="provider.overloaded"))
     clock.advance(30)
 
     with pytest.raises(KeyboardInterrupt):
         retry(guard=guard, provider="openai", clock=clock)(Scripted(KeyboardInterrupt))()
 
-    assert guard.refuses(Called("openai")) is None
+    assert guard.refuses(CallTarget("openai")) is None
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_what_is_closed_off_reaches_as_far_as_the_blame(kind: str, shut: list[st
     guard = a_guard(FakeClock(), failures=1)
     calls = {
         "gpt": OPENAI,
-        "other model": Called("openai", "team-1", "mini"),
-        "other account": Called("openai", "team-2", "gpt"),
-        "other provider": Called("anthropic", "team-1", "gpt"),
+        "other model": CallTarget("openai", "team-1", "mini"),
+        "other account": CallTarget("openai", "team-2", "gpt"),
+        "other provider": CallTarget("anthropic", "team-1", "gpt"),
     }
 
     guard.failed(OPENAI, a_report(kind=kind))

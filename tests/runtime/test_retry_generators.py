@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.breaker import BreakerPolicy, Called
+from failwell.decision.breaker import BreakerPolicy, CallTarget
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.fallback import Chain, Entry
@@ -148,7 +148,7 @@ def test_what_the_caller_throws_in_is_no_failure_of_the_call() -> None:
 def test_a_probe_whose_stream_is_closed_early_counts_as_answered() -> None:
     clock = FakeClock()
     guard = Guard(breaker=BreakerPolicy(failures=1, rest=30), clock=clock)
-    called = Called("acme", model="m")
+    called = CallTarget("acme", model="m")
 
     def chunks() -> Generator[str]:
         yield "one"
@@ -198,7 +198,7 @@ def test_a_probe_that_is_closed_before_it_answers_frees_its_place() -> None:
         retry(provider="acme", guard=guard, clock=clock)(Scripted(KeyboardInterrupt))()
 
     assert guard.states()[0].breaker.position == "half_open"
-    assert guard.closed(Called("acme")) is None
+    assert guard.closed(CallTarget("acme")) is None
 
 
 class Client:

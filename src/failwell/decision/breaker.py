@@ -20,7 +20,7 @@ LONGEST_REST = 3600.0
 """Seconds for which nobody calls, at most, because a provider requested a delay. A probe then finds out."""
 
 
-class Called(NamedTuple):
+class CallTarget(NamedTuple):
     """Who was called, as far as the caller knows."""
 
     provider: str
@@ -80,16 +80,16 @@ def admit(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breaker | None
     return None
 
 
-def succeeded(breaker: Breaker) -> Breaker:
+def after_success(breaker: Breaker) -> Breaker:
     """The breaker after a call that worked."""
     # A late answer to a call from before it opened says nothing about now.
     return breaker if breaker.position == "open" else CLOSED
 
 
-def failed(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, now: float) -> Breaker:
+def after_failure(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, now: float) -> Breaker:
     """The breaker after a call that failed with `report`."""
     if not counts(report):
-        return released(breaker)
+        return after_release(breaker)
     failures = breaker.failures + 1
     at_once = report.category is Category.CAPACITY
     if breaker.position != "closed" or at_once or failures >= policy.failures:
@@ -100,7 +100,7 @@ def failed(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, now: fl
     return Breaker(failures=failures, why=report.kind)
 
 
-def released(breaker: Breaker) -> Breaker:
+def after_release(breaker: Breaker) -> Breaker:
     """The breaker after a call that says nothing about whoever was called: a probe's place is free."""
     return replace(breaker, probing=breaker.probing - 1) if breaker.probing else breaker
 
@@ -113,7 +113,7 @@ def counts(report: ErrorReport) -> bool:
 _AGAINST = (Category.TRANSIENT, Category.CAPACITY, Category.AMBIGUOUS)
 
 
-def scope_of(report: ErrorReport, called: Called) -> Scope:
+def scope_of(report: ErrorReport, called: CallTarget) -> Scope:
     """Which breaker a failure belongs to: as far as the blame reaches."""
     if report.blame in (Blame.MODEL, Blame.DEPLOYMENT):
         model = called.model or report.model

@@ -97,9 +97,9 @@ class Match:
     def __str__(self) -> str:
         kinds = [*sorted(self.kinds), *(f"{prefix}*" for prefix in self.prefixes)]
         parts = [" or ".join(kinds)] if kinds else []
-        parts += [f"{name} {', '.join(sorted(map(str, held)))}" for name, held in (
+        parts += [f"{name} {', '.join(sorted(map(str, values)))}" for name, values in (
             ("category", self.categories), ("certainty", self.certainties), ("blame", self.blames), ("status", self.statuses),
-        ) if held]  # fmt: skip
+        ) if values]  # fmt: skip
         if self.predicate is not None:
             parts.append("a predicate")
         return " and ".join(parts) if parts else "anything"

@@ -161,7 +161,7 @@ class Tries(NamedTuple):
     """Why a loop inside this one has given up, if a limit ended it; see `exhausted_inside`."""
 
 
-class Reasoned(NamedTuple):
+class ExplainedDecision(NamedTuple):
     """A decision with the rule that it follows from, and those that would have spoken next."""
 
     decision: Decision
@@ -213,12 +213,12 @@ def exhausted_inside(report: ErrorReport) -> str | None:
     return f"`{last.layer or 'a loop inside'}` has already tried it {last.number} times"
 
 
-def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Reasoned:
+def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> ExplainedDecision:
     """`decide`, with the rule that spoke and those that would have spoken next."""
-    fitting = [rule for rule in policy.rules if _fits(rule, report)]
-    names = [*(str(rule) for rule in fitting), f"default `{default_schedule(report)}`"]
-    decision = decide_by(policy, fitting[0] if fitting else None, report, tries, jitter)
-    return Reasoned(decision, names[0], tuple(names[1:]))
+    matching = [rule for rule in policy.rules if _fits(rule, report)]
+    names = [*(str(rule) for rule in matching), f"default `{default_schedule(report)}`"]
+    decision = decide_by(policy, matching[0] if matching else None, report, tries, jitter)
+    return ExplainedDecision(decision, names[0], tuple(names[1:]))
 
 
 def default_schedule(report: ErrorReport) -> str:
@@ -260,56 +260,56 @@ def decide_by(
     if lost is not None and lost.before < lost.most:
         return _uncharged(tries, report, lost)
     if tries.max_attempts is not None and tries.max_attempts <= 1:
-        return _elsewhere(tries, report, _ONCE_ONLY)
+        return _fall_back(tries, report, _ONCE_ONLY)
     schedule = schedule_of(rule, report, tries.max_attempts)
     allowed = None if rule is None else rule.retryable
     if allowed is False:
-        return _elsewhere(tries, report, "the policy does not repeat it")
+        return _fall_back(tries, report, "the policy does not repeat it")
     if is_unsure(report, tries.idempotent):
-        if tries.may_ask and _spent(policy, tries, schedule) is None:
+        if tries.may_ask and _no_attempt_left(policy, tries, schedule) is None:
             wait = schedule.backoff.wait(tries.attempts, jitter)
-            late = _over(tries, wait)
+            late = _limit_passed(tries, wait)
             if late is not None:
                 return GiveUp(why=late, exhausted=True)
             return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
         return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
     if category is Category.RESOURCE and (tries.may_evict or not allowed):
-        return _free(policy, tries, report, schedule)
+        return _evict(policy, tries, report, schedule)
     if allowed is None and category is Category.CAPACITY:
         return _until_renewed(tries, report)
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
-        return _elsewhere(tries, report, _why_not(report))
-    return _again(policy, tries, report, schedule, jitter)
+        return _fall_back(tries, report, _reason_against(report))
+    return _repeat(policy, tries, report, schedule, jitter)
 
 
 def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
     requested = report.not_before
     wait = 0.0 if requested is None else _left(requested, tries)
-    late = _over(tries, wait)
+    late = _limit_passed(tries, wait)
     return (
         Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late, exhausted=True)
     )
 
 
-def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
+def _repeat(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
     requested = report.not_before
     delay = None if requested is None else _left(requested, tries)
     why = "after a back-off" if requested is None else f"as {requested.source} says"
     if delay is not None and delay > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
         return _park(tries, report, delay, why)
-    spent = _spent(policy, tries, schedule)
+    spent = _no_attempt_left(policy, tries, schedule)
     if spent is not None:
-        return _elsewhere(tries, report, spent, exhausted=_is_limit(tries, schedule))
+        return _fall_back(tries, report, spent, exhausted=_is_limit(tries, schedule))
     # A server-requested delay is kept exactly, without jitter.
     wait = schedule.backoff.wait(tries.attempts, jitter) if delay is None else delay
-    late = _over(tries, wait)
-    return Retry(after=wait, why=why) if late is None else _elsewhere(tries, report, late, exhausted=True)
+    late = _limit_passed(tries, wait)
+    return Retry(after=wait, why=why) if late is None else _fall_back(tries, report, late, exhausted=True)
 
 
 def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
     if report.not_before is None:
-        return _elsewhere(tries, report, _why_not(report))
+        return _fall_back(tries, report, _reason_against(report))
     delay = _left(report.not_before, tries)
     return _park(tries, report, delay, "the quota renews then")
 
@@ -320,35 +320,35 @@ def _left(requested: NotBefore, tries: Tries) -> float:
 
 
 def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:
-    late = _over(tries, after)
-    elsewhere = _elsewhere(tries, report, late or f"the wait of {after:.0f} s is longer than may be slept")
-    if late is not None or isinstance(elsewhere, Fallback) or not tries.may_park:
-        return elsewhere
+    late = _limit_passed(tries, after)
+    fallback = _fall_back(tries, report, late or f"the wait of {after:.0f} s is longer than may be slept")
+    if late is not None or isinstance(fallback, Fallback) or not tries.may_park:
+        return fallback
     return Park(after=after, why=why)
 
 
-def _free(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
+def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
     if not tries.may_evict:
-        return _elsewhere(tries, report, "nothing here can free the resource")
-    spent = _spent(policy, tries, schedule)
+        return _fall_back(tries, report, "nothing here can free the resource")
+    spent = _no_attempt_left(policy, tries, schedule)
     if spent is not None:
-        return _elsewhere(tries, report, spent, exhausted=_is_limit(tries, schedule))
-    late = _over(tries, 0.0)
+        return _fall_back(tries, report, spent, exhausted=_is_limit(tries, schedule))
+    late = _limit_passed(tries, 0.0)
     if late is not None:
         return GiveUp(why=late, exhausted=True)
     short = report.resource_shortfall
     return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
 
 
-def _elsewhere(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
+def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
     """The next entry of a chain, if there is one for this failure and anything left to spend on it."""
     if tries.may_fall_back and falls_through(report, tries.idempotent):
-        late = _over(tries, 0.0)
+        late = _limit_passed(tries, 0.0)
         return Fallback(why=why) if late is None else GiveUp(why=late, exhausted=True)
     return GiveUp(why=why, exhausted=exhausted)
 
 
-def _over(tries: Tries, wait: float) -> str | None:
+def _limit_passed(tries: Tries, wait: float) -> str | None:
     for budget, spent in tries.budgets:
         late = over(budget, spent, wait=wait)
         if late is not None:
@@ -356,7 +356,7 @@ def _over(tries: Tries, wait: float) -> str | None:
     return None
 
 
-def _why_not(report: ErrorReport) -> str:
+def _reason_against(report: ErrorReport) -> str:
     if report.category.retryable:
         return "whoever raised it forbids a repeat"
     return (
@@ -364,7 +364,7 @@ def _why_not(report: ErrorReport) -> str:
     )
 
 
-def _spent(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
+def _no_attempt_left(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
     """Why no attempt is left, or `None`."""
     if tries.exhausted is not None and not policy.repeat_exhausted:
         return tries.exhausted

@@ -66,7 +66,7 @@ class GiveUp:
 Decision: TypeAlias = Retry | Fallback | Evict | Park | Ask | GiveUp
 
 
-def say(decision: Decision) -> str:
+def decision_text(decision: Decision) -> str:
     """One lower-case clause, to follow a colon."""
     match decision:
         case Retry(after=seconds, why=why):

@@ -9,13 +9,13 @@ from failwell.decision.breaker import (
     CLOSED,
     Breaker,
     BreakerPolicy,
-    Called,
+    CallTarget,
     Scope,
     admit,
-    failed,
-    released,
+    after_failure,
+    after_release,
+    after_success,
     scope_of,
-    succeeded,
 )
 from failwell.decision.bucket import Bucket
 from failwell.fault.axes import Certainty
@@ -65,7 +65,7 @@ class Guard:
         self._buckets: dict[Scope, Bucket] = {}
         self._breakers: dict[Scope, Breaker] = {}
 
-    def refuses(self, called: Called) -> ClosedOff | None:
+    def refuses(self, called: CallTarget) -> ClosedOff | None:
         """`None` if a call may be made now (and it must then be reported), else why not."""
         now = self._clock.monotonic()
         admitted: dict[Scope, Breaker] = {}
@@ -82,7 +82,7 @@ class Guard:
             self._breakers.update(admitted)
         return None
 
-    def closed(self, called: Called) -> ClosedOff | None:
+    def closed(self, called: CallTarget) -> ClosedOff | None:
         """What `refuses` would say, without taking a probe's place."""
         now = self._clock.monotonic()
         with self._lock:
@@ -92,7 +92,7 @@ class Guard:
                     return _closed_off(scope, breaker, now)
         return None
 
-    def may_retry(self, called: Called) -> bool:
+    def may_retry(self, called: CallTarget) -> bool:
         """Take a token for a retry; `False` when retries have run dry."""
         key = (called.provider, called.account)
         with self._lock:
@@ -102,7 +102,7 @@ class Guard:
             self._buckets[key] = after
             return True
 
-    def succeeded(self, called: Called) -> None:
+    def succeeded(self, called: CallTarget) -> None:
         """Record a call that worked."""
         key = (called.provider, called.account)
         with self._lock:
@@ -112,26 +112,28 @@ class Guard:
             for scope in called.scopes():
                 breaker = self._breakers.get(scope)
                 if breaker is not None:
-                    self._breakers[scope] = succeeded(breaker)
+                    self._breakers[scope] = after_success(breaker)
 
-    def failed(self, called: Called, report: ErrorReport) -> None:
+    def failed(self, called: CallTarget, report: ErrorReport) -> None:
         """Record a call that failed."""
         blamed = scope_of(report, called)
         now = self._clock.monotonic()
         with self._lock:
             if len(self._breakers) >= _MOST_KEYS:
                 self._breakers = {k: b for k, b in self._breakers.items() if b.position != "closed"}
-            self._breakers[blamed] = failed(self._breakers.get(blamed, CLOSED), self._policy, report, now)
+            self._breakers[blamed] = after_failure(
+                self._breakers.get(blamed, CLOSED), self._policy, report, now
+            )
             for scope in called.scopes():
                 if scope != blamed and scope in self._breakers:
-                    self._breakers[scope] = released(self._breakers[scope])
+                    self._breakers[scope] = after_release(self._breakers[scope])
 
-    def abandoned(self, called: Called) -> None:
+    def abandoned(self, called: CallTarget) -> None:
         """Record a call that was admitted and ended without a statement about the service."""
         with self._lock:
             for scope in called.scopes():
                 if scope in self._breakers:
-                    self._breakers[scope] = released(self._breakers[scope])
+                    self._breakers[scope] = after_release(self._breakers[scope])
 
     def states(self) -> list[GuardState]:
         """Every scope that has a state of its own, ordered by name."""

@@ -173,10 +173,10 @@ def read_usage(reply: object) -> dict[str, int]:
 
 def usage_in(report: ErrorReport) -> dict[str, int]:
     """The tokens that a failed call reported before it failed, as far as its report knows."""
-    held: object = report.details.get("usage")
-    if held is None:
+    usage: object = report.details.get("usage")
+    if usage is None:
         return {}
-    counts = {name: _whole(take(held, name)) for name in ("input_tokens", "output_tokens")}
+    counts = {name: _whole(take(usage, name)) for name in ("input_tokens", "output_tokens")}
     return {name: count for name, count in counts.items() if count is not None}
 
 

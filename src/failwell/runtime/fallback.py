@@ -18,7 +18,7 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.cost import Prices
-from failwell.runtime.fallback_call import Answered, Call, ChainCall, Failed, Hook, Step, Wait
+from failwell.runtime.fallback_call import Call, CallFailure, ChainCall, Hook, HookAnswer, Step, Wait
 from failwell.runtime.fallback_entry import ChainPolicy, Entry
 from failwell.runtime.loop import Watcher
 from failwell.runtime.retry_options import RetryOptions
@@ -118,12 +118,12 @@ class Chain(Generic[_R_co]):
         """Remember what the latest call in this context did."""
         self._last_ledger = ledger
         recent = _recent.get()
-        kept = (self._identity, ledger)
+        latest = (self._identity, ledger)
         if not recent or (recent[0][0] is self._identity and len(recent) == 1):
-            _recent.set((kept,))
+            _recent.set((latest,))
         else:
             others = [pair for pair in recent if pair[0] is not self._identity]
-            _recent.set((kept, *others[: _MOST_RECENT - 1]))
+            _recent.set((latest, *others[: _MOST_RECENT - 1]))
 
     def call(self, *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> _R_co:
         """Make the call; what the first entry that works returns.
@@ -150,7 +150,7 @@ class Chain(Generic[_R_co]):
                 if error is None:
                     run.succeeded(step.entry, run.usage_of(value))
                     return value
-                step = run.advance(Failed(error))
+                step = run.advance(CallFailure(error))
                 while not isinstance(step, Call):
                     step = _carry_out(run, step)
         finally:
@@ -173,7 +173,7 @@ class Chain(Generic[_R_co]):
                 if error is None:
                     run.succeeded(step.entry, run.usage_of(value))
                     return value
-                step = run.advance(Failed(error))
+                step = run.advance(CallFailure(error))
         finally:
             error = None  # it is on its way out; kept here it would form a cycle with its traceback
             run.close()
@@ -205,7 +205,7 @@ class Chain(Generic[_R_co]):
                 if error is None:
                     run.succeeded(step.entry, run.usage)
                     return
-                step = run.advance(Failed(error, run.is_visible, run.usage))
+                step = run.advance(CallFailure(error, run.is_visible, run.usage))
         finally:
             error = None  # see `call`
             run.close()
@@ -252,7 +252,7 @@ class Chain(Generic[_R_co]):
                 if error is None:
                     run.succeeded(step.entry, run.usage)
                     return
-                step = run.advance(Failed(error, run.is_visible, run.usage))
+                step = run.advance(CallFailure(error, run.is_visible, run.usage))
         finally:
             error = None  # see `call`
             run.close()
@@ -301,7 +301,7 @@ def _carry_out(run: ChainCall, step: Wait | Hook) -> Step:
         run.operation.wait(step.seconds)
         return run.advance()
     value, error = catch(step)
-    return run.advance(Answered(value) if error is None else Failed(error))
+    return run.advance(HookAnswer(value) if error is None else CallFailure(error))
 
 
 async def _carry_out_async(run: ChainCall, step: Wait | Hook) -> Step:
@@ -309,7 +309,7 @@ async def _carry_out_async(run: ChainCall, step: Wait | Hook) -> Step:
         await run.operation.wait_async(step.seconds)
         return run.advance()
     value, error = await catch_async(step)
-    return run.advance(Answered(value) if error is None else Failed(error))
+    return run.advance(HookAnswer(value) if error is None else CallFailure(error))
 
 
 __all__ = ["Chain", "ChainPolicy", "Entry"]

@@ -52,7 +52,7 @@ class Hook(NamedTuple):
         return self.function()
 
 
-class Failed(NamedTuple):
+class CallFailure(NamedTuple):
     """A call or a hook raised."""
 
     error: Exception
@@ -60,14 +60,14 @@ class Failed(NamedTuple):
     usage: Mapping[str, int] = {}
 
 
-class Answered(NamedTuple):
+class HookAnswer(NamedTuple):
     """A hook returned."""
 
     value: Any
 
 
 Step = Call | Wait | Hook
-Outcome = Failed | Answered | None
+Outcome = CallFailure | HookAnswer | None
 
 
 class ChainCall:
@@ -91,7 +91,7 @@ class ChainCall:
         self.usage: dict[str, int] = {}
         """The tokens that the current attempt's chunks reported."""
         self._calls = 0
-        self._steps = self._go()
+        self._steps = self._walk_entries()
 
     def advance(self, outcome: Outcome = None) -> Step:
         """The next step after `outcome`; raises what the caller has to see when there is none."""
@@ -147,25 +147,25 @@ class ChainCall:
         # A reply must not be lost because its tokens could not be counted.
         return call_hook(hook, reply, reason="a usage hook failed, so tokens were not counted") or {}
 
-    def _go(self) -> Generator[Step, Outcome, None]:
+    def _walk_entries(self) -> Generator[Step, Outcome, None]:
         chain = self.chain
         args, kwargs = self.args, self.kwargs
-        foreign = chain.last_provider
+        previous = chain.last_provider
         for place, entry in enumerate(chain.entries):
             self._check()
             skipped = chain.skips(entry, self.needs)
             if skipped is not None:
                 self.loop.skipped(entry.provider, entry.model, skipped)
                 continue
-            if foreign is not None and foreign != entry.provider:
+            if previous is not None and previous != entry.provider:
                 args, kwargs = chain.policy.handover(args, kwargs)
-            foreign = chain.last_provider = entry.provider
+            previous = chain.last_provider = entry.provider
             self._turn(place)
             while True:
                 outcome = yield from self._attempt(entry, args, kwargs)
                 if outcome is None:
                     break
-                decision, report = self._judge(entry, outcome, place)
+                decision, report = self._decide(entry, outcome, place)
                 if report.kind == "provider.auth" and (yield from self._renewed(entry.provider)):
                     self.loop.attempts -= 1
                     decision = Retry(after=0.0, why="the credentials were renewed")
@@ -180,7 +180,7 @@ class ChainCall:
 
     def _attempt(
         self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Generator[Step, Outcome, Failed | None]:
+    ) -> Generator[Step, Outcome, CallFailure | None]:
         """Make one attempt; `None` if a breaker refuses it."""
         chain = self.chain
         closed = None if chain.guard is None else chain.guard.refuses(entry.called)
@@ -199,13 +199,13 @@ class ChainCall:
         if entry.credential is not None:
             looked_up = yield Hook(entry.credential)
             self._check()
-            if not isinstance(looked_up, Answered):
-                # The lookup's own message may hold the secret, so nothing of it is kept.
-                return Failed(_no_credential(entry))
+            if not isinstance(looked_up, HookAnswer):
+                # The lookup's own message may hold the secret, so nothing of it is pair_of_call.
+                return CallFailure(_no_credential(entry))
             kwargs = {**kwargs, "credential": looked_up.value}
         self._calls += 1
         outcome = yield Call(entry, args, kwargs)
-        assert isinstance(outcome, Failed)  # (a call that works ends the pass)
+        assert isinstance(outcome, CallFailure)  # (a call that works ends the pass)
         return outcome
 
     def _admit(self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ class ChainCall:
             self.reserved = None
         return cost
 
-    def _judge(self, entry: Entry[Any], failed: Failed, place: int) -> tuple[Decision, ErrorReport]:
+    def _decide(self, entry: Entry[Any], failed: CallFailure, place: int) -> tuple[Decision, ErrorReport]:
         chain = self.chain
         self.last = failed.error
         scope = self.operation.scope
@@ -257,9 +257,9 @@ class ChainCall:
             chain.guard.failed(entry.called, report)
         self.calling = None
         chain.cool(entry, report)
-        elsewhere = any(chain.skips(other, self.needs) is None for other in chain.entries[place + 1 :])
-        self.loop.policy = chain.plans[place][0 if elsewhere else 1]
-        self.loop.allowed = Allowed(idempotent, fall_back=elsewhere)
+        has_next = any(chain.skips(other, self.needs) is None for other in chain.entries[place + 1 :])
+        self.loop.policy = chain.plans[place][0 if has_next else 1]
+        self.loop.allowed = Allowed(idempotent, fall_back=has_next)
         budget = self.operation.budget
         decision = self.loop.failed(
             report,
@@ -273,8 +273,10 @@ class ChainCall:
         self.operation.since = ledgers_attached[0]
         return decision, report
 
-    def _record(self, entry: Entry[Any], failed: Failed, report: ErrorReport, decision: Decision) -> None:
-        usage = failed.usage or usage_in(report) or self._told(failed.error)
+    def _record(
+        self, entry: Entry[Any], failed: CallFailure, report: ErrorReport, decision: Decision
+    ) -> None:
+        usage = failed.usage or usage_in(report) or self._usage_of_error(failed.error)
         cost = self._settle(entry, usage, report)
         row = self.loop.record(
             report,
@@ -290,7 +292,7 @@ class ChainCall:
         if is_watched(watcher):
             notify(AttemptFailed(layer=self.loop.name, attempt=row, report=report), watcher)
 
-    def _told(self, error: Exception) -> Mapping[str, int]:
+    def _usage_of_error(self, error: Exception) -> Mapping[str, int]:
         return {} if self.chain.policy.usage is None else self.usage_of(error)
 
     def _renewed(self, provider: str) -> Generator[Step, Outcome, bool]:
@@ -301,7 +303,7 @@ class ChainCall:
         # A refresh that raises did not work; its message may hold a secret.
         answer = yield Hook(lambda: hook(provider))
         self._check()
-        return isinstance(answer, Answered) and answer.value is True
+        return isinstance(answer, HookAnswer) and answer.value is True
 
     def _turn(self, place: int) -> None:
         self.loop.turn(self.chain.plans[place][0], self.loop.allowed)
@@ -347,7 +349,7 @@ class ChainCall:
     def _finished_ledger(self) -> Ledger:
         ledger = self.loop.ledger()
         self.chain.keep_ledger(ledger)
-        self.operation.hand_up(ledger)
+        self.operation.report_ledger(ledger)
         return ledger
 
 

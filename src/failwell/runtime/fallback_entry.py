@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.bounds import check_count, check_number
-from failwell.decision.breaker import Called
+from failwell.decision.breaker import CallTarget
 from failwell.decision.match import Match
 from failwell.decision.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
 from failwell.fault.frozen import frozen
@@ -36,37 +36,39 @@ def without_reasoning(messages: list[Any]) -> list[Any]:
 
 def neutral(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call's arguments, with every conversation among them freed of reasoning."""
-    return tuple(_free(value) for value in args), {name: _free(value) for name, value in kwargs.items()}
+    return tuple(_without_reasoning(value) for value in args), {
+        name: _without_reasoning(value) for name, value in kwargs.items()
+    }
 
 
-def _free(value: Any) -> Any:
+def _without_reasoning(value: Any) -> Any:
     if not isinstance(value, list):
         return value
-    held = cast("list[Any]", value)
-    return without_reasoning(held) if any(_is_message(item) for item in held) else held
+    items = cast("list[Any]", value)
+    return without_reasoning(items) if any(_is_message(item) for item in items) else items
 
 
 def _is_message(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
-    held = cast("Message", value)
-    return "role" in held or held.get("type") in _PARTS
+    message = cast("Message", value)
+    return "role" in message or message.get("type") in _PARTS
 
 
-def _cleaned(message: object) -> Any:
+def _cleaned(value: object) -> Any:
     """The message, the same object where nothing had to go; `None` where nothing is left."""
-    if not isinstance(message, Mapping):
-        return message
-    held = cast("Message", message)
-    if held.get("type") in _PARTS:
+    if not isinstance(value, Mapping):
+        return value
+    message = cast("Message", value)
+    if message.get("type") in _PARTS:
         return None
-    content = held.get("content")
+    content = message.get("content")
     parts = cast("list[Any]", content) if isinstance(content, list) else None
     remaining = None if parts is None else [part for part in parts if not _is_reasoning(part)]
-    extra = [name for name in _KEYS if name in held]
+    extra = [name for name in _KEYS if name in message]
     if not extra and (parts is None or remaining is None or len(remaining) == len(parts)):
-        return held
-    left = {name: value for name, value in held.items() if name not in extra}
+        return message
+    left = {name: value for name, value in message.items() if name not in extra}
     if parts is not None:
         left["content"] = remaining
     says_nothing = not left.get("content") and not left.get("tool_calls")
@@ -81,17 +83,17 @@ def _joined(before: object, after: object) -> Any:
     """Two messages of one role as one; `None` where they cannot be joined."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return None
-    one, two = cast("Message", before), cast("Message", after)
-    role = one.get("role")
-    if role not in ("user", "assistant") or two.get("role") != role:
+    earlier, later = cast("Message", before), cast("Message", after)
+    role = earlier.get("role")
+    if role not in ("user", "assistant") or later.get("role") != role:
         return None
-    first, second = one.get("content"), two.get("content")
+    first, second = earlier.get("content"), later.get("content")
     if isinstance(first, str) and isinstance(second, str):
         content: Any = f"{first}\n\n{second}"
     else:
         content = [*_parts(first), *_parts(second)]
-    joined = {**one, **two, "content": content}
-    calls: list[Any] = [*(one.get("tool_calls") or ()), *(two.get("tool_calls") or ())]
+    joined = {**earlier, **later, "content": content}
+    calls: list[Any] = [*(earlier.get("tool_calls") or ()), *(later.get("tool_calls") or ())]
     return {**joined, "tool_calls": calls} if calls else joined
 
 
@@ -126,9 +128,9 @@ class Entry(Generic[_R_co]):
         check_count(f"attempts` of entry `{self.provider}/{self.model}", self.attempts)
 
     @property
-    def called(self) -> Called:
+    def called(self) -> CallTarget:
         """Who is called, for breakers and cool-downs."""
-        return Called(self.provider, self.account, self.model)
+        return CallTarget(self.provider, self.account, self.model)
 
     def lacks(self, needs: Iterable[str]) -> list[str]:
         """What a call needs and this entry cannot do."""

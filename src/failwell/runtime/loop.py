@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Policy, PredicateFailed, Tries, decide_by, first_rule, schedule_of
-from failwell.decision.verdict import Decision, GiveUp, say
+from failwell.decision.verdict import Decision, GiveUp, decision_text
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.report.failure_context import Layer, Ledger, Skipped, inner_ledger, product
@@ -143,7 +143,7 @@ class Loop:
             if self.inner:
                 self._join(None, called)
                 self._merges = self.rows[-1].kind is None
-        reason = refused or ("it succeeded" if decision is None else say(decision))
+        reason = refused or ("it succeeded" if decision is None else decision_text(decision))
         if wait is None:
             self.stopped = reason
         if self.sdk is not None and report is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from warnings import warn
 
 from failwell._moved import renamed_parameters
-from failwell.decision.breaker import Called
+from failwell.decision.breaker import CallTarget
 from failwell.decision.budget import NO_BUDGET
 from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
 from failwell.fault.axes import Certainty
@@ -202,10 +202,10 @@ class Operation(KeyHolder):
                 raise closed
 
     @property
-    def called(self) -> Called:
+    def called(self) -> CallTarget:
         """Who is called, for the guard."""
         options = self.options
-        return Called(options.provider or "", options.account, options.model)
+        return CallTarget(options.provider or "", options.account, options.model)
 
     def enter(self) -> Self:
         """Make this the operation of the running context; `detach` takes it out again."""
@@ -283,11 +283,11 @@ class Operation(KeyHolder):
         if not loop.tries:
             # Only loops inside it have failed; whoever is around this one may want to know.
             for ledger in loop.inner:
-                self.hand_up(ledger)
+                self.report_ledger(ledger)
             return
         loop.record(None, None, called=(options.provider, options.model))
         ledger = loop.ledger()
-        self.hand_up(ledger)
+        self.report_ledger(ledger)
         if is_watched(options.watcher):
             notify(OperationEnded(ledger=ledger, succeeded=True), options.watcher)
 
@@ -373,16 +373,16 @@ class Operation(KeyHolder):
         with _LOCK:
             if self.loop is None:
                 options = self.options
-                able = Allowed(
+                allowed = Allowed(
                     options.idempotent,
                     evict=options.evict is not None,
                     park=True,
                     ask=options.reconcile is not None,
                 )
-                self.loop = Loop(options.policy, name=options.name or "call", allowed=able)
+                self.loop = Loop(options.policy, name=options.name or "call", allowed=allowed)
             return self.loop
 
-    def hand_up(self, ledger: Ledger) -> None:
+    def report_ledger(self, ledger: Ledger) -> None:
         """Pass the ledger of a loop that has ended to the loop around this one, and to whoever collects it."""
         outer = None if self.outer is None else self._outer_operation()
         if outer is not None:
@@ -433,7 +433,7 @@ class Operation(KeyHolder):
             return wait
         ledger = loop.ledger()
         attach(error, ledger)
-        self.hand_up(ledger)
+        self.report_ledger(ledger)
         if watched:
             notify(OperationEnded(ledger=ledger, succeeded=False), options.watcher)
         if loop.broken is not None:
@@ -487,7 +487,7 @@ class Operation(KeyHolder):
             self.loop.stopped = "it was cancelled"
             ledger = self.loop.ledger()
             attach(fault, ledger)
-            self.hand_up(ledger)
+            self.report_ledger(ledger)
         return fault
 
 

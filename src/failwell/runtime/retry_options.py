@@ -91,9 +91,9 @@ def merge_options(
         schedule = Schedule(
             max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
         )
-        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="given here"), *rules)
+        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="parameters of `retry`"), *rules)
     if match is not None:
-        other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not asked for")
+        other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not in `on`")
         rules = (other, *rules)
     if timeout is not None:
         policy = replace(policy, budget=replace(policy.budget, seconds=timeout))

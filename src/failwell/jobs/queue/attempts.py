@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Lost, PredicateFailed, Tries, decide, exhausted_inside
-from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, say
+from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, decision_text
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase, JobState
@@ -204,7 +204,7 @@ def _with_exhaustion(entry: Entry, report: ErrorReport, decision: Decision) -> E
     if not isinstance(decision, GiveUp) or not decision.exhausted or entry.charged < 2:
         return report
     row = Attempt(
-        number=entry.attempt, kind=report.kind, certainty=report.certainty, reason=say(decision), layer="job",
+        number=entry.attempt, kind=report.kind, certainty=report.certainty, reason=decision_text(decision), layer="job",
         exhausted=True,
     )  # fmt: skip
     return replace(report, attempts=(*report.attempts, row))

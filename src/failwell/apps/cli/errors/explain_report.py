@@ -13,8 +13,7 @@ from failwell.apps.cli.faults import Unreadable, reason
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.policy import reason as why
-from failwell.decision.verdict import Retry
-from failwell.decision.verdict import say as decision_text
+from failwell.decision.verdict import Retry, decision_text
 from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport, Evidence
 
