@@ -161,7 +161,7 @@ def test_work_may_allow_itself_another_number_of_attempts() -> None:
 
 def test_a_veto_of_whoever_raised_it_is_kept() -> None:
     assert decide(Policy(), a_report(retryable=False), after()) == GiveUp(
-        why="whoever raised it forbids a repeat"
+        why="its exception forbids a repeat"
     )
 
 

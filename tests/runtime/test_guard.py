@@ -193,7 +193,7 @@ def test_a_loop_stops_when_retries_have_run_dry() -> None:
     error = caught(retry(guard=guard, provider="openai", clock=FakeClock())(call))
 
     assert call.count == 2
-    assert "run dry" in ledger(error).stopped
+    assert "retry bucket of this provider is empty" in ledger(error).stopped
 
 
 def test_a_loop_does_not_call_what_is_closed_off() -> None:

@@ -119,7 +119,9 @@ def test_a_reconcile_hook_that_finds_nothing_done_allows_the_repeat() -> None:
     assert [report.kind for report in asked] == ["provider.outcome_unknown"]
 
 
-@pytest.mark.parametrize(("answer", "said"), [(True, "the work was done"), (None, "nobody could say")])
+@pytest.mark.parametrize(
+    ("answer", "said"), [(True, "the work was done"), (None, "it is unknown whether the work was done")]
+)
 def test_a_reconcile_hook_that_does_not_rule_it_out_forbids_the_repeat(
     answer: bool | None, said: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Waits between attempts, as arithmetic. Luck comes in as an argument."""
+"""Computes the waits between attempts. Jitter is passed in, so nothing here is random."""
 
 from typing import Literal
 

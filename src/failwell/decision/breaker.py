@@ -1,7 +1,7 @@
-"""Breakers: after enough failures nobody calls for a while, then a probe finds out.
+"""Circuit breakers: after enough failures no call is made for a while, then a probe is.
 
-A breaker is scoped by blame: a missing model closes off that model, a used-up quota the account.
-The state is a value, and the time comes in as an argument.
+A breaker is scoped by blame: a missing model closes that model off, an exhausted quota the
+account. The state is a value, and the time is passed in.
 """
 
 from dataclasses import replace
@@ -14,14 +14,14 @@ from failwell.report.record import ErrorReport
 
 Position = Literal["closed", "open", "half_open"]
 Scope = tuple[str, ...]
-"""Who is meant: a provider, one account there, or one model of that account."""
+"""What a breaker covers: a provider, one account there, or one model of that account."""
 
 LONGEST_REST = 3600.0
 """Seconds for which nobody calls, at most, because a provider requested a delay. A probe then finds out."""
 
 
 class CallTarget(NamedTuple):
-    """Who was called, as far as the caller knows."""
+    """The target of a call, as far as the caller knows it."""
 
     provider: str
     account: str = ""
@@ -70,7 +70,7 @@ CLOSED = Breaker()
 
 
 def admit(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breaker | None:
-    """The breaker after it let a call through, or `None` if it does not."""
+    """The breaker after a call was admitted, or `None` if the call is refused."""
     if breaker.position == "closed":
         return breaker
     if now >= breaker.until:
@@ -101,12 +101,12 @@ def after_failure(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, 
 
 
 def after_release(breaker: Breaker) -> Breaker:
-    """The breaker after a call that says nothing about whoever was called: a probe's place is free."""
+    """The breaker after a call that says nothing about the service: another probe may be made."""
     return replace(breaker, probing=breaker.probing - 1) if breaker.probing else breaker
 
 
 def counts(report: ErrorReport) -> bool:
-    """Whether a failure speaks against whoever was called."""
+    """Whether a failure counts against the service."""
     return report.category in _AGAINST or report.kind == "provider.model_not_found"
 
 

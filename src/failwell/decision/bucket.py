@@ -1,4 +1,4 @@
-"""A retry budget that successes earn: when a provider is down, retries run dry instead of piling up.
+"""A retry budget that successes refill: when a provider is down, retries stop instead of piling up.
 
 First calls are free. A retry costs a token, a success gives a part of one back, so in a long outage
 the extra load stays a small share of the ordinary load however many clients there are.
@@ -23,7 +23,7 @@ class Bucket:
         check_number("earned", self.earned)
 
     def take(self) -> "Bucket | None":
-        """The bucket after one retry, or `None` when it has run dry."""
+        """The bucket after one retry, or `None` if it is empty."""
         if self.tokens < 1:
             return None
         return Bucket(tokens=self.tokens - 1, most=self.most, earned=self.earned)

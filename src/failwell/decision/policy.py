@@ -1,8 +1,8 @@
-"""What to do about a failure: a report and the tries so far go in, a decision comes out.
+"""Decides what to do about a failure, from its report and the attempts so far.
 
-Rules are tried in order and the first that fits speaks; after them the kind's own default does. No
-rule can allow what is never safe: to go on after a cancel, after somebody has seen a part of the
-result, or to replay work whose outcome nobody knows.
+Rules are tried in order, and the first that matches applies; without a match the default of the kind does. No
+rule can allow what is never safe: a repeat after a cancel, after part of the result was used, or of work whose
+outcome is unknown.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from failwell.report.record import ErrorReport
 
 _ONCE_ONLY = "it is tried once only"
 IN_PROCESS_LIMIT = 60.0
-"""Seconds; a longer wait that a provider asks for is not slept but parked."""
+"""Seconds. A longer wait that a provider requests is parked, not slept."""
 
 
 @frozen
@@ -55,7 +55,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 @frozen
 class Rule:
-    """What to do about the failures that `match` is about."""
+    """What to do about the failures that match."""
 
     match: Match
     schedule: Schedule | None = None
@@ -72,7 +72,7 @@ class Rule:
 
 
 class PredicateFailed(Fault, kind="validation.config_invalid"):
-    """The predicate of a rule raised, so nobody knows whether the rule applies. Nothing is repeated."""
+    """The predicate of a rule raised, so it is unknown whether the rule applies. Nothing is repeated."""
 
     rule: str
     raised: str
@@ -134,12 +134,12 @@ class Lost(NamedTuple):
 
 
 class Tries(NamedTuple):
-    """What a loop knows when it asks: how often it called, what was spent, what it is able to do."""
+    """What a loop knows when it decides: how often it called, what was spent, what it can do."""
 
     attempts: int
     """Calls made so far, the one that failed included."""
     budgets: tuple[tuple[Budget, Spent], ...] = ()
-    """Every budget that this call lives under, with what was spent of it."""
+    """Every budget that applies to this call, with what was spent of it."""
     idempotent: bool | None = None
     """Whether the call may be repeated although its outcome is unknown."""
     may_fall_back: bool = False
@@ -147,7 +147,7 @@ class Tries(NamedTuple):
     may_park: bool = True
     may_ask: bool = False
     visible: bool = False
-    """Whether somebody has already seen part of the result; then nothing is repeated."""
+    """Whether part of the result has already been used; then nothing is repeated."""
     elapsed: float = 0.0
     """Seconds since the failure; they count toward a server-requested delay."""
     max_attempts: int | None = None
@@ -162,7 +162,7 @@ class Tries(NamedTuple):
 
 
 class ExplainedDecision(NamedTuple):
-    """A decision with the rule that it follows from, and those that would have spoken next."""
+    """A decision, the rule that it follows from, and the rules that would have applied next."""
 
     decision: Decision
     rule: str
@@ -214,7 +214,7 @@ def exhausted_inside(report: ErrorReport) -> str | None:
 
 
 def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> ExplainedDecision:
-    """`decide`, with the rule that spoke and those that would have spoken next."""
+    """`decide`, with the rule that applies and those that would have applied next."""
     matching = [rule for rule in policy.rules if _fits(rule, report)]
     names = [*(str(rule) for rule in matching), f"default `{default_schedule(report)}`"]
     decision = decide_by(policy, matching[0] if matching else None, report, tries, jitter)
@@ -230,7 +230,7 @@ def default_schedule(report: ErrorReport) -> str:
 
 
 def falls_through(report: ErrorReport, idempotent: bool | None) -> bool:
-    """Whether another provider may succeed where this one failed: only where the call was sound."""
+    """Whether another provider may succeed where this one failed: only if the call itself was valid."""
     if is_unsure(report, idempotent):
         return False
     return report.retryable or report.category in _SOUND
@@ -341,7 +341,7 @@ def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
 
 
 def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
-    """The next entry of a chain, if there is one for this failure and anything left to spend on it."""
+    """Use the next entry of the chain if there is one for this failure and the budgets allow it; else give up."""
     if tries.may_fall_back and falls_through(report, tries.idempotent):
         late = _limit_passed(tries, 0.0)
         return Fallback(why=why) if late is None else GiveUp(why=late, exhausted=True)
@@ -358,7 +358,7 @@ def _limit_passed(tries: Tries, wait: float) -> str | None:
 
 def _reason_against(report: ErrorReport) -> str:
     if report.category.retryable:
-        return "whoever raised it forbids a repeat"
+        return "its exception forbids a repeat"
     return (
         f"{'an' if report.category[0] in 'au' else 'a'} {report.category} failure does not go away by itself"
     )

@@ -1,4 +1,4 @@
-"""A policy as it is written: TOML, YAML, or the same as mappings. Every mistake is named, with its place in the file.
+"""Reads policies from TOML, YAML or mappings. Every mistake is reported with its place in the file.
 
 name = "patient"
 in_process_limit = 60

@@ -1,7 +1,7 @@
-"""What to do about a failure: a closed set of answers, each with its reason.
+"""What to do about a failure: a closed set of decisions, each with its reason.
 
-A decision is a value. Whoever decides does not act, so the same policy can be asked by a loop, by
-a replayed workflow and by a rehearsal, and answers the same.
+A decision is a value. Deciding is separate from acting, so a loop, a replayed workflow and a rehearsal get the
+same decision from the same policy.
 """
 
 from typing import TypeAlias, assert_never

@@ -1,6 +1,6 @@
 """Shared state of many loops: retry buckets and breakers, by provider, account and model.
 
-Thread-safe and cheap. The state can be looked at, so that the reason for a refused call can be seen.
+Thread-safe. The state can be inspected, so that the reason for a refused call can be seen.
 """
 
 from threading import Lock
@@ -49,7 +49,7 @@ class GuardState:
 
 
 class Guard:
-    """Admits calls and grants retries, by how earlier calls ended."""
+    """Admits calls and retries by how earlier calls ended."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Guard:
         self._breakers: dict[Scope, Breaker] = {}
 
     def refuses(self, called: CallTarget) -> ClosedOff | None:
-        """`None` if a call may be made now (and it must then be reported), else why not."""
+        """`None` if a call may be made now, whose outcome must then be recorded; else why not."""
         now = self._clock.monotonic()
         admitted: dict[Scope, Breaker] = {}
         with self._lock:
@@ -83,7 +83,7 @@ class Guard:
         return None
 
     def closed(self, called: CallTarget) -> ClosedOff | None:
-        """What `refuses` would say, without taking a probe's place."""
+        """What `refuses` would return, without counting as a probe."""
         now = self._clock.monotonic()
         with self._lock:
             for scope in called.scopes():
@@ -93,7 +93,7 @@ class Guard:
         return None
 
     def may_retry(self, called: CallTarget) -> bool:
-        """Take a token for a retry; `False` when retries have run dry."""
+        """Take a token for a retry; `False` if the bucket is empty."""
         key = (called.provider, called.account)
         with self._lock:
             after = self._buckets.get(key, self._bucket).take()
@@ -129,7 +129,7 @@ class Guard:
                     self._breakers[scope] = after_release(self._breakers[scope])
 
     def abandoned(self, called: CallTarget) -> None:
-        """Record a call that was admitted and ended without a statement about the service."""
+        """Record a call that was admitted and whose end says nothing about the service."""
         with self._lock:
             for scope in called.scopes():
                 if scope in self._breakers:

@@ -39,7 +39,7 @@ class CancelScope:
             parent._adopt(self)  # noqa: SLF001  (the same class)
 
     def child(self, level: Level, *, name: str = "") -> "CancelScope":
-        """A scope below this one; born cancelled if this one already is."""
+        """A scope below this one; cancelled from the start if this one is."""
         return CancelScope(level, name=name, parent=self)
 
     @property
@@ -55,7 +55,7 @@ class CancelScope:
                     return
                 below = [child for child in self._children if child.reason is None]
                 if not below:
-                    # Decided under the lock, so no child can be born in between and be missed.
+                    # Decided under the lock, so no child can be added in between and be missed.
                     self.reason = reason
                     callbacks = list(self._callbacks)
                     self._callbacks.clear()
@@ -149,7 +149,7 @@ def cancel_scope(level: Level = "run", *, name: str = "") -> "ScopeBlock":
 
     Args:
         level: What the scope stands for; it names the kind of the cancellation.
-        name: Which one of them it is.
+        name: A name for the scope.
 
     Raises:
         Cancellation: the scope was stopped while the block awaited something.

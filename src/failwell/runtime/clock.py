@@ -1,4 +1,4 @@
-"""The one reader of the time. Everything that waits takes a clock, so tests own theirs."""
+"""The clock. Everything that waits takes one as a parameter, so tests can pass their own."""
 
 import random  # noqa: TID251  (this is the place)
 import time

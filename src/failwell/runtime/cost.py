@@ -62,7 +62,7 @@ class Price:
 
 
 class Prices:
-    """Finds what a model costs: your own prices first, then the public list if `genai-prices` is there."""
+    """Looks up what a model costs: your own prices first, then the public list if `genai-prices` is installed."""
 
     def __init__(self, own: Mapping[str, Price] | None = None, *, public: bool = True) -> None:
         self._own = dict(own or {})

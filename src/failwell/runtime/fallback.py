@@ -1,7 +1,6 @@
-"""A call with alternatives: entries in order, each with its own attempts, until one answers.
+"""A call with alternatives: entries are tried in order, each with its own attempts, until one succeeds.
 
-Only failures that another provider might not have lead onwards; a call that is itself at fault stops
-the chain. No other entry is tried once the caller has seen a part of the answer. Every attempt is in the
+Only failures that another provider might not have lead to the next entry; an invalid call stops the chain. No other entry is tried once the caller has seen a part of the answer. Every attempt is in the
 ledger with its tokens and its price, and so is every entry that was passed over, with the reason.
 """
 
@@ -36,10 +35,12 @@ _recent: ContextVar[tuple[tuple[object, Ledger], ...]] = ContextVar("failwell_ch
 class Chain(Generic[_R_co]):
     """Entries in order, tried until one answers.
 
-    One instance serves one line of work: it remembers who is cooling down after a rate limit.
+    A chain may be shared: it remembers which accounts and models cool down after a rate limit. It also remembers the
+    provider that was called last and removes reasoning from the messages when the provider changes, so a conversation
+    whose reasoning must be kept needs a chain of its own.
 
     Args:
-        entries: Who may answer, the preferred one first.
+        entries: The providers to try, in order of preference.
         policy: How the chain behaves beyond its entries.
         prices: What the models cost; the public list by default, where `genai-prices` is installed.
         guard: Breakers that several chains share.
@@ -272,7 +273,7 @@ class Chain(Generic[_R_co]):
         return None if closed is None else str(closed)
 
     def cool(self, entry: Entry[Any], report: ErrorReport) -> None:
-        """Skip for a while what a rate limit is blamed on."""
+        """Skip the account or model that a rate limit is about for a while."""
         if report.kind == "provider.rate_limited":
             requested = 0.0 if report.not_before is None else report.not_before.after
             rest = max(self.policy.cooldown, min(requested, LONGEST_REST))

@@ -1,4 +1,4 @@
-"""One call through a chain: a generator says the next step, a driver carries it out.
+"""One call through a chain: a generator yields the next step, a driver carries it out.
 
 The steps are values, so plain and async callers, whole replies and streams share every decision.
 """
@@ -102,7 +102,7 @@ class ChainCall:
         raise self._exhausted()
 
     def succeeded(self, entry: Entry[Any], usage: Mapping[str, int]) -> None:
-        """Close the books on a call that worked."""
+        """Record a call that succeeded."""
         chain = self.chain
         cost = self._settle(entry, usage, None)
         self.calling = None
@@ -119,7 +119,7 @@ class ChainCall:
             notify(OperationEnded(ledger=ledger, succeeded=True), chain.options.watcher)
 
     def close(self) -> None:
-        """Whatever ended it: what is still reserved may have been billed."""
+        """Settle the call, however it ended: what is still reserved may have been billed."""
         if self.reserved is not None:
             self.reserved.keep()
         entry, guard = self.calling, self.chain.guard
@@ -209,7 +209,7 @@ class ChainCall:
         return outcome
 
     def _admit(self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Ask the `before` hook, take the attempt, and set aside what it may cost."""
+        """Call the `before` hook, take an attempt, and reserve what it may cost."""
         if self.chain.policy.before is not None:
             self.chain.policy.before(entry)
         budget = self.operation.budget

@@ -110,7 +110,7 @@ CHAIN_BACKOFF = Backoff(first=0.25, longest=8.0, jitter=0.2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(Generic[_R_co]):
-    """One way to make the call: who answers, with which model, and how often to try."""
+    """One way to make the call: the provider, the model, and how often to try."""
 
     provider: str
     model: str
@@ -160,9 +160,9 @@ class ChainPolicy:
     refresh: Callable[[str], bool | Awaitable[bool]] | None = None
     """Renews a provider's credentials; tried once per provider until a call works, `True` if it worked."""
     before: Callable[[Entry[Any]], object] | None = None
-    """Called before every attempt; raising stops the chain, which is how a limit of your own says no."""
+    """Called before every attempt; raising stops the chain. Use it for limits of your own."""
     handover: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]] = neutral
-    """Makes the arguments fit for another provider than the one called last."""
+    """Prepares the arguments for another provider than the last."""
     usage: Callable[[Any], Mapping[str, int]] | None = None
     """Reads the tokens off a reply, a chunk or an exception; by default the common shapes are known."""
 

@@ -1,7 +1,7 @@
-"""Many items at once, a few at a time, in order: a window that slides, not a batch that waits.
+"""Many items, a few at a time, in order.
 
-A slow item does not hold up the others. Items are taken from their iterable when their turn comes, so
-no more of them exist at once than are being worked on.
+A slow item does not delay the others: the next item starts as soon as one ends. Items are taken from their iterable
+when they start, so no more of them exist at once than are being worked on.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
@@ -181,7 +181,7 @@ def gather(
 
 
 class _Batch:
-    """What is known of the items so far."""
+    """The state of a batch: results, errors, and what is left."""
 
     def __init__(self, items: Iterable[Any], only: frozenset[int] | None, stop: Stop) -> None:
         self._source = items
@@ -232,7 +232,7 @@ class _Batch:
         return self.halted and self._stop == "at_once"
 
     def outcome(self) -> Partial[Any]:
-        """What came of it. Items that were never read count as not started."""
+        """The outcome. Items that were never read count as not started."""
         # What was done must not be lost to what cannot be counted.
         total = call_hook(self._count_items, reason="the items that were not started could not be counted")
         self.total = self.total if total is None else total
@@ -318,7 +318,7 @@ class _Tasks:
         self.running[ensure_future(work)] = place
 
     async def settle(self) -> None:
-        """Wait until something is done, and keep what came of it."""
+        """Wait until an item ends, and keep its outcome."""
         from asyncio import FIRST_COMPLETED, CancelledError, wait
 
         for task in (await wait(self.running, return_when=FIRST_COMPLETED))[0]:
@@ -329,7 +329,7 @@ class _Tasks:
             elif isinstance(error, Exception):
                 self._batch.failed(place, error)
             elif task not in self._stopped:
-                # Nobody here stopped it: an interrupt, or a cancel from outside, is meant for all.
+                # It was not stopped here: an interrupt or a cancel from outside applies to all items.
                 raise error
         if self._batch.stops_at_once:
             self._stop()

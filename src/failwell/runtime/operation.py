@@ -96,7 +96,7 @@ def keyed(key: str) -> Generator[None]:
         _key.reset(token)
 
 
-if not TYPE_CHECKING:  # a checker would take every name for an old one
+if not TYPE_CHECKING:  # a checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name != "Retrying":
@@ -281,7 +281,7 @@ class Operation(KeyHolder):
         if loop is None:
             return
         if not loop.tries:
-            # Only loops inside it have failed; whoever is around this one may want to know.
+            # Only loops inside it have failed; a loop around it may need their ledgers.
             for ledger in loop.inner:
                 self.report_ledger(ledger)
             return
@@ -383,7 +383,7 @@ class Operation(KeyHolder):
             return self.loop
 
     def report_ledger(self, ledger: Ledger) -> None:
-        """Pass the ledger of a loop that has ended to the loop around this one, and to whoever collects it."""
+        """Pass the ledger of a loop that has ended to the loop around this one, and to `collect_ledgers`."""
         outer = None if self.outer is None else self._outer_operation()
         if outer is not None:
             outer.failing_loop().inner.append(ledger)
@@ -407,7 +407,7 @@ class Operation(KeyHolder):
         self, error: Exception, decision: Decision, report: ErrorReport, answer: Any
     ) -> float | None:
         loop = self.loop
-        assert loop is not None  # (`_decide` made it)
+        assert loop is not None  # (`_decide` creates it)
         wait, refusal = _wait_of(decision, answer)
         is_exhausted = False
         if isinstance(error, Parked):
@@ -451,7 +451,7 @@ class Operation(KeyHolder):
         guard = self.options.guard
         if guard is not None:
             if not guard.may_retry(self.called):
-                return "retries to this provider have run dry"
+                return "the retry bucket of this provider is empty"
             closed = guard.refuses(self.called)
             if closed is not None:
                 return str(closed)
@@ -462,7 +462,7 @@ class Operation(KeyHolder):
 
         The first attempt of an inner loop is covered by the attempt around it.
         """
-        assert self.budget is not None  # (asked only then)
+        assert self.budget is not None  # (called only then)
         outer = self._outer_operation()
         covered_by = None
         if outer is not None and outer.budget is not None and outer._claim_cover():  # noqa: SLF001  (the same class)
@@ -543,7 +543,7 @@ class StreamOperation(Operation):
 
 
 def _with_failure(broken: Exception, failure: Exception) -> Exception:
-    """The error of a policy, with the failure it was asked about at the end of its causes."""
+    """The error of a policy, with the failure that it could not be applied to at the end of its causes."""
     cause = broken.__cause__
     if cause is not None and cause is not failure and cause.__context__ is None:
         cause.__context__ = failure
@@ -560,5 +560,5 @@ def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]
         # Only a clear "it was not done" makes a repeat safe.
         if answer is False:
             return decision.after, None
-        return None, "the work was done" if answer is True else "nobody could say whether the work was done"
+        return None, "the work was done" if answer is True else "it is unknown whether the work was done"
     return None, None

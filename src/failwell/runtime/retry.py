@@ -101,7 +101,7 @@ def retry(
         timeout: Seconds over all attempts and waits.
         idempotent: Whether a repeat is harmless although the outcome is unknown.
         keyed: Whether the call sends `idempotency_key()`, which makes a repeat harmless.
-        provider: Who is called, for reports, breakers and retry buckets.
+        provider: The provider that is called, for reports, breakers and retry buckets.
         model: The model that is called.
         account: The account that is used, where breakers and buckets are to be apart.
         name: The name of this loop in ledgers and reports; by default the qualified name of the function.

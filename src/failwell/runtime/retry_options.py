@@ -30,7 +30,7 @@ class RetryOptions:
     """Whether a repeat is harmless although the outcome is unknown."""
     keyed: bool = False
     """Whether the call sends `idempotency_key()`: a call with an unknown outcome may then be repeated, provided
-    that the attempt asked for the key."""
+    that the attempt read the key."""
     provider: str | None = None
     model: str | None = None
     account: str = ""
@@ -47,7 +47,7 @@ class RetryOptions:
     layer: str | None = None
     """Deprecated: use `name`."""
     has_limits: bool = field(init=False, repr=False)
-    """Whether a guard or a budget has to be asked before the first call."""
+    """Whether a guard or a budget must be checked before the first call."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)

@@ -1,4 +1,4 @@
-"""A budget that several loops share: what one reserves, no other can spend.
+"""A budget that several loops share: what one loop reserves, no other can spend.
 
 Safe between threads and tasks. A budget may lie in another one; then everything is taken from both.
 While a budget is open (`with budget:`), every loop below takes its attempts from it.
