@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import failwell
-from failwell.decision.breaker import CLOSED, BreakerPolicy, failed
+from failwell.decision.breaker import CLOSED, BreakerPolicy, after_failure
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Park, Retry
 from failwell.delivery.agent_output import agent_json, agent_markdown
@@ -150,7 +150,7 @@ def check_bounded(report: ErrorReport) -> None:
         decision = decide(policy, report, Tries(attempts=1, idempotent=True))
         if isinstance(decision, Retry | Park):
             assert NOW + timedelta(seconds=decision.after) < NOW + timedelta(days=367)
-    assert failed(CLOSED, BreakerPolicy(failures=1), report, 0.0).until <= 3_600.0
+    assert after_failure(CLOSED, BreakerPolicy(failures=1), report, 0.0).until <= 3_600.0
     retry_after_header(report)
     attributes(report)
     for audience in ("user", "operator"):
