@@ -4,7 +4,7 @@ from itertools import islice
 from typing import cast
 
 from failwell.report.masking.names import NameClass, class_of
-from failwell.report.masking.values import is_secret
+from failwell.report.masking.values import is_secret, stands_in_for_a_secret
 
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 _LARGEST_COUNT = 99_999
@@ -17,7 +17,11 @@ def is_secret_member(name: str, value: object) -> bool:
     if under is NameClass.NONE or value is None or type(value) is bool:
         return False
     if issubclass(type(value), str):
-        return _is_secret_text(name, str.__str__(cast("str", value)), under)
+        text = str.__str__(cast("str", value))
+        # In data, a name that means a secret is enough, however plain the value looks.
+        if under is not NameClass.PLAUSIBLE:
+            return not stands_in_for_a_secret(text)
+        return _is_secret_text(name, text, under)
     if under is NameClass.PLAUSIBLE:
         return _has_secret_item(value)
     kind = type(value)

@@ -24,10 +24,9 @@ _SETTINGS = frozenset(
 """What is written in place of a secret."""
 _REMARKS = frozenset(
     {
-        "must", "be", "is", "are", "was", "the", "a", "an", "not", "no", "this", "that", "field", "required", "may",
-        "cannot", "could", "should", "at", "least", "most", "of", "to", "in", "for", "from", "characters", "blank",
-        "missing", "invalid", "expired", "too", "short", "long", "did", "match", "does", "expected", "allowed", "with",
-        "and", "or", "your", "set", "found", "given", "provided", "by", "on", "value", "type", "has", "have", "contain",
+        "must", "be", "is", "are", "was", "not", "no", "field", "required", "may", "cannot", "could", "should", "least",
+        "most", "characters", "blank", "missing", "invalid", "expired", "too", "did", "match", "does", "expected",
+        "allowed", "set", "found", "given", "provided", "value", "type", "has", "have", "contain",
     }
 )  # fmt: skip
 """Words of sentences about a field."""
@@ -36,7 +35,10 @@ _HOLDERS = re.compile(
 )
 _CALL = re.compile(r"[A-Za-z_][\w.]*(?:\.[A-Za-z_]\w*)*\s?[(\[]")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_YOURS = re.compile(r"(?:your|my|the|some|insert)[-_ ]?.*", re.IGNORECASE)
+_YOURS = re.compile(
+    r"(?:your|my|the|some|insert)[-_ ](?:[a-z]+[-_ ])*(?:key|token|secret|pass(?:word|phrase|wd)?|pwd|credentials?|here|value)",
+    re.IGNORECASE,
+)
 _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
 _WORD = re.compile(r"[A-Za-z]+")
 _NAME = re.compile(r"[A-Za-z_.]+")
@@ -51,14 +53,9 @@ def is_secret(value: str, under: NameClass, *, is_quoted: bool, goes_on: bool = 
         is_quoted: Whether it stands in quotes.
         goes_on: Whether more words follow it on the line.
     """
+    if stands_in_for_a_secret(value, is_quoted=is_quoted):
+        return False
     value = value[:_LONGEST].strip()
-    plain = value.rstrip(".,;:!?)").lower()
-    if plain in _SETTINGS or _HOLDERS.fullmatch(value) or not any(map(str.isalnum, value)):
-        return False
-    if _is_written_elsewhere(value, is_quoted):
-        return False
-    if " " in value and _is_remark(value):
-        return False
     if under is NameClass.PLAUSIBLE:
         return len(value) >= 12 and is_random(value) and not _is_uuid(value)
     if value.isdecimal():
@@ -73,6 +70,15 @@ def is_secret(value: str, under: NameClass, *, is_quoted: bool, goes_on: bool = 
     if _NAME.fullmatch(value) and not is_random(value) and (not is_quoted or names_a_secret(value)):
         return False
     return len(value) >= 6 and (is_mixed(value) or _has_signs(value) or is_random(value))
+
+
+def stands_in_for_a_secret(value: str, *, is_quoted: bool = True) -> bool:
+    """Whether `value` is what people write in place of a secret: a remark, a placeholder, a path, a name."""
+    value = value[:_LONGEST].strip()
+    plain = value.rstrip(".,;:!?)").lower()
+    if plain in _SETTINGS or _HOLDERS.fullmatch(value) or not any(map(str.isalnum, value)):
+        return True
+    return _is_written_elsewhere(value, is_quoted) or (" " in value and _is_remark(value))
 
 
 def _is_written_elsewhere(value: str, is_quoted: bool) -> bool:
