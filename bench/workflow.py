@@ -90,9 +90,9 @@ class _Clock:
         """Measure the driver from here on."""
         drive = driver.drive
 
-        async def timed_drive(first: Event) -> DriveResult:
+        async def timed_drive(event: Event) -> DriveResult:
             began = time.perf_counter()
-            result = await drive(first)
+            result = await drive(event)
             self.took = time.perf_counter() - began
             return result
 

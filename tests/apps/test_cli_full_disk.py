@@ -1,5 +1,6 @@
 """Old records can be deleted on a disk that is full, and the store can be used again afterwards."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,7 @@ def used_journal(folder: Path) -> Path:
 
 @needs_mounts
 @pytest.mark.parametrize(("noun", "fill"), [("jobs", used_queue), ("runs", used_journal)])
-def test_pruning_works_and_makes_room(tmp_path: Path, noun: str, fill: object) -> None:
-    assert callable(fill)
+def test_pruning_works_and_makes_room(tmp_path: Path, noun: str, fill: Callable[[Path], Path]) -> None:
     state = fill(tmp_path)
     full = tmp_path / "full"
     command = (noun, "prune", "--keep", "1", "--yes", "--json", "--store", str(full))
