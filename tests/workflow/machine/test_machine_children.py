@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from failwell.decision.backoff import Backoff
 from failwell.workflow.plan import Node, Plan
+from failwell.workflow.retry_policy import node_retry
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import (
     a_for_each,
@@ -141,3 +143,16 @@ def test_a_child_that_runs_away_fails_as_a_whole() -> None:
 
     assert stage.ran[-1] == "rescue"
     assert stage.of("node:failed")[0]["failure"]["envelope"]["details"]["cause"]["kind"] == "limit.iterations"
+
+
+def test_retries_of_a_step_around_a_child_do_not_multiply_those_of_its_steps() -> None:
+    backoff = Backoff(first=1.0)
+    leaf = child(a_script("leaf", retry=node_retry(2, backoff)))
+
+    def ran(**options: bool) -> list[str]:
+        retry = node_retry(3, backoff, **options)
+        plan = a_plan(a_workflow("step", path="child.yaml", retry=retry))
+        return Stage(plan, {"step/leaf": [fails("internal.io_error")] * 9}, others=[leaf]).begin().ran
+
+    assert ran() == ["step/leaf"] * 2
+    assert ran(repeat_exhausted=True) == ["step/leaf"] * 6

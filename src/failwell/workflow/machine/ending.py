@@ -75,10 +75,11 @@ def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None
         _record_failed(turn, task, failure, extra)
         notify_parent(turn, task)
         return
-    repeat = repeat_by_node(turn, task, node, failure)
-    if repeat is not None:
-        _repeat(turn, task, failure, repeat, extra)
+    decided = repeat_by_node(turn, task, node, failure)
+    if isinstance(decided, Repeat):
+        _repeat(turn, task, failure, decided, extra)
         return
+    failure = decided
     if task.parent is not None:
         above = turn.state.tasks[task.parent]
         route = _route(turn, task, above, failure, output)

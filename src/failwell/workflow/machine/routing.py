@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from failwell.decision.policy import Policy, Tries, decide, exhausted_inside
-from failwell.decision.verdict import Park, Retry
+from failwell.decision.verdict import Decision, GiveUp, Park, Retry, decision_text
+from failwell.report.record import Attempt
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
 from failwell.workflow.machine.run_state import Task
@@ -65,10 +66,14 @@ def error_route(
     return None
 
 
-def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repeat | None:
-    """What the node's own `retry` decides; it comes before any route."""
+def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repeat | Failure:
+    """What the node's own `retry` decides, before any route: a repeat, or the failure.
+
+    A failure that has used up the retries of the node says so, and a `retry` of a step around it does not
+    begin again by itself.
+    """
     if node.retry is None:
-        return None
+        return failure
     # An author who names the very kind consents to a repeat whose outcome is unknown.
     is_safe = node.idempotent or any(failure.kind in rule.match.kinds for rule in node.retry.rules)
     tries = Tries(
@@ -76,19 +81,31 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
         idempotent=is_safe or None,
         exhausted=exhausted_inside(failure.report),
     )
-    return _repeat(turn, task, node.retry, failure, tries, "node")
+    decision = _decision(turn, task, node.retry, failure, tries)
+    if isinstance(decision, GiveUp) and decision.exhausted and tries.exhausted is None:
+        report = failure.report
+        row = Attempt(
+            number=tries.attempts, kind=report.kind, certainty=report.certainty, reason=decision_text(decision),
+            layer=task.node, exhausted=True,
+        )  # fmt: skip
+        return replace(failure, report=replace(report, attempts=(*report.attempts, row)))
+    return _repeat(decision, "node") or failure
 
 
 def _repeat_by_route(turn: Turn, task: Task, policy: Policy, failure: Failure) -> Repeat | None:
-    return _repeat(turn, task, policy, failure, Tries(attempts=task.retries + 1, idempotent=True), "route")
+    tries = Tries(attempts=task.retries + 1, idempotent=True)
+    return _repeat(_decision(turn, task, policy, failure, tries), "route")
 
 
-def _repeat(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: Tries, by: str) -> Repeat | None:
+def _decision(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: Tries) -> Decision:
     limit = turn.plan(task.scope).limits.park_after_seconds
     elapsed = turn.at - failure.report.occurred_at.timestamp()
-    decision = decide(
+    return decide(
         replace(policy, in_process_limit=limit), failure.report, tries._replace(elapsed=elapsed), turn.jitter
     )
+
+
+def _repeat(decision: Decision, by: str) -> Repeat | None:
     match decision:
         case Retry(after=delay):
             return Repeat(delay, by)
