@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from failwell.delivery.webhook import check_payload as check_payload
     from failwell.delivery.webhook import failure_payload as failure_payload
     from failwell.report.checked import check_reply as check_reply
+    from failwell.report.failure_context import Layer as Layer
     from failwell.report.failure_context import Ledger as Ledger
     from failwell.report.failure_context import ledger_of as ledger_of
     from failwell.report.identity import Unclassified as Unclassified
@@ -44,6 +45,7 @@ else:
             "Evidence": "failwell.report.record",
             "Frame": "failwell.report.record",
             "Internal": "failwell.report.record",
+            "Layer": "failwell.report.failure_context",
             "Ledger": "failwell.report.failure_context",
             "ReservedKey": "failwell.delivery.webhook",
             "SavedReply": "failwell.report.saved_failures.saved_reply",

@@ -252,3 +252,10 @@ def test_what_cannot_be_called_is_refused_with_a_hint() -> None:
         retry(3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="put `@classmethod` above `@retry`"):
         retry(attempts=3)(classmethod(lambda cls: 1))  # pyright: ignore[reportArgumentType]
+
+
+def test_an_async_static_method_is_repeated() -> None:
+    script = Scripted(overloaded(), "answer")
+    looped: Any = retry(clock=FakeClock())(staticmethod(script.on_loop))
+
+    assert asyncio.run(looped()) == "answer"

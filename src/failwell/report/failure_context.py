@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import fields
 from functools import wraps
 from math import prod
+from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -176,6 +177,7 @@ def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
 
 _DEEPEST_CAUSE = 12
 _UNSURE = ("unknown", "partial", "done_but_lost")
+_LOCK = Lock()
 ledgers_attached = [0]
 """How many ledgers were attached so far: an exception that is raised again later carries an old one."""
 
@@ -314,8 +316,9 @@ class _Attached:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        ledgers_attached[0] += 1
-        self.order = ledgers_attached[0]
+        with _LOCK:
+            ledgers_attached[0] += 1
+            self.order = ledgers_attached[0]
 
     def __reduce__(self) -> tuple[type["_Attached"], tuple[Ledger]]:
         # Made again where it arrives: the order of another process means nothing here.

@@ -283,7 +283,10 @@ class ChainCall:
             decision,
             wait=decision.after if isinstance(decision, Retry) else None,
             # Each entry has been tried as often as it may be.
-            exhausted=isinstance(decision, GiveUp) and report.retryable and self.loop.tries > 1,
+            exhausted=isinstance(decision, GiveUp)
+            and report.retryable
+            and self.loop.tries > 1
+            and not failed.visible,
             called=(entry.provider, entry.model),
             usage=usage,
             cost=cost,

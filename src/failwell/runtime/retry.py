@@ -228,7 +228,8 @@ def _decorate(function: Any, options: RetryOptions) -> Any:
 
 def _check_callable(function: object) -> None:
     if not callable(function):
-        hint = "; put `@classmethod` above `@retry`" if type(function).__name__ == "classmethod" else ""
+        decorator = type(function).__name__
+        hint = f"; put `@{decorator}` above `@retry`" if decorator in ("classmethod", "property") else ""
         raise TypeError(f"`retry` repeats a function, not {type(function).__name__}{hint}")
 
 
@@ -245,6 +246,8 @@ def _body(function: Any) -> Any:
     target: Any = function
     while type(target) is partial:
         target = target.func
+    if type(target) is staticmethod:
+        target = target.__func__
     is_function = isinstance(target, type) or hasattr(target, "__code__") or hasattr(target, "__func__")
     return target if is_function else type(target).__call__
 
