@@ -33,6 +33,8 @@ class Category(StrEnum):
 
     domain: Domain
     repeat: Repeat
+    retryable: bool
+    """Whether the same call, unchanged, may be repeated after a wait."""
     resubmit: bool
     """Whether a person may submit the same work again."""
     status: int
@@ -46,6 +48,7 @@ class Category(StrEnum):
         member._value_ = value
         member.domain = domain
         member.repeat = repeat
+        member.retryable = repeat is Repeat.AFTER_WAITING
         member.resubmit = resubmit
         member.status = status
         member.job = job
@@ -63,11 +66,6 @@ class Category(StrEnum):
     CANCELLED = "cancelled", Domain.RUNTIME, Repeat.NEVER, True, 409, "transient"
     FATAL = "fatal", Domain.RUNTIME, Repeat.NEVER, False, 500, "fatal"
     UNKNOWN = "unknown", Domain.RUNTIME, Repeat.NEVER, False, 500, "fatal"
-
-    @property
-    def retryable(self) -> bool:
-        """Whether the same call, unchanged, may be repeated after a wait."""
-        return self.repeat is Repeat.AFTER_WAITING
 
 
 class Certainty(StrEnum):
