@@ -8,7 +8,8 @@ import pytest
 
 import failwell
 from failwell.faults import ProviderMetadata
-from failwell.report.identity import fingerprint, new_id, site
+from failwell.report.identity import fingerprint, new_id
+from failwell.report.stack import frames_of, site
 from failwell.testing.builders import a_fault
 
 
@@ -111,11 +112,11 @@ def test_the_site_is_the_deepest_function_of_the_applications_own() -> None:
     with pytest.raises(ValueError) as caught:
         json.loads("{")
 
-    assert site(caught.value.__traceback__).startswith("test_fingerprint:test_the_site_is_the_deepest")
+    assert site(frames_of(caught.value)).startswith("test_fingerprint:test_the_site_is_the_deepest")
 
 
 def test_an_error_that_was_never_raised_has_no_site() -> None:
-    assert site(None) == ""
+    assert site(()) == ""
 
 
 def test_names_inside_a_function_are_part_of_the_site() -> None:
@@ -125,7 +126,7 @@ def test_names_inside_a_function_are_part_of_the_site() -> None:
     with pytest.raises(ValueError) as caught:
         inner()
 
-    assert site(caught.value.__traceback__).endswith(".<locals>.inner")
+    assert site(frames_of(caught.value)).endswith(".<locals>.inner")
 
 
 def test_ids_are_unique_and_sort_by_time() -> None:

@@ -5,9 +5,9 @@ from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from failwell.delivery.plain_text import json_text, neutral, one_line
-from failwell.report.exception_text import WITHHELD
 from failwell.report.record import ENVIRONMENT_VARIABLE, Attempt, Cause, ErrorReport, Evidence, Frame
 from failwell.report.redact import TEXT_CAP
+from failwell.report.stack import WITHHELD
 
 if TYPE_CHECKING:
     from rich.panel import Panel

@@ -19,9 +19,9 @@ from failwell.delivery.log_values import MESSAGE_CAP, is_exception, is_scalar, p
 from failwell.delivery.plain_text import json_text, neutral, one_line
 from failwell.fault.axes import Category, Domain
 from failwell.report.describe import describe
-from failwell.report.exception_text import place_in
 from failwell.report.record import ErrorReport
 from failwell.report.redact import TEXT_CAP, redact_text, redact_value
+from failwell.report.stack import place_in
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "failwell"}
 """What every record has; anything else was put there by `extra=`."""

@@ -4,7 +4,8 @@ The slots are read through `BaseException` itself, so a property that shadows `_
 neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is reported.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 MOST_LINKS = 24
@@ -13,12 +14,18 @@ DEEPEST = 12
 _cause: Any = BaseException.__dict__["__cause__"].__get__
 _context: Any = BaseException.__dict__["__context__"].__get__
 _suppressed: Any = BaseException.__dict__["__suppress_context__"].__get__
-_held: Any = BaseException.__dict__["__dict__"].__get__
 _SENT = "_sent_with"
+instance_dict: Callable[[BaseException], dict[str, Any]] = BaseException.__dict__["__dict__"].__get__
+"""The exception's own attributes, whatever its class pretends; notes can be stored there safely."""
+traceback_of: Callable[[BaseException], TracebackType | None] = BaseException.__dict__[
+    "__traceback__"
+].__get__
+"""The exception's own traceback, whatever its class pretends."""
 LEDGER_STAMP = "__failwell_ledger__"
 """The attribute in which an exception carries the attempts that led to it."""
-_traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _name: Any = type.__dict__["__name__"].__get__
+_qualified_name: Any = type.__dict__["__qualname__"].__get__
+_module: Any = type.__dict__["__module__"].__get__
 _members: Any = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 
@@ -60,7 +67,7 @@ def cause_of(error: BaseException) -> BaseException | None:
     Process pools put the worker's traceback, as a text, in the place of the cause. A fault that came
     through one remembers what stood there.
     """
-    return _cause(error) if remote_of(error) is None else _held(error).get(_SENT, _cause(error))
+    return _cause(error) if remote_of(error) is None else instance_dict(error).get(_SENT, _cause(error))
 
 
 def remote_of(error: BaseException) -> BaseException | None:
@@ -72,22 +79,28 @@ def remote_of(error: BaseException) -> BaseException | None:
 def send_with(error: BaseException, cause: BaseException | None) -> None:
     """Let `error` be raised from `cause`, and remember that if it is replaced later."""
     error.__cause__ = cause
-    _held(error)[_SENT] = cause
-
-
-def instance_dict(error: BaseException) -> dict[str, Any]:
-    """The exception's own attributes, whatever its class pretends; notes can be stored there safely."""
-    return _held(error)
-
-
-def traceback_of(error: BaseException) -> Any:
-    """The exception's own traceback, whatever its class pretends."""
-    return _traceback(error)
+    instance_dict(error)[_SENT] = cause
 
 
 def type_name(thing: object) -> str:
     """The short name of the thing's class, whatever its metaclass pretends."""
     return _name(type(thing))[:200]
+
+
+def full_name(thing: object) -> str:
+    """The name of the thing's class as tracebacks print it, with its module unless that is `builtins`."""
+    name, module = _qualified_name(type(thing)), module_name(thing)
+    return f"{module}.{name}"[:300] if module and module != "builtins" else name[:300]
+
+
+def module_name(thing: object) -> str | None:
+    """The module of the thing's class, if it has one, whatever its metaclass pretends."""
+    try:
+        module = _module(type(thing))
+    except AttributeError:
+        # The class statement ran where there was no `__name__`.
+        return None
+    return module if type(module) is str else None
 
 
 def links(error: BaseException) -> tuple[list[Link], bool]:

@@ -11,10 +11,10 @@ from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
 from failwell.fault.facts import DENYING, NotBefore, UserAction
 from failwell.fault.kind import Kind
-from failwell.fault.links import Link, cause_of, instance_dict, links, stands_alone, traceback_of, type_name
+from failwell.fault.links import Link, cause_of, instance_dict, links, type_name
 from failwell.fault.registry import KINDS
 from failwell.report.failure_context import attempts_of, current_scene, ledger_of, merge, stamps_of
-from failwell.report.identity import UNKNOWN, fingerprint, new_id, note, site
+from failwell.report.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.report.record import (
     NOWHERE,
     Attempt,
@@ -42,6 +42,7 @@ from failwell.report.sanitize import (
     usable,
     wait,
 )
+from failwell.report.stack import Frames, frames_of, site, stack_text
 
 _FEW = 8
 _SHORT = 200
@@ -99,10 +100,11 @@ def _describe(
 ) -> ErrorReport:
     earlier = attempts or attempts_of(error)
     tries = checked_attempts(earlier) if earlier else ()
-    if tries and (ledger_of(error) is not None or is_fault(error)):
+    ours = is_fault(error)
+    if tries and (ours or ledger_of(error) is not None):
         # What the loop was told about the call; what the exception says itself comes first.
         called = (called[0] or tries[-1].provider, called[1] or tries[-1].model)
-    finished = finished_report(error)
+    finished = finished_report(error, ours=ours)
     if finished is not None:
         return _completed(finished, called, scene, tries)
     keep = default_policy() if policy is None else _policy(policy)
@@ -128,7 +130,7 @@ def _build(
     category = Category.UNKNOWN if known is None else known.category
     below, was_cut = links(error)
     ours = is_fault(error)
-    name, surfaced = type_name(error), site(traceback_of(error))
+    name, stack = type_name(error), frames_of(error)
     where, frames = _place(error, scene, reading)
     metadata = None if reading.provider_metadata is None else usable(reply, reading.provider_metadata)
     provider = usable(label, reading.provider or called[0])
@@ -153,7 +155,7 @@ def _build(
             provider,
             metadata.status_code if metadata else None,
             metadata.code if metadata else None,
-            surfaced,
+            site(stack),
         ),
         occurred_at=when,
         caller_facing=reading.caller_facing,
@@ -171,7 +173,7 @@ def _build(
         frames=frames,
         attempts=attempts,
         evidence=reading.evidence,
-        internal=_internal(error, policy, name),
+        internal=_internal(error, policy, name, stack, below, was_cut),
     )
     if report.kind in UNKNOWN:
         note(error, report)
@@ -223,9 +225,8 @@ def attach_report(error: BaseException, report: ErrorReport) -> None:
     instance_dict(error)[_REPORT] = report
 
 
-def finished_report(error: BaseException) -> ErrorReport | None:
-    """The report that `error` carries or stands for, if there is one."""
-    ours = is_fault(error)
+def finished_report(error: BaseException, *, ours: bool) -> ErrorReport | None:
+    """The report that `error` carries or stands for, if there is one; `ours` says whether it is a fault."""
     carried = instance_dict(error).get(_REPORT)
     if carried is None and ours and has_arrived(error):
         carried = safe_getattr(error, "recorded_report")
@@ -305,7 +306,7 @@ def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple
 def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy) -> tuple[Cause, ...]:
     causes: list[Cause] = []
     for link in below:
-        finished = finished_report(link.error)
+        finished = finished_report(link.error, ours=is_fault(link.error))
         if finished is None:
             causes.append(_cause(link, policy))
         else:
@@ -349,15 +350,24 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
     )
 
 
-def _internal(error: BaseException, policy: TracebackPolicy, name: str) -> Internal | None:
-    if policy is TracebackPolicy.STRICT and stands_alone(error) and traceback_of(error) is None:
-        return None
-    from failwell.report.exception_text import repr_of, stack_text, traceback_text
-
-    trace = traceback_text(error) if policy is TracebackPolicy.FULL else stack_text(error)
+def _internal(
+    error: BaseException,
+    policy: TracebackPolicy,
+    name: str,
+    stack: Frames,
+    below: list[Link],
+    was_cut: bool,
+) -> Internal | None:
     if policy is TracebackPolicy.STRICT:
-        return None if trace is None else Internal(repr=name, traceback=trace)
-    return Internal(repr=repr_of(error), traceback=trace)
+        text = stack_text(error, stack, below, was_cut)
+        return None if text is None else Internal(repr=name, traceback=text)
+    from failwell.report.exception_text import repr_of, traceback_text
+
+    if policy is TracebackPolicy.FULL:
+        text = traceback_text(error, below, was_cut)
+    else:
+        text = stack_text(error, stack, below, was_cut)
+    return Internal(repr=repr_of(error), traceback=text)
 
 
 def _last_resort(error: BaseException, problem: BaseException, when: datetime) -> ErrorReport:

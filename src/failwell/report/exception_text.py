@@ -1,55 +1,29 @@
-"""The original exception's own words and its stack, as far as a policy lets them be recorded.
+"""The original exception's own words, as far as a policy lets them be recorded.
 
-Everything here is redacted and bounded before it is returned. Under the strict policy only `stack_text` is
-reached: it reads names of types, files and functions, and calls no foreign `__str__` or `__repr__`.
+Everything here is redacted and bounded before it is returned. The strict policy never reaches it: no foreign
+`__str__` or `__repr__` is called then.
 """
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from json import dumps
 from os.path import exists, getsize, isfile
-from types import CodeType
 from typing import Any, cast
 
 from failwell.adapters.headers import SAFE_HEADERS
 from failwell.adapters.printed import arguments_of, items_of, printed, sequence_of, weighs
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
-from failwell.fault.links import (
-    DEEPEST,
-    MOST_LINKS,
-    below,
-    links,
-    members,
-    remote_of,
-    stands_alone,
-    traceback_of,
-    type_name,
-)
-from failwell.report.identity import is_own_file
-from failwell.report.redact import MARK, TEXT_CAP, cut, masked, masked_known, redact_text, redact_words
+from failwell.fault.links import Link, full_name, remote_of, traceback_of, type_name
+from failwell.report.redact import MARK, TEXT_CAP, masked_known, redact_text, redact_words
+from failwell.report.stack import HEAD_LINE, LONGEST_NAME, TRACEBACK_CAP, chain_text
 
-TRACEBACK_CAP = 12_000
 NOTE_CAP = 300
 _MOST_NOTES = 4
-_FRAMES_SHOWN = 40
-_FRAMES_IN_ALL = 96
-_FEWEST_FRAMES = 4
-_MOST_FRAMES = 2_000
-WITHHELD = "[withheld]"
-"""Stands in a traceback where the text of a foreign exception would be."""
-_HEAD_LINE = "Traceback (most recent call last):\n"
-_PLACE = re.compile(r' {2}File "([^"\n]*)", line (\d+), in ([^\n]*)')
-_JOINS = {
-    "cause": "The above exception was the direct cause of the following exception:",
-    "context": "During handling of the above exception, another exception occurred:",
-}
 _PRINTED = 4 * TEXT_CAP
 """A repr that is longer is not produced at all."""
 _LARGEST_SOURCE = 4 * 1_048_576
-_LONGEST_NAME = 300
 
 
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
@@ -99,102 +73,18 @@ def _plain(error: BaseException, limit: int = TEXT_CAP) -> str:
     return safe_call(_message, "", error, limit, _short)
 
 
-def traceback_text(error: BaseException) -> str:
+def traceback_text(error: BaseException, causes: Sequence[Link], was_cut: bool) -> str:
     """The traceback with its causes and members, as Python prints it, masked and cut."""
     remote = remote_of(error)
     head = "" if remote is None else f"{_plain(remote, TRACEBACK_CAP // 3)}\n\n"
-    return redact_text(head + _chain(error, _spoken), TRACEBACK_CAP)
-
-
-def stack_text(error: BaseException) -> str | None:
-    """The traceback with types, files, lines and functions, and without any text; `None` if nothing was raised.
-
-    Call `refresh` first. A fault of ours keeps its message, because that was written to be read.
-    """
-    if stands_alone(error) and traceback_of(error) is None:
-        return None
-    text = safe_call(_chain, "", error, _silent)
-    return cut(text, TRACEBACK_CAP) if "  File " in text else None
-
-
-def place_in(traceback: str) -> str | None:
-    """Where a traceback of ours passed through the application last, as `file:line in function`."""
-    own = traceback.partition("\n  | ")[0].rpartition("\n\n")[2]
-    places = [(found[1], f"{found[1]}:{found[2]} in {found[3]}") for found in _PLACE.finditer(own)]
-    ours = [place for file, place in places if is_own_file(file)]
-    return next(reversed(ours or [place for _, place in places]), None)
-
-
-_Block = Callable[[BaseException, int], str]
-
-
-def _chain(error: BaseException, block: _Block) -> str:
-    """The blocks of an exception, its causes above it and the members of a group below it, in Python's order."""
-    if stands_alone(error):
-        return block(error, _FRAMES_SHOWN)
-    # The more exceptions there are, the fewer frames each of them can show.
-    share = _FRAMES_IN_ALL // (len(links(error)[0]) + 1)
-    return "".join(_blocks(error, block, max(_FEWEST_FRAMES, min(_FRAMES_SHOWN, share)), {id(error)}, 1))
-
-
-def _blocks(error: BaseException, block: _Block, most: int, seen: set[int], level: int) -> Iterator[str]:
-    under = below(error)
-    if under is not None and _is_new(under[0], seen, level):
-        yield from _blocks(under[0], block, most, seen, level + 1)
-        yield f"\n{_JOINS[under[1]]}\n\n"
-    elif under is not None:
-        yield "… [more causes cut]\n"
-    yield block(error, most)
-    for member in members(error):
-        if _is_new(member, seen, level):
-            text = "".join(_blocks(member, block, most, seen, level + 1))
-            yield "".join(f"  | {line}" for line in text.splitlines(keepends=True))
-
-
-def _is_new(error: BaseException, seen: set[int], level: int) -> bool:
-    if id(error) in seen or level > DEEPEST or len(seen) > MOST_LINKS:
-        return False
-    seen.add(id(error))
-    return True
+    return redact_text(head + chain_text(error, causes, was_cut, _spoken), TRACEBACK_CAP)
 
 
 def _spoken(error: BaseException, most: int) -> str:
     # Source lines come from files and loaders that may be gone or broken.
     frames = "".join(safe_call(_frames, None, error, most) or ())
     notes = "".join(f"{note}\n" for note in safe_call(_first_notes, (), error, _short))
-    return f"{_HEAD_LINE if frames else ''}{frames}{_qualified(error)}: {_plain(error)}\n{notes}"
-
-
-def _silent(error: BaseException, most: int) -> str:
-    places = _places(error, most)
-    head = _HEAD_LINE if places else ""
-    own = one_sentence(error) if is_fault(error) else WITHHELD
-    return f"{head}{''.join(places)}{masked(_qualified(error))}{f': {own}' if own else ''}\n"
-
-
-def one_sentence(fault: BaseException) -> str:
-    """What a fault of ours says, masked, on one line."""
-    # An author's `summary` may raise anything.
-    return " ".join(masked(safe_call(str, "", fault), _LONGEST_NAME).split())
-
-
-def _places(error: BaseException, most: int) -> list[str]:
-    """The frames of a traceback as Python prints them, without source lines; the outermost ones give way."""
-    trace = traceback_of(error)
-    frames: deque[tuple[CodeType, int]] = deque(maxlen=most)
-    count = 0
-    while trace is not None and count < _MOST_FRAMES:
-        frames.append((trace.tb_frame.f_code, trace.tb_lineno))
-        trace = trace.tb_next
-        count += 1
-    lines: list[str] = [f"  … [{count - most} frames cut]\n"] if count > most else []
-    for (code, line), same in groupby(frames):
-        times = sum(1 for _ in same)
-        place = f'  File "{code.co_filename[:_LONGEST_NAME]}", line {line}, in {code.co_name[:_LONGEST_NAME]}'
-        lines.append(masked(place).replace("\n", " ") + "\n")
-        if times > 1:
-            lines.append(f"  [Previous line repeated {times - 1} more times]\n")
-    return lines
+    return f"{HEAD_LINE if frames else ''}{frames}{full_name(error)}: {_plain(error)}\n{notes}"
 
 
 def _frames(error: BaseException, most: int) -> list[str]:
@@ -203,11 +93,11 @@ def _frames(error: BaseException, most: int) -> list[str]:
     stack = StackSummary.extract(walk_tb(traceback_of(error)), limit=-most, lookup_lines=False)
     shown = [
         FrameSummary(
-            frame.filename[:_LONGEST_NAME],
+            frame.filename[:LONGEST_NAME],
             frame.lineno,
-            frame.name[:_LONGEST_NAME],
+            frame.name[:LONGEST_NAME],
             lookup_line=False,
-            line=_short(frame.line or "", _LONGEST_NAME) if _is_readable(frame.filename) else "",
+            line=_short(frame.line or "", LONGEST_NAME) if _is_readable(frame.filename) else "",
         )
         for frame in stack
     ]
@@ -217,16 +107,6 @@ def _frames(error: BaseException, most: int) -> list[str]:
 def _is_readable(name: str) -> bool:
     # A name that leads to a pipe, or to no end of zeros, would be read for ever.
     return not exists(name) or (isfile(name) and getsize(name) <= _LARGEST_SOURCE)
-
-
-def _qualified(error: BaseException) -> str:
-    # A metaclass may answer with anything, or raise.
-    return safe_call(_full_name, None, type(error)) or type_name(error)
-
-
-def _full_name(cls: type) -> str:
-    name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-    return str.__str__(name)[:_LONGEST_NAME]
 
 
 _ON_EXCEPTIONS = (

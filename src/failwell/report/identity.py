@@ -5,14 +5,12 @@ The count is held per process, by fingerprint, within bounds. It holds names of 
 
 import os
 import re
-import sys
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
-from types import TracebackType
 
-from failwell.fault.links import type_name
+from failwell.fault.links import module_name, type_name
 from failwell.report.record import ErrorReport
 
 
@@ -22,11 +20,7 @@ def new_id() -> str:
 
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
-_LIBRARY = os.path.dirname(os.__file__)
-_OURSELVES = os.path.dirname(os.path.dirname(__file__))
-_MOST_FILES = 4096
-_MOST_FRAMES = 2000
-_files: dict[str, tuple[bool, str]] = {}
+_MOST_FINGERPRINTS = 4096
 _fingerprints: dict[tuple[str | int | None, ...], str] = {}
 
 
@@ -34,7 +28,7 @@ def fingerprint(*parts: str | int | None) -> str:
     """A versioned hash over `parts`, with every number inside a text blanked."""
     known = _fingerprints.get(parts)
     if known is None:
-        if len(_fingerprints) >= _MOST_FILES:
+        if len(_fingerprints) >= _MOST_FINGERPRINTS:
             _fingerprints.clear()
         known = _fingerprints[parts] = _hash(parts)
     return known
@@ -53,41 +47,6 @@ def _blanked(part: str | int | None) -> str:
         return ""
     # A status is a number that says what happened; a number inside a text says when, which or how many.
     return str(part) if isinstance(part, int) else _NUMBERS.sub("#", part)
-
-
-def site(trace: TracebackType | None) -> str:
-    """The deepest function of the application's own on a traceback, as `file:function`."""
-    deepest = ""
-    own = ""
-    steps = 0
-    while trace is not None and steps < _MOST_FRAMES:
-        code = trace.tb_frame.f_code
-        is_own, stem = _file(code.co_filename)
-        if is_own:
-            own = f"{stem}:{code.co_qualname}"
-        elif not own:
-            deepest = f"{stem}:{code.co_qualname}"
-        trace = trace.tb_next
-        steps += 1
-    return own or deepest
-
-
-def _file(path: str) -> tuple[bool, str]:
-    known = _files.get(path)
-    if known is None:
-        if len(_files) >= _MOST_FILES:
-            _files.clear()
-        stem = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
-        known = (is_own_file(path), stem)
-        _files[path] = known
-    return known
-
-
-def is_own_file(path: str) -> bool:
-    """Whether `path` is a file of the application, and not of Python, of an installed library or of failwell."""
-    if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
-        return False
-    return not path.startswith((_LIBRARY + os.sep, _OURSELVES + os.sep, sys.prefix + os.sep + "lib" + os.sep))
 
 
 UNKNOWN = frozenset({"internal.unknown", "provider.unknown"})
@@ -119,7 +78,7 @@ def note(error: BaseException, report: ErrorReport) -> None:
         elif len(_seen) < _MOST:
             _seen[report.fingerprint] = Unclassified(
                 fingerprint=report.fingerprint,
-                error_type=f"{_module(error)}.{type_name(error)}"[:200],
+                error_type=f"{module_name(error) or '?'}.{type_name(error)}"[:200],
                 kind=report.kind,
                 provider=report.provider,
                 count=1,
@@ -135,8 +94,3 @@ def unclassified(*, forget: bool = False) -> list[Unclassified]:
         if forget:
             _seen.clear()
     return entries
-
-
-def _module(error: BaseException) -> str:
-    module = type.__getattribute__(type(error), "__module__")
-    return module if isinstance(module, str) else "?"

@@ -37,6 +37,7 @@ _FRESH_FOR = 0.05
 """Seconds until the whole environment is compared again; to read all of it takes longer than a description."""
 _LONGEST_CLEAN = 240
 _MOST_CLEAN = 2048
+_MOST_STACKS = 256
 
 
 class _State:
@@ -53,6 +54,8 @@ class _State:
         """How far beyond its cap a text is read: the margin, or the longest value that is known."""
         self.clean: set[str] = set()
         """Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
+        self.stacks: dict[Any, str] = {}
+        """Stacks as text, masked."""
 
 
 _registered: dict[str, None] = {}
@@ -93,6 +96,14 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
             clean.clear()
         clean.add(text)
     return result
+
+
+def masked_stacks() -> dict[Any, str]:
+    """A cache of masked stacks, after a `refresh`. It is emptied when the known secrets change."""
+    stacks = _state.stacks
+    if len(stacks) >= _MOST_STACKS:
+        stacks.clear()
+    return stacks
 
 
 def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:

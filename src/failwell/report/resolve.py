@@ -82,7 +82,7 @@ def kind_of(error: BaseException) -> str:
     return resolve(error).kind if quick is None else quick
 
 
-def has_arrived(fault: Fault) -> bool:
+def has_arrived(fault: BaseException) -> bool:
     """Whether this fault stands for a report that was made elsewhere."""
     return hasattr(type(fault), "recorded_report")
 
