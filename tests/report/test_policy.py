@@ -1,5 +1,7 @@
 """How much of an exception's own words is kept, under each policy."""
 
+from typing import Any
+
 import pytest
 
 import failwell
@@ -96,6 +98,40 @@ def test_every_member_of_a_group_keeps_its_own_frames_and_causes(policy: str) ->
     assert text.index("  | KeyError") < text.index("  | The above exception") < text.index("  | ValueError")
     assert "\n  |   | ConnectionResetError: " in text
     assert (SECRET in text) == (policy == "full")
+
+
+def test_a_secret_that_is_registered_later_is_masked_in_a_stack_that_was_seen_before() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("1 / 0", "/run/tenant-of-the-bakery/job.py", "exec"))
+    before = failwell.describe(caught.value).internal
+
+    failwell.register_secret("tenant-of-the-bakery")
+    after = failwell.describe(caught.value).internal
+
+    assert "/run/tenant-of-the-bakery/job.py" in str(before)
+    assert "/run/[redacted]/job.py" in str(after)
+    assert "bakery" not in str(after)
+
+
+def test_a_class_whose_metaclass_raises_and_a_class_without_a_module_have_a_stack() -> None:
+    class Meta(type):
+        @property
+        def __module__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+            raise RuntimeError
+
+    class Lying(Exception, metaclass=Meta):
+        pass
+
+    bare: Any = {}
+    exec("class Bare(Exception): pass", {"__builtins__": __builtins__}, bare)
+    for cls, name in ((Lying, "Lying"), (bare["Bare"], "Bare")):
+        with pytest.raises(cls) as caught:
+            raise cls
+
+        report = failwell.describe(caught.value)
+
+        assert (report.error_type, report.evidence[0].rule == "describe_failed") == (name, False)
+        assert f"{name}: [withheld]\n" in str(report.internal and report.internal.traceback)
 
 
 def test_a_secret_in_a_file_name_is_masked() -> None:
