@@ -2,9 +2,12 @@
 """What every test is given back: a registry, secrets and observers as they were before it."""
 
 import gc
+import json
+import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,25 @@ def pytest_configure() -> None:
         and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the report of a test name the acceptance items that it shows."""
+    for item in items:
+        named = [name for mark in item.iter_markers("acceptance") for name in mark.args]
+        if named:
+            item.user_properties.append(("acceptance", named))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Append how a test of an acceptance item ended to the file that `FAILWELL_ACCEPTANCE` names."""
+    file = os.environ.get("FAILWELL_ACCEPTANCE")
+    # With xdist the reports of all workers pass through the process that started them.
+    if not file or "PYTEST_XDIST_WORKER" in os.environ or "acceptance" not in dict(report.user_properties):
+        return
+    if report.when == "call" or report.outcome != "passed":
+        with Path(file).open("a", encoding="utf-8") as outcomes:
+            outcomes.write(json.dumps({"test": report.nodeid, "outcome": report.outcome}) + "\n")
 
 
 def pytest_collection_finish() -> None:

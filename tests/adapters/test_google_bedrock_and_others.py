@@ -270,6 +270,15 @@ def test_throttling_passes_whatever_it_says(message: str) -> None:
     assert (report.kind, report.retryable) == ("provider.rate_limited", True)
 
 
+@pytest.mark.acceptance("pipelex 28")
+def test_throttling_over_a_day_is_a_used_up_quota() -> None:
+    report = describe(
+        aws("ThrottlingException", "Too many tokens per day, please wait before trying again.", 429)
+    )
+
+    assert (report.kind, report.retryable) == ("provider.quota_exhausted", False)
+
+
 def test_throttling_that_speaks_of_a_day_does_not_pass_soon() -> None:
     report = describe(aws("ThrottlingException", "Too many tokens per day, please wait.", 429))
 

@@ -65,6 +65,19 @@ def test_an_unhandled_error_exits_3_with_a_full_account_on_stderr_and_no_result(
         assert word in done.err
 
 
+@pytest.mark.acceptance("pipelex 62")
+def test_a_failed_run_for_an_agent_is_one_json_object_on_stderr(tmp_path: Path) -> None:
+    text = "workflow: {name: x, entry_point: a}\nagents: [{name: a, type: script, command: no-such-program}]"
+
+    done = run(tmp_path, a_file(tmp_path, text), "--format", "json")
+
+    assert (done.code, done.out) == (1, "")
+    error = json.loads(done.err)
+    assert (error["error"], error["kind"]) == (True, "internal.spawn_failed")
+    assert (error["error_category"], error["error_domain"]) == ("configuration", "config")
+    assert error["error_source"][0] == "Fault @ internal.spawn_failed"
+
+
 @pytest.mark.acceptance("conductor 36")
 def test_an_unhandled_error_leaves_one_line_in_the_errors_file(tmp_path: Path) -> None:
     run(tmp_path, a_raising_file(tmp_path), "--run-id", "r1")

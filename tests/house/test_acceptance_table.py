@@ -1,5 +1,8 @@
 """The acceptance table is complete, current, and notices what is missing."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,10 @@ from tools.acceptance import (
     acceptance_page,
     main,
     problems,
+    read_decided,
     read_items,
     read_marks,
+    read_outcomes,
     read_waiting,
 )
 
@@ -25,7 +30,7 @@ def a_tree(root: Path, tests: str, *, file: str = "test_some.py") -> Path:
 
 
 def test_every_listed_item_has_a_test_and_every_mark_an_item() -> None:
-    assert problems(read_items(ROOT), read_marks(ROOT), read_waiting(ROOT)) == []
+    assert main(["--check"]) == 0
 
 
 def test_the_published_table_is_current() -> None:
@@ -120,6 +125,96 @@ def test_a_complete_table_passes_and_lists_every_test(tmp_path: Path) -> None:
         "| 1 | it stands | `tests/room/test_some.py::test_one`<br>`tests/room/test_some.py::test_two` |"
         in acceptance_page(tree)
     )
+
+
+def test_a_test_that_is_always_skipped_shows_nothing(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path,
+        "import pytest\n"
+        '@pytest.mark.skip\n@pytest.mark.acceptance("system 1")\ndef test_it(): ...\n'
+        '@pytest.mark.xfail(reason="x")\n@pytest.mark.acceptance("system 2")\ndef test_other(): ...\n',
+    )
+
+    found = problems(read_items(tree), read_marks(tree))
+
+    assert "system 1 has no test: it stands" in found
+    assert "tests/room/test_some.py::test_it claims `system 1`, but it is always skipped" in found
+    assert "system 2 has no test: it falls" in found
+
+
+def test_a_test_that_a_run_skipped_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = a_tree(
+        tmp_path,
+        "import pytest\n"
+        '@pytest.mark.acceptance("system 1")\ndef test_one(): ...\n'
+        '@pytest.mark.acceptance("system 2")\ndef test_two(): ...\n',
+    )
+    outcomes = tree / "outcomes.jsonl"
+    name = "tests/room/test_some.py::"
+    outcomes.write_text(
+        f'{{"test": "{name}test_one[a]", "outcome": "skipped"}}\n{{"test": "{name}test_one[b]", "outcome": "passed"}}\n'
+        f'{{"test": "{name}test_two", "outcome": "skipped"}}\n'
+    )
+
+    status = main(["--check", "--root", str(tree), "--outcomes", str(outcomes)])
+
+    assert status == 1
+    assert capsys.readouterr().err == f"system 2 was not shown ({name}test_two: skipped): it falls\n"
+
+
+def test_a_run_notes_how_the_tests_of_items_ended(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        '@pytest.mark.acceptance("system 1")\ndef test_one(): ...\n'
+        '@pytest.mark.acceptance("system 1")\ndef test_two(): pytest.skip("not here")\n'
+        "def test_three(): ...\n"
+    )
+    outcomes = tmp_path / "outcomes.jsonl"
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+    for workers in ("0", "1"):
+        arguments = [
+            "-q",
+            "-n",
+            workers,
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(tmp_path),
+            "test_some.py",
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=tmp_path,
+            env={**outside, "FAILWELL_ACCEPTANCE": str(outcomes)},
+            capture_output=True,
+            check=True,
+        )
+
+        assert read_outcomes([outcomes]) == {
+            "test_some.py::test_one": {"passed"},
+            "test_some.py::test_two": {"skipped"},
+        }
+        outcomes.unlink()
+
+
+def test_what_is_decided_otherwise_has_its_record_and_a_list_of_its_own(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path,
+        'import pytest\n@pytest.mark.acceptance("system 1", "system 2")\ndef test_it(): ...\n',
+    )
+    with (tree / "docs/acceptance-items.toml").open("a") as items:
+        items.write('[decided]\n"system 2" = { instead = "it leans", decisions = ["0001-leaning"] }\n')
+
+    found = problems(read_items(tree), read_marks(tree), (), read_decided(tree), {"0001-leaning"})
+    without = problems(read_items(tree), read_marks(tree), (), read_decided(tree), {"0002-other"})
+
+    assert found == []
+    assert without == ["system 2 names the decision `0001-leaning`, which is not in docs/decisions"]
+    page = acceptance_page(tree)
+    assert page.index("| 1 | it stands |") < page.index("## Decided otherwise") < page.index("| system 2 |")
+    assert "| it falls | it leans | [0001](../decisions/0001-leaning.md) |" in page
 
 
 def test_an_item_that_waits_needs_no_test_and_one_that_is_shown_may_not_wait(tmp_path: Path) -> None:

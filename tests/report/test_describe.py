@@ -10,6 +10,7 @@ import pytest
 import failwell
 from failwell import Fault, NotBefore, faults
 from failwell.fault.axes import ActionKind
+from failwell.fault.rosetta import translate_name
 from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.record import Attempt
 from failwell.testing.builders import NOON, a_fault, a_report
@@ -277,7 +278,10 @@ def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause
     fault = faults.translate(original, untyped="tool.failed")
     report = failwell.describe(fault)
 
+    assert isinstance(fault, faults.ToolTerminal)
     assert (fault.kind, fault.__cause__) == ("tool.failed", original)
+    # `tool.failed` is what that system calls `ToolExecutionFailed`.
+    assert ("stud-cli", "tool.failed") in translate_name("ToolTerminal/ToolExecutionFailed")
     assert (report.kind, report.error_type) == ("tool.failed", "ValueError")
     assert failwell.describe(original, untyped="tool.failed").kind == "tool.failed"
 

@@ -145,7 +145,6 @@ def test_a_model_is_told_an_action_even_for_a_kind_that_nobody_registered() -> N
     }
 
 
-@pytest.mark.acceptance("stud-cli 10")
 def test_a_model_sees_more_only_where_that_was_allowed() -> None:
     report = a_full_report()
 

@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
+import httpx
 import pytest
 
 import failwell
@@ -20,6 +23,7 @@ from failwell.runtime.cancel import CancelScope
 from failwell.runtime.fallback_entry import ChainPolicy, Entry
 from failwell.runtime.loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
 from failwell.runtime.retry import retry, retrying
+from failwell.runtime.suppress import catch
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
@@ -98,6 +102,94 @@ def test_a_store_is_tried_three_times_with_linear_waits() -> None:
     assert clock.slept == [2.0, 4.0]
 
 
+def a_reply(status: int, headers: dict[str, str] | None = None) -> httpx.HTTPStatusError:
+    """What httpx raises for a reply with a bad status."""
+    request = httpx.Request("POST", "https://api.example.com/v1")
+    reply = httpx.Response(status, headers=headers, request=request)
+    return httpx.HTTPStatusError("no", request=request, response=reply)
+
+
+def a_read_timeout() -> httpx.ReadTimeout:
+    return httpx.ReadTimeout("no answer", request=httpx.Request("POST", "https://api.example.com/v1"))
+
+
+@pytest.mark.acceptance("stud-cli 13")
+def test_a_date_thirty_seconds_ahead_is_slept_for_thirty_seconds_and_a_past_one_for_none() -> None:
+    sent = datetime.now(UTC).replace(microsecond=0)
+    dates = [sent + timedelta(seconds=30), sent - timedelta(days=400)]
+    replies = [
+        a_reply(
+            429,
+            {"date": format_datetime(sent, usegmt=True), "retry-after": format_datetime(date, usegmt=True)},
+        )
+        for date in dates
+    ]
+    clock, seen = FakeClock(), list[AttemptEvent]()
+
+    answer = retry(clock=clock, jitter=lambda: 0.99, watcher=seen.append)(Scripted(*replies, "answer"))()
+
+    assert answer == "answer"
+    assert clock.slept == [30.0]
+    assert [one.attempt.wait for one in seen if isinstance(one, AttemptFailed)] == [30.0, 0.0]
+
+
+@pytest.mark.acceptance("pipelex 48")
+def test_without_a_requested_delay_the_wait_is_jittered() -> None:
+    waits: list[float] = []
+    for luck in (0.0, 0.5, 0.99):
+        clock = FakeClock()
+        retry(clock=clock, jitter=lambda luck=luck: luck)(Scripted(a_reply(429), "answer"))()
+        waits += clock.slept
+
+    assert waits == pytest.approx([4.0, 5.0, 5.98])
+
+
+@pytest.mark.acceptance("pipelex 48")
+def test_a_retry_after_of_five_seconds_is_slept_for_exactly_five() -> None:
+    clock = FakeClock()
+
+    retry(clock=clock, jitter=lambda: 0.99)(Scripted(a_reply(429, {"retry-after": "5"}), "answer"))()
+
+    assert clock.slept == [5.0]
+
+
+@pytest.mark.acceptance("pipelex 49")
+@pytest.mark.parametrize(
+    ("failure", "calls"),
+    [
+        (a_reply(503), 1), (a_reply(409), 1), (a_read_timeout(), 1), (a_reply(408), 1),
+        (a_reply(429), 2), (httpx.ConnectError("refused"), 2),
+    ],
+    ids=["503", "409", "ReadTimeout", "408", "429", "ConnectError"],
+)  # fmt: skip
+def test_a_submission_is_repeated_only_where_it_was_certainly_not_accepted(
+    failure: Exception, calls: int
+) -> None:
+    call = Scripted(failure, "answer")
+
+    outcome = catch(retry(clock=FakeClock(), idempotent=False)(call))
+
+    assert call.count == calls
+    assert outcome == (("answer", None) if calls == 2 else (None, failure))
+
+
+@pytest.mark.acceptance("stud-cli 16")
+def test_two_read_timeouts_and_then_an_answer_are_three_attempts_in_the_audit() -> None:
+    seen: list[AttemptEvent] = []
+    call = Scripted(a_read_timeout(), a_read_timeout(), "answer")
+
+    answer = retry(clock=FakeClock(), idempotent=True, watcher=seen.append)(call)()
+
+    assert answer == "answer"
+    ended = seen[-1]
+    assert isinstance(ended, OperationEnded)
+    assert [(one.number, one.kind) for one in ended.ledger.attempts] == [
+        (1, "provider.timeout"),
+        (2, "provider.timeout"),
+        (3, None),
+    ]
+
+
 @pytest.mark.acceptance("stud-cli 16")
 def test_a_success_after_two_timeouts_is_a_success_and_all_three_attempts_are_on_record() -> None:
     seen: list[AttemptEvent] = []
@@ -168,7 +260,6 @@ def test_a_tool_may_say_which_of_its_failures_are_repeated() -> None:
     assert failwell.describe(error).kind == "tool.timeout"
 
 
-@pytest.mark.acceptance("stud-cli 22")
 def test_a_repeated_tool_asks_for_approval_once_because_the_loop_is_below_the_question() -> None:
     asked: list[str] = []
     run = retry(clock=FakeClock())(Scripted(a_fault(kind="tool.busy"), a_fault(kind="tool.busy"), "done"))
@@ -179,6 +270,42 @@ def test_a_repeated_tool_asks_for_approval_once_because_the_loop_is_below_the_qu
 
     assert approved_call() == "done"
     assert asked == ["may I?"]
+
+
+@pytest.mark.acceptance("stud-cli 23")
+def test_the_audit_of_any_retry_holds_number_kind_delay_and_reason_of_each_attempt() -> None:
+    def retried() -> object:
+        return retry(clock=FakeClock(), jitter=even)(Scripted(overloaded()))()
+
+    def retried_async() -> object:
+        return asyncio.run(retry(clock=FakeClock(), jitter=even)(Scripted(overloaded()).on_loop)())
+
+    def chained() -> object:
+        entry = Entry(
+            provider="A", model="m", call=Scripted(overloaded()), attempts=3, backoff=Backoff(first=1.0)
+        )
+        return failwell.Chain(entry, clock=FakeClock(), jitter=even).call()
+
+    def looped() -> object:
+        for attempt in retrying(clock=FakeClock(), jitter=even):
+            with attempt:
+                raise overloaded()
+        raise AssertionError
+
+    for run in (retried, retried_async, chained, looped):
+        written = failwell.describe(caught(run)).to_json()
+        audited = failwell.ErrorReport.read(written).view("audit")["attempts"]
+
+        assert [(one["number"], one["kind"], one.get("wait")) for one in audited] == [
+            (1, "provider.overloaded", 1.0),
+            (2, "provider.overloaded", 2.0),
+            (3, "provider.overloaded", None),
+        ], run
+        assert [one["reason"] for one in audited[:2]] == [
+            "retrying in 1.0 s, after a back-off",
+            "retrying in 2.0 s, after a back-off",
+        ], run
+        assert audited[2]["reason"].startswith("giving up, "), run
 
 
 @pytest.mark.acceptance("stud-cli 23")

@@ -1,5 +1,6 @@
 """Every exception class that an installed SDK exports is known here, or listed as left alone."""
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -10,28 +11,58 @@ from failwell.adapters.registry import HOMES, find
 EXPORTS = {
     "aiohttp": ("aiohttp",),
     "anthropic": ("anthropic",),
+    "azure": ("azure.core.exceptions", "azure.identity"),
+    "boto3": ("boto3.exceptions",),
     "botocore": ("botocore.exceptions",),
     "cohere": ("cohere", "cohere.core.api_error"),
     "fal_client": ("fal_client",),
     "google.genai": ("google.genai.errors",),
     "groq": ("groq",),
+    "grpc": ("grpc", "grpc.aio"),
+    "httpcore": ("httpcore",),
+    "httpcore2": ("httpcore2",),
     "httpx": ("httpx",),
     "httpx2": ("httpx2",),
     "huggingface_hub": ("huggingface_hub.errors",),
     "instructor": ("instructor.core.exceptions",),
+    "jsonschema": ("jsonschema.exceptions",),
+    "jsonschema_rs": ("jsonschema_rs",),
+    "langchain_core": ("langchain_core.exceptions",),
     "linkup": ("linkup",),
     "litellm": ("litellm.exceptions",),
+    "mcp": ("mcp.shared.exceptions", "mcp.server.fastmcp.exceptions", "mcp.server.mcpserver.exceptions"),
     "mistralai": ("mistralai.client.errors", "mistralai.models.mistralerror", "mistralai.models.sdkerror"),
     "ollama": ("ollama",),
     "openai": ("openai",),
+    "pydantic": ("pydantic",),
+    "pydantic_ai": ("pydantic_ai.exceptions",),
+    "pydantic_core": ("pydantic_core",),
+    "pypdfium2": ("pypdfium2",),
     "replicate": ("replicate.exceptions",),
     "requests": ("requests.exceptions",),
+    "temporalio": ("temporalio.exceptions", "temporalio.client", "temporalio.service"),
+    "tenacity": ("tenacity",),
     "together": ("together",),
     "urllib3": ("urllib3.exceptions",),
+    "websockets": ("websockets.exceptions",),
+    "yaml": ("yaml",),
 }
 """An SDK → the modules in which it, or an earlier major of it, shows its exceptions."""
 
+_BUILTIN = "a subclass of a built-in class, and read as that"
 LEFT_ALONE = {
+    "jsonschema.exceptions._Error": "a base class that is never raised",
+    "jsonschema.exceptions._RefResolutionError": "deprecated, and wrapped before it is raised",
+    "jsonschema.exceptions._WrappedReferencingError": "deprecated, and wrapped before it is raised",
+    "pydantic.errors.PydanticImportError": _BUILTIN,
+    "pydantic.errors.PydanticUndefinedAnnotation": _BUILTIN,
+    "pydantic_ai.exceptions.FallbackExceptionGroup": "a group, which is as bad as its worst member",
+    "pydantic_core._pydantic_core.PydanticCustomError": "raised inside a validator; pydantic catches it",
+    "pydantic_core._pydantic_core.PydanticKnownError": "raised inside a validator; pydantic catches it",
+    "pydantic_core._pydantic_core.PydanticOmit": "raised inside a validator; pydantic catches it",
+    "pydantic_core._pydantic_core.PydanticSerializationError": _BUILTIN,
+    "pydantic_core._pydantic_core.PydanticSerializationUnexpectedValue": _BUILTIN,
+    "pydantic_core._pydantic_core.PydanticUseDefault": "raised inside a validator; pydantic catches it",
     "litellm.exceptions.ModifyResponseException": "how a guardrail hands back another answer; litellm catches it",
 }
 """Classes that need no entry, each with the reason."""
@@ -65,6 +96,13 @@ def _is_known(cls: type[BaseException]) -> bool:
         for above in cls.__mro__
         if above.__module__ != "builtins"
     )
+
+
+@pytest.mark.acceptance("pipelex 38")
+def test_no_installed_sdk_that_an_adapter_reads_is_left_out() -> None:
+    homes = {top for top in HOMES if top not in sys.stdlib_module_names and find_spec(top) is not None}
+
+    assert homes - {sdk.partition(".")[0] for sdk in EXPORTS} == set()
 
 
 @pytest.mark.filterwarnings("ignore")

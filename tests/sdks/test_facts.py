@@ -34,6 +34,19 @@ _GUARDED = {
     "groq": ("Groq", "AsyncGroq", "chat.completions"),
     "anthropic": ("Anthropic", "AsyncAnthropic", "messages"),
 }
+CODES: list[tuple[str, str, str | None]] = [
+    ("openai", "bad_key", "invalid_api_key"),
+    ("azure_openai", "bad_key", None),
+    ("azure_openai", "rate_limited", "ratelimitreached"),
+    ("anthropic", "bad_key", "authentication_error"),
+    ("groq", "bad_key", "invalid_api_key"),
+    ("google_genai", "bad_key", "api_key_invalid"),
+    ("mistralai", "rate_limited", "rate_limited"),
+    ("bedrock", "bad_key", "unrecognizedclientexception"),
+    ("fal_client", "overloaded", "runner_scheduling_failure"),
+    ("huggingface_hub", "overloaded", "overloaded"),
+]
+"""Caller, scenario, and the code that the vendor sends there; Azure answers a bad key with the status alone."""
 _HERE = [name for name in _GUARDED if find_spec(name) is not None]
 
 
@@ -68,6 +81,24 @@ def _incomplete(name: str, url: str, *, wait: bool) -> BaseException:
 
 
 @pytest.mark.acceptance("pipelex 32")
+def test_the_facts_below_are_read_for_every_vendor_of_the_list() -> None:
+    vendors = {
+        "openai",
+        "anthropic",
+        "google_genai",
+        "mistralai",
+        "azure_openai",
+        "bedrock",
+        "fal_client",
+        "huggingface_hub",
+    }
+    newest = {name for name in vendors if is_installed(caller(name))}
+
+    assert newest <= set(_NAMES)
+    assert vendors <= {name for name, _, _ in CODES}
+
+
+@pytest.mark.acceptance("pipelex 32")
 @pytest.mark.parametrize("name", _NAMES)
 def test_status_wait_and_request_id_are_read_off_a_real_exception(lab: Lab, name: str) -> None:
     one = caller(name)
@@ -85,19 +116,13 @@ def test_status_wait_and_request_id_are_read_off_a_real_exception(lab: Lab, name
 
 @pytest.mark.acceptance("pipelex 32")
 @pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("openai", "invalid_api_key"),
-        ("azure_openai", None),
-        ("anthropic", "authentication_error"),
-        ("groq", "invalid_api_key"),
-    ],
+    ("name", "scenario", "code"), CODES, ids=[f"{name}-{scenario}" for name, scenario, _ in CODES]
 )
-def test_the_code_of_a_real_exception_is_read(lab: Lab, name: str, code: str | None) -> None:
+def test_the_code_of_a_real_exception_is_read(lab: Lab, name: str, scenario: str, code: str | None) -> None:
     one = caller(name)
     if not is_installed(one):
         pytest.skip(f"{one.DISTRIBUTION} is not installed here")
-    case = Case(name, "bad_key", "sync")
+    case = Case(name, scenario, "sync")
 
     reply, error = make(case, lab.url(one.DIALECT, case.scenario))
     report = judge(case, reply, error)

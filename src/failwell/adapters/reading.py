@@ -78,7 +78,8 @@ def declared(reading: Reading, *, idempotent: bool | None) -> Reading:
     if idempotent and reading.kind == "provider.outcome_unknown":
         return reading.by(f"{reading.rule}.idempotent", "provider.timeout", certainty=Certainty.UNKNOWN)
     status = None if reading.provider_metadata is None else reading.provider_metadata.status_code
-    tried = reading.evidence[0].basis == "status" and status is not None and status >= 500
+    # A 409 to a submission may be the conflict with the very work that it submitted before.
+    tried = reading.evidence[0].basis == "status" and status is not None and (status >= 500 or status == 409)
     if not idempotent and tried and reading.kind in ("provider.unavailable", "provider.overloaded"):
         # Where the provider said in words or codes that it did not start, it did not.
         return reading.by(f"{reading.rule}.not_idempotent", "provider.outcome_unknown", certainty=None)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.adapters.safe_getattr import safe_call
+from failwell.fault import classes
 from failwell.fault.base import Fault, is_fault
+from failwell.fault.registry import KINDS
 from failwell.report.describe import attach_report, describe
 from failwell.report.record import ErrorReport, TracebackPolicy
 from failwell.report.resolve import is_named, resolve
@@ -29,26 +31,79 @@ class Recalled(Fault):
         return {}
 
 
-def revive(report: ErrorReport) -> Fault:
-    """A fault to raise for `report`; describing it gives the same report again."""
-    fault = Recalled(
-        recorded=report.to_dict(),
-        message=report.message,
-        caller_facing=report.caller_facing,
-        certainty=report.certainty,
-        blame=report.blame,
-        retryable=None if report.retryable else False,
-        user_action=report.user_action,
-        provider=report.provider,
-        model=report.model,
-        provider_metadata=report.provider_metadata,
-        not_before=report.not_before,
-        fields_invalid=None if report.fields_invalid is None else list(report.fields_invalid),
-        resource_shortfall=report.resource_shortfall,
-        details=report.details or None,
-    )
+class RecalledValidation(Recalled, classes.Validation):
+    """An input that was refused elsewhere."""
+
+
+class RecalledProviderTransient(Recalled, classes.ProviderTransient):
+    """A model call that another time may answer."""
+
+
+class RecalledProviderCapability(Recalled, classes.ProviderCapability):
+    """A model call that only a change will answer."""
+
+
+class RecalledToolTransient(Recalled, classes.ToolTransient):
+    """A tool call that another time may answer."""
+
+
+class RecalledToolTerminal(Recalled, classes.ToolTerminal):
+    """A tool call that goes back to the model as it is."""
+
+
+class RecalledSession(Recalled, classes.Session):
+    """A record of the work that is not as it should be."""
+
+
+class RecalledCancellation(Recalled, classes.Cancellation):
+    """Work that was stopped on purpose."""
+
+
+class RecalledExtensionHost(Recalled, classes.ExtensionHost):
+    """An extension that failed its host."""
+
+
+_FAMILIES: dict[str, tuple[type[Recalled], ...]] = {
+    "validation": (RecalledValidation,),
+    "provider": (RecalledProviderTransient, RecalledProviderCapability),
+    "tool": (RecalledToolTransient, RecalledToolTerminal),
+    "session": (RecalledSession,),
+    "cancel": (RecalledCancellation,),
+    "extension": (RecalledExtensionHost,),
+}
+
+
+def _stand_in(report: ErrorReport, fields: dict[str, Any]) -> Recalled:
+    kind = report.kind
+    families: Any = _FAMILIES.get(kind.partition(".")[0], ()) if kind in KINDS else ()
+    for family in families:
+        if family.holds(kind):
+            return family(kind=kind, **fields)
+    fault = Recalled(**fields)
     # A newer peer may know kinds that are not registered here.
-    fault.set_own_kind(report.kind)
+    fault.set_own_kind(kind)
+    return fault
+
+
+def revive(report: ErrorReport) -> Fault:
+    """A fault to raise for `report`, of the family of its kind; describing it gives the same report again."""
+    fields: dict[str, Any] = {
+        "recorded": report.to_dict(),
+        "message": report.message,
+        "caller_facing": report.caller_facing,
+        "certainty": report.certainty,
+        "blame": report.blame,
+        "retryable": None if report.retryable else False,
+        "user_action": report.user_action,
+        "provider": report.provider,
+        "model": report.model,
+        "provider_metadata": report.provider_metadata,
+        "not_before": report.not_before,
+        "fields_invalid": None if report.fields_invalid is None else list(report.fields_invalid),
+        "resource_shortfall": report.resource_shortfall,
+        "details": report.details or None,
+    }
+    fault = _stand_in(report, fields)
     attach_report(fault, report)
     return fault
 

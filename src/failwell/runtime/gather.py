@@ -195,8 +195,11 @@ class _Batch:
         self.raised: dict[int, Exception] = {}
         self.usage: dict[str, int] = {}
 
-    def waiting(self) -> Iterator[tuple[int, Any]]:
-        """The items to start, one by one, until something halts them."""
+    def waiting(self) -> Iterator[tuple[int, list[Any]]]:
+        """The items to start, one by one, until something halts them.
+
+        Each comes in a list, out of which it is popped: a name that still held it would be one copy too many.
+        """
         while not self.halted:
             item, error = catch(next, self._items, _END)
             if item is _END:
@@ -209,8 +212,10 @@ class _Batch:
                 return
             place = self.total
             self.total += 1
+            slot = [item]
+            del item
             if self._only is None or place in self._only:
-                yield place, item
+                yield place, slot
 
     def done(self, place: int, value: Any) -> None:
         """Keep a result."""
@@ -267,10 +272,10 @@ def _in_threads(function: Callable[[Any], Any], batch: _Batch, limit: int | None
 
     # Threads are started as they are needed, so a generous bound costs nothing.
     with ThreadPoolExecutor(max_workers=limit or 1_000, thread_name_prefix="failwell-gather") as pool:
-        for place, item in batch.waiting():
+        for place, slot in batch.waiting():
             if scope is not None:
                 scope.check()
-            running[pool.submit(copy_context().run, function, item)] = place
+            running[pool.submit(copy_context().run, function, slot.pop())] = place
             if limit is not None and len(running) >= limit:
                 settle(wait(running, return_when=FIRST_COMPLETED).done)
             else:
@@ -288,10 +293,10 @@ async def _in_tasks(
     scope = current_scope()
     window = _Tasks(batch)
     try:
-        for place, item in batch.waiting():
+        for place, slot in batch.waiting():
             if scope is not None:
                 scope.check()
-            window.start(place, function(item))
+            window.start(place, function(slot.pop()))
             while limit is not None and len(window.running) >= limit:
                 await window.settle()
         while window.running:

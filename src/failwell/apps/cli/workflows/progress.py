@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from failwell.apps.cli.output import is_terminal, print_stderr_lines
+from failwell.apps.cli.output import error_format, is_terminal, print_stderr_lines
 from failwell.journal.event import Event
 
 _KEPT = 200
@@ -163,7 +163,9 @@ def progress(args: Namespace) -> Generator[Progress | None]:
     """What shows the run on stderr while it runs; `None` where nothing is to be shown."""
     style = "none" if args.quiet or args.silent else args.progress
     if style == "auto":
-        style = "live" if _is_interactive(args) else "plain"
+        # Whoever reads errors as JSON reads stderr as JSON.
+        is_read = error_format(args) == "json"
+        style = "none" if is_read else "live" if _is_interactive(args) else "plain"
     if style == "live":
         from failwell.apps.cli.workflows.progress_live import Live
 
