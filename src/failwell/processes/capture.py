@@ -4,14 +4,17 @@ Values that are known to be secret are taken out on the way, before anything is 
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from failwell.report.masking.known import SHORTEST, forms_of
 from failwell.report.redact import MARK
 
 LIMIT = 1_048_576
 """The default number of bytes of one stream that are kept in memory."""
 _HEAD = 0.7
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 
 
 class Capture:
@@ -142,19 +145,25 @@ def _masked(data: bytes, secrets: tuple[bytes, ...]) -> bytes:
 
 
 def forms(value: str) -> list[bytes]:
-    """The forms in which a secret may be printed: plain, in JSON, in a URL. Forms under six characters are left out."""
+    """The forms in which a secret may be printed, longest first: plain, encoded and escaped. Short forms are left out."""
+    from html import escape
     from json import dumps
     from urllib.parse import quote, quote_plus
 
     bare = value.strip()
-    texts = {
-        value,
-        bare,
+    percent = quote(bare, safe="")
+    texts = forms_of(value) | {
         dumps(bare)[1:-1],
+        dumps(dumps(bare)[1:-1])[1:-1],
         dumps(bare, ensure_ascii=False)[1:-1],
-        quote(bare, safe=""),
+        repr(bare.encode("utf-8", "surrogateescape"))[2:-1],
+        percent,
+        _ESCAPE.sub(lambda match: match.group().lower(), percent),
         quote_plus(bare),
+        escape(bare),
     }
     return sorted(
-        (form.encode("utf-8", "surrogateescape") for form in texts if len(form) >= 6), key=len, reverse=True
+        {form.encode("utf-8", "surrogateescape") for form in texts if len(form) >= SHORTEST},
+        key=len,
+        reverse=True,
     )

@@ -24,7 +24,7 @@ class KnownSecrets:
     """A set of secret values, immutable, with the index that finds them."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        forms = {form for value in values for form in _forms(value) if len(form) >= SHORTEST}
+        forms = {form for value in values for form in forms_of(value)}
         index: dict[str, list[str]] = {}
         for form in forms:
             for at in range(_STEP):
@@ -79,8 +79,13 @@ def _end(origin: list[int], end: int) -> int:
     return origin[end]
 
 
+def forms_of(value: str) -> set[str]:
+    """The forms in which a secret is written, beside those that an escape makes of them."""
+    return {form for form in _forms(value) if len(form) >= SHORTEST}
+
+
 def _forms(value: str) -> Iterator[str]:
-    """How a secret is written: all of it, and each line if it has several."""
+    """All of it, and each line if it has several."""
     yield from _written(value)
     bare = value.strip()
     if bare != value:

@@ -22,9 +22,9 @@ _SEPARATOR = re.compile(
     r"[ \t]{0,4}(?:=>|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)[ \t]{0,4}(?P<equals>)"
     r"|[ \t]{0,4}(?:[:：]|%3[Aa]|\\+u003[aA])[ \t]{0,4}(?P<colon>)"
     r"|(?<=[\"']),[ \t]{0,4}(?=[bB]?\\*+[\"'])(?P<comma>)"
-    r"|(?<=[\"'])[ \t]{1,4}value=(?P<attribute>)"
+    r"|[\s,]{1,40}\\*+[\"']?value\\*+[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<attribute>)"
     r"|(?<![\"'])[^<>\n]{0,60}>(?P<markup>)"
-    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+(?:is|was|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
+    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+(?:is|was|to|set|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
     r")"
 )
 _OPEN = re.compile(
@@ -120,7 +120,7 @@ def _values(text: str, start: int, end: int, under: NameClass) -> Iterator[Span]
     elif kind == "comma":
         # Names stand side by side in lists, too; only raw headers are pairs of bytes.
         is_raw = text[at : at + 1] in ("b", "B")
-        yield from _value(text, at, NameClass.SECRET if is_raw else NameClass.PLAUSIBLE)
+        yield from _value(text, at, under if is_raw else NameClass.PLAUSIBLE)
     elif kind != "colon" or separator["close"] or name not in _ORDINARY:
         is_query = start > 0 and text[start - 1] in "?&"
         if is_query:

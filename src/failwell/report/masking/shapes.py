@@ -27,6 +27,8 @@ _CREDENTIAL = re.compile(r"(?:[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)"
 _FLAG = re.compile(
     r"(?<!\S)(?:(?:-u|--user|--auth)[ =][^\s:\"']{1,80}:|(?:-p|-w)[ ]?)(?P<value>[^\s:\"']{6,}+)"
 )
+_CALL = re.compile(r"(?:[Cc]lient|login|authenticate|connect)\((?P<arguments>[^()\n]{8,400})")
+_ARGUMENT = re.compile(r"(?<![=:])[\"'](?P<value>[^\"'\s]{8,})[\"']")
 _WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
 _PLACEHOLDERS = frozenset({"password", "pass", "passwd", "pwd", "secret", "token"})
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -49,15 +51,20 @@ def mask_shapes(text: str, mark: str) -> str:
     if len(low) != len(text):
         low = text.translate(_LOWER)
     spans = list(_unnamed(text, low))
-    if any(stem in low for stem in STEMS):
-        from failwell.report.masking.named import named_spans
+    for stem in STEMS:
+        if stem in low:
+            from failwell.report.masking.named import named_spans
 
-        spans += named_spans(text, low)
+            spans += named_spans(text, low)
+            break
     return replaced(text, spans, mark) if spans else text
 
 
 def _may_hold_a_token(text: str) -> bool:
     """Whether a word of `text` is no name: every token has a long piece of letters and digits, or is random."""
+    if "sk-" in text or "sk_" in text:
+        # The prefix of keys that people imitate in examples.
+        return True
     for word in _WORD.findall(text):
         for piece in word.replace("-", "_").split("_"):
             if len(piece) >= 10 and (len(piece) >= 20 or not piece.isalpha()):
@@ -81,6 +88,12 @@ def _unnamed(text: str, low: str) -> Iterator[Span]:
             if match and _is_credential(scheme, match["value"]):
                 yield match.span("value")
             at = low.find(scheme, end)
+    if '("' in text or "('" in text:
+        # Clients are given their key as an argument without a name.
+        for call in _CALL.finditer(text):
+            for match in _ARGUMENT.finditer(text, *call.span("arguments")):
+                if is_random(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=True):
+                    yield match.span("value")
     if "-" in text:
         for match in _FLAG.finditer(text):
             if is_mixed(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=False):
