@@ -30,10 +30,10 @@ class Backoff:
         """Seconds of step `step` (1 is the first); `jitter` in [0, 1) is drawn by the caller."""
         if self.curve == "exponential":
             # Beyond any cap that makes sense the power would only overflow.
-            plain = self.first * 2.0 ** min(step - 1, 60)
+            seconds = self.first * 2.0 ** min(step - 1, 60)
         elif self.curve == "linear":
-            plain = self.first * step
+            seconds = self.first * step
         else:
-            plain = self.first
-        capped = min(plain, self.longest)
-        return capped * (1 + self.jitter * (2 * jitter - 1))
+            seconds = self.first
+        limited = min(seconds, self.longest)
+        return limited * (1 + self.jitter * (2 * jitter - 1))

@@ -29,8 +29,8 @@ class CallTarget(NamedTuple):
 
     def scopes(self) -> tuple[Scope, ...]:
         """The breakers that this call passes, the widest first."""
-        wide = ((self.provider,), (self.provider, self.account))
-        return wide if self.model is None else (*wide, (self.provider, self.account, self.model))
+        scopes = ((self.provider,), (self.provider, self.account))
+        return scopes if self.model is None else (*scopes, (self.provider, self.account, self.model))
 
 
 @frozen
@@ -113,11 +113,11 @@ def counts(report: ErrorReport) -> bool:
 _AGAINST = (Category.TRANSIENT, Category.CAPACITY, Category.AMBIGUOUS)
 
 
-def scope_of(report: ErrorReport, called: CallTarget) -> Scope:
+def scope_of(report: ErrorReport, target: CallTarget) -> Scope:
     """Which breaker a failure belongs to: as far as the blame reaches."""
     if report.blame in (Blame.MODEL, Blame.DEPLOYMENT):
-        model = called.model or report.model
+        model = target.model or report.model
         return (
-            (called.provider, called.account) if model is None else (called.provider, called.account, model)
+            (target.provider, target.account) if model is None else (target.provider, target.account, model)
         )
-    return (called.provider, called.account) if report.blame is Blame.ACCOUNT else (called.provider,)
+    return (target.provider, target.account) if report.blame is Blame.ACCOUNT else (target.provider,)

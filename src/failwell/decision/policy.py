@@ -223,9 +223,9 @@ def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.
 
 def default_schedule(report: ErrorReport) -> str:
     """Which of `SCHEDULES` the report's kind names."""
-    known = KINDS.get(report.kind)
-    if known is not None:
-        return known.policy if known.policy in SCHEDULES else "none"
+    kind = KINDS.get(report.kind)
+    if kind is not None:
+        return kind.policy if kind.policy in SCHEDULES else "none"
     return "server" if report.retryable else "none"
 
 
@@ -266,11 +266,11 @@ def decide_by(
     if allowed is False:
         return _fall_back(tries, report, "the policy does not repeat it")
     if is_unsure(report, tries.idempotent):
-        if tries.may_ask and _no_attempt_left(policy, tries, schedule) is None:
+        if tries.may_ask and _spent_reason(policy, tries, schedule) is None:
             wait = schedule.backoff.wait(tries.attempts, jitter)
-            late = _limit_passed(tries, wait)
-            if late is not None:
-                return GiveUp(why=late, exhausted=True)
+            limit_reason = _limit_reason(tries, wait)
+            if limit_reason is not None:
+                return GiveUp(why=limit_reason, exhausted=True)
             return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
         return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
     if category is Category.RESOURCE and (tries.may_evict or not allowed):
@@ -285,9 +285,11 @@ def decide_by(
 def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
     requested = report.not_before
     wait = 0.0 if requested is None else _left(requested, tries)
-    late = _limit_passed(tries, wait)
+    limit_reason = _limit_reason(tries, wait)
     return (
-        Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late, exhausted=True)
+        Retry(after=wait, why=lost.why, charged=False)
+        if limit_reason is None
+        else GiveUp(why=limit_reason, exhausted=True)
     )
 
 
@@ -298,13 +300,17 @@ def _repeat(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedul
     if delay is not None and delay > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
         return _park(tries, report, delay, why)
-    spent = _no_attempt_left(policy, tries, schedule)
-    if spent is not None:
-        return _fall_back(tries, report, spent, exhausted=_is_limit(tries, schedule))
+    spent_reason = _spent_reason(policy, tries, schedule)
+    if spent_reason is not None:
+        return _fall_back(tries, report, spent_reason, exhausted=_is_limit(tries, schedule))
     # A server-requested delay is kept exactly, without jitter.
     wait = schedule.backoff.wait(tries.attempts, jitter) if delay is None else delay
-    late = _limit_passed(tries, wait)
-    return Retry(after=wait, why=why) if late is None else _fall_back(tries, report, late, exhausted=True)
+    limit_reason = _limit_reason(tries, wait)
+    return (
+        Retry(after=wait, why=why)
+        if limit_reason is None
+        else _fall_back(tries, report, limit_reason, exhausted=True)
+    )
 
 
 def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
@@ -320,9 +326,11 @@ def _left(requested: NotBefore, tries: Tries) -> float:
 
 
 def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:
-    late = _limit_passed(tries, after)
-    fallback = _fall_back(tries, report, late or f"the wait of {after:.0f} s is longer than may be slept")
-    if late is not None or isinstance(fallback, Fallback) or not tries.may_park:
+    limit_reason = _limit_reason(tries, after)
+    fallback = _fall_back(
+        tries, report, limit_reason or f"the wait of {after:.0f} s is longer than may be slept"
+    )
+    if limit_reason is not None or isinstance(fallback, Fallback) or not tries.may_park:
         return fallback
     return Park(after=after, why=why)
 
@@ -330,12 +338,12 @@ def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision
 def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
     if not tries.may_evict:
         return _fall_back(tries, report, "nothing here can free the resource")
-    spent = _no_attempt_left(policy, tries, schedule)
-    if spent is not None:
-        return _fall_back(tries, report, spent, exhausted=_is_limit(tries, schedule))
-    late = _limit_passed(tries, 0.0)
-    if late is not None:
-        return GiveUp(why=late, exhausted=True)
+    spent_reason = _spent_reason(policy, tries, schedule)
+    if spent_reason is not None:
+        return _fall_back(tries, report, spent_reason, exhausted=_is_limit(tries, schedule))
+    limit_reason = _limit_reason(tries, 0.0)
+    if limit_reason is not None:
+        return GiveUp(why=limit_reason, exhausted=True)
     short = report.resource_shortfall
     return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
 
@@ -343,16 +351,16 @@ def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
 def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
     """Use the next entry of the chain if there is one for this failure and the budgets allow it; else give up."""
     if tries.may_fall_back and falls_through(report, tries.idempotent):
-        late = _limit_passed(tries, 0.0)
-        return Fallback(why=why) if late is None else GiveUp(why=late, exhausted=True)
+        limit_reason = _limit_reason(tries, 0.0)
+        return Fallback(why=why) if limit_reason is None else GiveUp(why=limit_reason, exhausted=True)
     return GiveUp(why=why, exhausted=exhausted)
 
 
-def _limit_passed(tries: Tries, wait: float) -> str | None:
+def _limit_reason(tries: Tries, wait: float) -> str | None:
     for budget, spent in tries.budgets:
-        late = over(budget, spent, wait=wait)
-        if late is not None:
-            return late
+        limit_reason = over(budget, spent, wait=wait)
+        if limit_reason is not None:
+            return limit_reason
     return None
 
 
@@ -364,7 +372,7 @@ def _reason_against(report: ErrorReport) -> str:
     )
 
 
-def _no_attempt_left(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
+def _spent_reason(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
     """Why no attempt is left, or `None`."""
     if tries.exhausted is not None and not policy.repeat_exhausted:
         return tries.exhausted

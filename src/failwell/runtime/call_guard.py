@@ -65,73 +65,73 @@ class Guard:
         self._buckets: dict[Scope, Bucket] = {}
         self._breakers: dict[Scope, Breaker] = {}
 
-    def refuses(self, called: CallTarget) -> ClosedOff | None:
+    def refuses(self, target: CallTarget) -> ClosedOff | None:
         """`None` if a call may be made now, whose outcome must then be recorded; else why not."""
         now = self._clock.monotonic()
-        admitted: dict[Scope, Breaker] = {}
+        updates: dict[Scope, Breaker] = {}
         with self._lock:
-            for scope in called.scopes():
+            for scope in target.scopes():
                 breaker = self._breakers.get(scope)
                 if breaker is None:
                     continue
-                after = admit(breaker, self._policy, now)
-                if after is None:
+                updated = admit(breaker, self._policy, now)
+                if updated is None:
                     # Nothing was written yet, so no wider breaker has lost a probe to this refusal.
                     return _closed_off(scope, breaker, now)
-                admitted[scope] = after
-            self._breakers.update(admitted)
+                updates[scope] = updated
+            self._breakers.update(updates)
         return None
 
-    def closed(self, called: CallTarget) -> ClosedOff | None:
+    def closed(self, target: CallTarget) -> ClosedOff | None:
         """What `refuses` would return, without counting as a probe."""
         now = self._clock.monotonic()
         with self._lock:
-            for scope in called.scopes():
+            for scope in target.scopes():
                 breaker = self._breakers.get(scope)
                 if breaker is not None and admit(breaker, self._policy, now) is None:
                     return _closed_off(scope, breaker, now)
         return None
 
-    def may_retry(self, called: CallTarget) -> bool:
+    def may_retry(self, target: CallTarget) -> bool:
         """Take a token for a retry; `False` if the bucket is empty."""
-        key = (called.provider, called.account)
+        key = (target.provider, target.account)
         with self._lock:
-            after = self._buckets.get(key, self._bucket).take()
-            if after is None:
+            bucket = self._buckets.get(key, self._bucket).take()
+            if bucket is None:
                 return False
-            self._buckets[key] = after
+            self._buckets[key] = bucket
             return True
 
-    def succeeded(self, called: CallTarget) -> None:
+    def succeeded(self, target: CallTarget) -> None:
         """Record a call that worked."""
-        key = (called.provider, called.account)
+        key = (target.provider, target.account)
         with self._lock:
             bucket = self._buckets.get(key)
             if bucket is not None:
                 self._buckets[key] = bucket.give()
-            for scope in called.scopes():
+            for scope in target.scopes():
                 breaker = self._breakers.get(scope)
                 if breaker is not None:
                     self._breakers[scope] = after_success(breaker)
 
-    def failed(self, called: CallTarget, report: ErrorReport) -> None:
+    def failed(self, target: CallTarget, report: ErrorReport) -> None:
         """Record a call that failed."""
-        blamed = scope_of(report, called)
+        blamed_scope = scope_of(report, target)
         now = self._clock.monotonic()
         with self._lock:
             if len(self._breakers) >= _MOST_KEYS:
                 self._breakers = {k: b for k, b in self._breakers.items() if b.position != "closed"}
-            self._breakers[blamed] = after_failure(
-                self._breakers.get(blamed, CLOSED), self._policy, report, now
+            self._breakers[blamed_scope] = after_failure(
+                self._breakers.get(blamed_scope, CLOSED), self._policy, report, now
             )
-            for scope in called.scopes():
-                if scope != blamed and scope in self._breakers:
+            for scope in target.scopes():
+                if scope != blamed_scope and scope in self._breakers:
                     self._breakers[scope] = after_release(self._breakers[scope])
 
-    def abandoned(self, called: CallTarget) -> None:
+    def abandoned(self, target: CallTarget) -> None:
         """Record a call that was admitted and whose end says nothing about the service."""
         with self._lock:
-            for scope in called.scopes():
+            for scope in target.scopes():
                 if scope in self._breakers:
                     self._breakers[scope] = after_release(self._breakers[scope])
 

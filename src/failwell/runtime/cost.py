@@ -71,9 +71,9 @@ class Prices:
 
     def cost(self, provider: str, model: str, usage: Mapping[str, int]) -> int | None:
         """Micro-cents, or `None` where no price is known."""
-        own = self._own.get(f"{provider}/{model}") or self._own.get(model)
-        if own is not None:
-            return own.of(usage)
+        price = self._own.get(f"{provider}/{model}") or self._own.get(model)
+        if price is not None:
+            return price.of(usage)
         return _public_cost(provider, model, usage) if self._public else None
 
 
@@ -100,19 +100,19 @@ def _public_cost(provider: str, model: str, usage: Mapping[str, int]) -> int | N
     from importlib import import_module
 
     try:
-        listed: Any = import_module("genai_prices")
+        genai_prices: Any = import_module("genai_prices")
     except ImportError:
         return None
-    read, written = usage.get("cache_read_tokens", 0), usage.get("cache_write_tokens", 0)
+    cache_read, cache_write = usage.get("cache_read_tokens", 0), usage.get("cache_write_tokens", 0)
     # The list counts cached tokens as a part of the input.
-    counted = listed.Usage(
-        input_tokens=usage.get("input_tokens", 0) + read + written,
+    usage_record = genai_prices.Usage(
+        input_tokens=usage.get("input_tokens", 0) + cache_read + cache_write,
         output_tokens=usage.get("output_tokens", 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
     )
     try:
-        price = listed.calc_price(counted, model_ref=model, provider_id=provider)
+        price = genai_prices.calc_price(usage_record, model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return None
     return to_micro_cents(str(price.total_price))
@@ -144,29 +144,31 @@ _HOLDERS = ("message", "response", "metadata", "delta", "meta")
 
 def read_usage(reply: object) -> dict[str, int]:
     """The tokens that a reply, or one event of a stream, reports; empty if it reports none."""
-    counted = None if type(reply) in _PLAIN else _counted(reply)
-    if counted is None:
+    usage = None if type(reply) in _PLAIN else _usage_part(reply)
+    if usage is None:
         return {}
-    details = take(counted, "prompt_tokens_details", "input_tokens_details")
-    read = _whole(take(counted, *_CACHE_READ))
-    if read is None:
-        read = _whole(take(details, "cached_tokens"))
-    gross = _whole(take(counted, *_GROSS))
-    net = _whole(take(counted, *_NET))
+    details = take(usage, "prompt_tokens_details", "input_tokens_details")
+    cache_read = _whole(take(usage, *_CACHE_READ))
+    if cache_read is None:
+        cache_read = _whole(take(details, "cached_tokens"))
+    gross = _whole(take(usage, *_GROSS))
+    net = _whole(take(usage, *_NET))
     if gross is None and net is not None and details is not None:
         gross = net
     input_tokens = (
-        net if gross is None else max(0, gross - (read or 0)) + (_whole(take(counted, *_TOOL_PROMPT)) or 0)
+        net
+        if gross is None
+        else max(0, gross - (cache_read or 0)) + (_whole(take(usage, *_TOOL_PROMPT)) or 0)
     )
-    output = _whole(take(counted, *_OUTPUT))
-    thoughts = _whole(take(counted, *_THOUGHTS))
+    output = _whole(take(usage, *_OUTPUT))
+    thoughts = _whole(take(usage, *_THOUGHTS))
     if thoughts is not None:
         output = (output or 0) + thoughts
     counts = {
         "input_tokens": input_tokens,
         "output_tokens": output,
-        "cache_read_tokens": read,
-        "cache_write_tokens": _whole(take(counted, *_CACHE_WRITE)),
+        "cache_read_tokens": cache_read,
+        "cache_write_tokens": _whole(take(usage, *_CACHE_WRITE)),
     }
     return {name: count for name, count in counts.items() if count is not None}
 
@@ -180,7 +182,7 @@ def usage_in(report: ErrorReport) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def _counted(reply: object) -> object:
+def _usage_part(reply: object) -> object:
     counts = take(reply, "usage", "usage_metadata", "usageMetadata")
     for name in _HOLDERS if counts is None else ():
         inner = take(reply, name)

@@ -183,9 +183,9 @@ class ChainCall:
     ) -> Generator[Step, Outcome, CallFailure | None]:
         """Make one attempt; `None` if a breaker refuses it."""
         chain = self.chain
-        closed = None if chain.guard is None else chain.guard.refuses(entry.called)
-        if closed is not None:
-            self.loop.skipped(entry.provider, entry.model, str(closed))
+        closed_off = None if chain.guard is None else chain.guard.refuses(entry.called)
+        if closed_off is not None:
+            self.loop.skipped(entry.provider, entry.model, str(closed_off))
             return None
         self.calling = entry
         if self.is_visible:
@@ -197,12 +197,12 @@ class ChainCall:
             attach(refusal, self._finished_ledger())
             raise refusal
         if entry.credential is not None:
-            looked_up = yield Hook(entry.credential)
+            answer = yield Hook(entry.credential)
             self._check()
-            if not isinstance(looked_up, HookAnswer):
+            if not isinstance(answer, HookAnswer):
                 # The lookup's own message may hold the secret, so nothing of it is pair_of_call.
                 return CallFailure(_no_credential(entry))
-            kwargs = {**kwargs, "credential": looked_up.value}
+            kwargs = {**kwargs, "credential": answer.value}
         self._calls += 1
         outcome = yield Call(entry, args, kwargs)
         assert isinstance(outcome, CallFailure)  # (a call that works ends the pass)
@@ -215,9 +215,9 @@ class ChainCall:
         budget = self.operation.budget
         if budget is None:
             return
-        refused = self.operation.take() if self._calls else None
-        if refused is not None:
-            raise BudgetExceeded(why=refused)
+        refusal = self.operation.take() if self._calls else None
+        if refusal is not None:
+            raise BudgetExceeded(why=refusal)
         expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs, args)
         if expected is None and budget.refuses_unpriced:
             raise Unpriced(
@@ -322,11 +322,11 @@ class ChainCall:
         return fault
 
     def _given_up(self, error: Exception, decision: Decision) -> Exception:
-        ended = error
+        final = error
         if isinstance(decision, Park) and not isinstance(error, Parked):
             at = self.chain.options.clock.now() + timedelta(seconds=decision.after)
-            ended = Parked.wrap(error, resume_at=at, waits_for=decision.why, caller_facing=True)
-        return self._ended(ended)
+            final = Parked.wrap(error, resume_at=at, waits_for=decision.why, caller_facing=True)
+        return self._ended(final)
 
     def _exhausted(self) -> Exception:
         if self.last is not None:

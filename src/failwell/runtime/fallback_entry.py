@@ -19,14 +19,14 @@ Message = Mapping[str, Any]
 
 def without_reasoning(messages: list[Any]) -> list[Any]:
     """The conversation without reasoning, without emptied messages, and with no role twice in a row."""
-    cleaned = [_cleaned(cast("object", message)) for message in messages]
-    if all(after is before for after, before in zip(cleaned, messages, strict=True)):
+    results = [_clean(cast("object", message)) for message in messages]
+    if all(after is before for after, before in zip(results, messages, strict=True)):
         return messages
     remaining: list[Any] = []
-    for message in cleaned:
+    for message in results:
         if message is None:
             continue
-        joined = _joined(remaining[-1], message) if remaining else None
+        joined = _join(remaining[-1], message) if remaining else None
         if joined is None:
             remaining.append(message)
         else:
@@ -55,7 +55,7 @@ def _is_message(value: object) -> bool:
     return "role" in message or message.get("type") in _PARTS
 
 
-def _cleaned(value: object) -> Any:
+def _clean(value: object) -> Any:
     """The message, the same object where nothing had to go; `None` where nothing is left."""
     if not isinstance(value, Mapping):
         return value
@@ -68,18 +68,18 @@ def _cleaned(value: object) -> Any:
     extra = [name for name in _KEYS if name in message]
     if not extra and (parts is None or remaining is None or len(remaining) == len(parts)):
         return message
-    left = {name: value for name, value in message.items() if name not in extra}
+    shortened = {name: value for name, value in message.items() if name not in extra}
     if parts is not None:
-        left["content"] = remaining
-    says_nothing = not left.get("content") and not left.get("tool_calls")
-    return None if says_nothing else left
+        shortened["content"] = remaining
+    says_nothing = not shortened.get("content") and not shortened.get("tool_calls")
+    return None if says_nothing else shortened
 
 
 def _is_reasoning(part: object) -> bool:
     return isinstance(part, Mapping) and cast("Message", part).get("type") in _PARTS
 
 
-def _joined(before: object, after: object) -> Any:
+def _join(before: object, after: object) -> Any:
     """Two messages of one role as one; `None` where they cannot be joined."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return None

@@ -55,18 +55,18 @@ def without_sdk_retries(client: C) -> C:
     switch_off = _SWITCH_OFF.get(home)
     if switch_off is None and home not in _ELSEWHERE and callable(safe_getattr(client, "with_options")):
         switch_off = _by_options
-    switched = None if switch_off is None else switch_off(client)
-    if switched is None:
+    quiet = None if switch_off is None else switch_off(client)
+    if quiet is None:
         advice = _ELSEWHERE.get(home, "it is not known here; switch them off where the client is made")
         raise RetriesNotSwitchable(client=f"{home}.{type(client).__name__}", instead=advice)
-    return cast("C", switched)
+    return cast("C", quiet)
 
 
 def sdk_calls(error: BaseException) -> Layer | None:
     """The calls that the client behind `error` made by itself before it raised, if there were several."""
     home = type(error).__module__.partition(".")[0]
-    read = _COUNTED.get(home)
-    retries = None if read is None else read(error)
+    read_count = _COUNTED.get(home)
+    retries = None if read_count is None else read_count(error)
     if type(retries) is str and retries.isdecimal():
         retries = int(retries[:4])
     return Layer(f"{home} client", retries + 1, is_sdk=True) if type(retries) is int and retries > 0 else None
@@ -108,14 +108,14 @@ def _by_options(client: Any) -> Any:
 
 
 def _google(client: Any) -> Any:
-    inside = safe_getattr(client, "_api_client")
-    options = safe_getattr(inside, "_http_options")
+    api_client = safe_getattr(client, "_api_client")
+    options = safe_getattr(api_client, "_http_options")
     if options is None:
         return None
     if safe_getattr(options, "retry_options") is not None:
         once = import_module("tenacity").stop_after_attempt(1)
         for name in ("_retry", "_async_retry"):
-            setattr(inside, name, getattr(inside, name).copy(stop=once))
+            setattr(api_client, name, getattr(api_client, name).copy(stop=once))
     return client
 
 

@@ -59,7 +59,7 @@ class SharedBudget:
         self.budget = budget
         self.parent = parent
         self._clock = clock
-        self._began = clock.monotonic()
+        self._start = clock.monotonic()
         self._lock = Lock()
         self._attempts = 0
         self._cost = cost + to_micro_cents(spent_usd)
@@ -74,23 +74,23 @@ class SharedBudget:
 
     def lines(self) -> tuple[tuple[Budget, Spent], ...]:
         """This budget and those around it, each with what was spent of it."""
-        mine = ((self.budget, self.spent),)
-        return mine if self.parent is None else (*mine, *self.parent.lines())
+        own_line = ((self.budget, self.spent),)
+        return own_line if self.parent is None else (*own_line, *self.parent.lines())
 
     def take(self, *, below: "SharedBudget | None" = None) -> str | None:
         """Take one attempt; `None`, or why there is none left. Budgets from `below` on are skipped."""
         if self is below:
             return None
         with self._lock:
-            refused = over(self.budget, self._spent())
-            if refused is not None:
-                return refused
+            refusal = over(self.budget, self._spent())
+            if refusal is not None:
+                return refusal
             self._attempts += 1
-        refused = None if self.parent is None else self.parent.take(below=below)
-        if refused is not None:
+        refusal = None if self.parent is None else self.parent.take(below=below)
+        if refusal is not None:
             with self._lock:
                 self._attempts -= 1
-        return refused
+        return refusal
 
     @property
     def refuses_unpriced(self) -> bool:
@@ -107,9 +107,9 @@ class SharedBudget:
             BudgetExceeded: there is not that much left, and nothing was set aside.
         """
         cost += to_micro_cents(usd)
-        refused = self._set_aside(cost)
-        if refused is not None:
-            raise BudgetExceeded(why=refused)
+        refusal = self._set_aside(cost)
+        if refusal is not None:
+            raise BudgetExceeded(why=refusal)
         return Reservation(self, cost)
 
     def settle(self, reserved: int, cost: int) -> None:
@@ -128,29 +128,29 @@ class SharedBudget:
     def __exit__(
         self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        outside = _outside.get()
+        stack = _outside.get()
         # Empty where the block was entered in another context, which has its own way back.
-        if outside:
-            _outside.set(outside[:-1])
-            _open.set(outside[-1])
+        if stack:
+            _outside.set(stack[:-1])
+            _open.set(stack[-1])
 
     def _set_aside(self, cost: int) -> str | None:
         with self._lock:
             limit = self.budget.micro_cents
             if limit is not None and self._cost + self._reserved + cost > limit:
-                left = limit - self._cost - self._reserved
-                return f"the call may cost {dollars(cost)}, and {dollars(max(0, left))} of {dollars(limit)} are left"
+                remaining = limit - self._cost - self._reserved
+                return f"the call may cost {dollars(cost)}, and {dollars(max(0, remaining))} of {dollars(limit)} are left"
             self._reserved += cost
-        refused = None if self.parent is None else self.parent._set_aside(cost)  # noqa: SLF001  (the same class)
-        if refused is not None:
+        refusal = None if self.parent is None else self.parent._set_aside(cost)  # noqa: SLF001  (the same class)
+        if refusal is not None:
             with self._lock:
                 self._reserved -= cost
-        return refused
+        return refusal
 
     def _spent(self) -> Spent:
         return Spent(
             attempts=self._attempts,
-            seconds=self._clock.monotonic() - self._began,
+            seconds=self._clock.monotonic() - self._start,
             cost=self._cost + self._reserved,
         )
 

@@ -149,8 +149,8 @@ def test_retries_of_a_step_around_a_child_do_not_multiply_those_of_its_steps() -
     backoff = Backoff(first=1.0)
     leaf = child(a_script("leaf", retry=node_retry(2, backoff)))
 
-    def ran(**options: bool) -> list[str]:
-        retry = node_retry(3, backoff, **options)
+    def ran(*, repeat_exhausted: bool = False) -> list[str]:
+        retry = node_retry(3, backoff, repeat_exhausted=repeat_exhausted)
         plan = a_plan(a_workflow("step", path="child.yaml", retry=retry))
         return Stage(plan, {"step/leaf": [fails("internal.io_error")] * 9}, others=[leaf]).begin().ran
 
