@@ -192,7 +192,7 @@ class MistakeLog:
         """How many errors were added, including repeated ones and those above the limit."""
         self.unknown_topics: set[str] = set()
         """Topics, named by the shapes, that are not known in full because of a mistake."""
-        self._seen: set[tuple[Place | str, str]] = set()
+        self._seen: set[tuple[object, str]] = set()
 
     def add(
         self,
@@ -212,7 +212,7 @@ class MistakeLog:
         if place is not None and not place.file:
             # Values that do not come from a file are identified by their path.
             place = None
-        key = (place or inner_path, message)
+        key = (inner_path if place is None else (place.file, place.line, place.column), message)
         if key in self._seen:
             return
         if len(self.mistakes) >= MAX_MISTAKES:

@@ -390,7 +390,7 @@ def _last_resort(error: BaseException, problem: BaseException, when: datetime) -
 
 
 _TYPE = "Fault"
-_DECLARED = (Evidence(rule="declared", basis="declared", saw=_TYPE),)
+_DECLARED = Evidence(rule="declared", basis="declared", saw=_TYPE)
 
 
 def report_of_kind(
@@ -403,6 +403,7 @@ def report_of_kind(
     scene: Scene | None = None,
     at: datetime | None = None,
     error_id: str | None = None,
+    evidence: Evidence | None = None,
 ) -> ErrorReport:
     """The report of a failure of `kind`, with secrets masked and every text capped.
 
@@ -415,6 +416,7 @@ def report_of_kind(
         scene: Where it happened.
         at: When it happened; now, by default.
         error_id: The report's id; a new one, by default.
+        evidence: Who says that it is of this kind; the program itself, by default.
     """
     refresh()
     when = in_utc(at)
@@ -447,5 +449,5 @@ def report_of_kind(
         scene=usable(place, where) or NOWHERE,
         not_before=delay,
         details=masked_value(dict(details)) if details else {},
-        evidence=_DECLARED,
+        evidence=(evidence or _DECLARED,),
     )

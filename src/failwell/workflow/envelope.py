@@ -5,7 +5,6 @@ An envelope is a JSON object with `kind`, `message` and optional `details`. A va
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -20,7 +19,7 @@ from failwell.workflow.plan import DeclaredKind
 LARGEST = 65_536
 """Bytes of an error file."""
 NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
-_SCRIPT = (Evidence(rule="script.envelope", basis="declared"),)
+_SCRIPT = Evidence(rule="script.envelope", basis="declared")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -81,7 +80,7 @@ def failure_of(
         raise Malformed("malformed envelope: `details` is not an object")
     facts = cast("Mapping[str, Any]", details)
     declared = kinds.get(kind)
-    failure = Failure.of(
+    return Failure.of(
         kind,
         message,
         details=facts,
@@ -89,9 +88,9 @@ def failure_of(
         category=None if declared is None else declared.category,
         not_before=_wait(facts["retry_after"], now) if "retry_after" in facts else None,
         scene=scene,
+        # Whoever reads the report sees that a script says so, and not the runtime.
+        evidence=_SCRIPT,
     )
-    # Whoever reads the report sees that a script says so, and not the runtime.
-    return replace(failure, report=replace(failure.report, evidence=_SCRIPT))
 
 
 def violation(node: str, source: str, reason: str, **details: Any) -> tuple[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from failwell.fault.axes import Category
-from failwell.fault.facts import NotBefore
+from failwell.fault.facts import Evidence, NotBefore
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe, report_of_kind
 from failwell.report.record import ErrorReport, Frame, Scene
@@ -50,6 +50,7 @@ class Failure:
         scene: Scene | None = None,
         at: datetime | None = None,
         error_id: str | None = None,
+        evidence: Evidence | None = None,
     ) -> "Failure":
         """The failure of `kind`; `category` is for an author's kind that the registry does not know."""
         report = report_of_kind(
@@ -61,6 +62,7 @@ class Failure:
             scene=scene,
             at=at,
             error_id=error_id,
+            evidence=evidence,
         )
         return cls(report=report, typed=typed)
 

@@ -33,12 +33,8 @@ def print_text(text: str | Sequence[str]) -> None:
         Unwritable: the disk is full, or the system refuses for another reason.
         BrokenPipeError: the reader has closed the stream.
     """
-    from failwell.delivery.plain_text import neutral
-
     lines = [text] if isinstance(text, str) else text
-    _print_data(
-        "\n".join(_bold(neutral(line)) if isinstance(line, Heading) else neutral(line) for line in lines)
-    )
+    _print_data("\n".join(_bold(_safe(line)) if isinstance(line, Heading) else _safe(line) for line in lines))
 
 
 def print_json_text(text: str) -> None:
@@ -50,9 +46,9 @@ def print_json_text(text: str) -> None:
 
 def print_stderr(text: str, *, end: str = "\n", is_json: bool = False) -> None:
     """Print a remark, a question or an error on stderr, and flush it."""
-    from failwell.delivery.plain_text import neutral, neutral_json
+    from failwell.delivery.plain_text import neutral_json
 
-    print(neutral_json(text) if is_json else neutral(text), end=end, file=sys.stderr, flush=True)
+    print(neutral_json(text) if is_json else _safe(text), end=end, file=sys.stderr, flush=True)
 
 
 def print_stderr_lines(lines: Sequence[str]) -> None:
@@ -94,6 +90,15 @@ def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool 
 def print_drawing(text: str) -> None:
     """Print what a console of `terminal` drew; its text is safe already."""
     _print_data(text)
+
+
+def _safe(text: str) -> str:
+    """`text` with everything written out that a terminal would act on. Printable ASCII holds nothing of the kind."""
+    if text.isascii() and text.isprintable():
+        return text
+    from failwell.delivery.plain_text import neutral
+
+    return neutral(text)
 
 
 def _print_data(text: str) -> None:
