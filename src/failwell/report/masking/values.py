@@ -31,7 +31,7 @@ _REMARKS = frozenset(
 )  # fmt: skip
 """Words of sentences about a field."""
 _HOLDERS = re.compile(
-    r"[*x•.…_-]*|[*•]{3,}.*|[<$%{\[].*|\.{2,}.*|.*\.\.\..*|.*\*\*\*.*", re.IGNORECASE | re.DOTALL
+    r"[*•.…_-]*|x{3,}|[*•]{3,}.*|[<$%{\[].*|\.{2,}.*|.*\.\.\..*|.*\*\*\*.*", re.IGNORECASE | re.DOTALL
 )
 _CALL = re.compile(r"[A-Za-z_][\w.]*(?:\.[A-Za-z_]\w*)*\s?[(\[]")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -66,7 +66,7 @@ def is_secret(value: str, under: NameClass, *, is_quoted: bool, goes_on: bool = 
     if goes_on and _WORD.fullmatch(value.rstrip(".,;:!?")) and not is_random(value):
         return False
     if under is NameClass.PASSWORD:
-        return len(value) >= 3
+        return is_quoted or len(value) >= 3
     if _NAME.fullmatch(value) and not is_random(value) and (not is_quoted or names_a_secret(value)):
         return False
     return len(value) >= 6 and (is_mixed(value) or _has_signs(value) or is_random(value))
