@@ -1,7 +1,10 @@
 """Plain text for people: one shape, nothing hidden in it, nothing too long."""
 
 from dataclasses import replace
+from typing import Any
 
+import httpx
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from failwell.delivery.failure_text import render_text, span
 from failwell.delivery.plain_text import LINE_CAP, neutral, one_line
 from failwell.fault.facts import ResourceShortfall
+from failwell.report.describe import describe
 from failwell.report.record import Scene
 from tests.delivery.builders import a_full_report, a_report, a_wait
 
@@ -83,19 +87,20 @@ def test_a_long_message_of_many_lines_becomes_one_short_line_with_a_mark() -> No
 
 
 @pytest.mark.acceptance("stud-cli 59")
-def test_a_user_sees_one_line_where_a_provider_wrote_ten_with_a_key_in_them() -> None:
-    from failwell.report.describe import describe
-
+def test_of_ten_lines_with_a_key_a_user_sees_none_the_audit_all_but_the_key_and_the_model_none() -> None:
     key = "sk-" + "a1b2c3d4e5f6g7h8i9"
     words = "\n".join(f"row {number}: the key {key} was refused" for number in range(10))
-    report = describe(RuntimeError(words), policy="full")
+    request = httpx.Request("POST", "https://api.openai.com/v1/chat/completions")
+    reply: Any = httpx.Response(401, request=request)
+    report = describe(openai.AuthenticationError(words, response=reply, body=None), policy="full")
 
-    shown = render_text(report)
-
-    assert shown.split("\n")[0] == "error: The program did something it was not written for."
-    assert "row" not in shown
+    header, *lines = render_text(report).split("\n")
     audited = report.view("audit")["message"]
-    assert "row 9: the key [redacted] was refused" in audited
+
+    assert header == "error: The provider did not accept the credentials."
+    assert len(header) <= 240
+    assert "row" not in "\n".join(lines)
+    assert audited == words.replace(key, "[redacted]")
     assert key not in str(report.view("audit"))
     assert "row" not in str(report.view("model"))
 

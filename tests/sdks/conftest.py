@@ -26,8 +26,6 @@ _QUICK = ("openai", "anthropic", "requests")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
-        if _HERE in item.path.parents and getattr(parameters.get("case"), "caller", None) not in (
-            *_QUICK,
-            None,
-        ):
+        called = getattr(parameters.get("case"), "caller", None) or parameters.get("name")
+        if _HERE in item.path.parents and called not in (*_QUICK, None):
             item.add_marker(pytest.mark.slow)

@@ -1,10 +1,14 @@
 """What real clients hand over beside the failure itself: ids, waits, codes, and that nothing was sent."""
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,6 +17,7 @@ from failwell.adapters.headers import lower_headers
 from failwell.adapters.sdk import id_in
 from failwell.apps.lab.dialects.table import dialect
 from failwell.apps.lab.lab_reply import LabCall
+from failwell.fault.json_values import map_texts
 from failwell.testing.laboratory import Lab
 from tests.sdks.matrix import Case, caller, caller_names, is_installed, judge, make, modes
 
@@ -29,11 +34,40 @@ _NAMES = [
     and "rate_limited" not in one.NOT_HERE
     and name not in _WRAPS | _LOSES_HEADERS
 ]
-_GUARDED = {
-    "openai": ("OpenAI", "AsyncOpenAI", "chat.completions"),
-    "groq": ("Groq", "AsyncGroq", "chat.completions"),
-    "anthropic": ("Anthropic", "AsyncAnthropic", "messages"),
-}
+
+
+class Guard(NamedTuple):
+    """How one client is made to refuse a call before it is sent: a call without what it needs."""
+
+    module: str
+    client: str
+    method: str
+    async_client: str
+    async_method: str | None = None
+    key: str | None = "api_key"
+    address: str | None = "base_url"
+    arguments: tuple[str, ...] = ()
+
+    def made(self, url: str, *, wait: bool) -> Any:
+        settings = {
+            name: value for name, value in ((self.key, "lab"), (self.address, url)) if name is not None
+        }
+        return getattr(import_module(self.module), self.async_client if wait else self.client)(**settings)
+
+
+_GUARDS = {
+    "openai": Guard("openai", "OpenAI", "chat.completions.create", "AsyncOpenAI"),
+    "groq": Guard("groq", "Groq", "chat.completions.create", "AsyncGroq"),
+    "anthropic": Guard("anthropic", "Anthropic", "messages.create", "AsyncAnthropic"),
+    "mistralai": Guard("mistralai.client", "Mistral", "chat.complete", "Mistral", "chat.complete_async", address="server_url"),
+    "cohere": Guard("cohere", "ClientV2", "chat", "AsyncClientV2"),
+    "google.genai": Guard("google.genai", "Client", "models.generate_content", "Client", "aio.models.generate_content", address=None),
+    "huggingface_hub": Guard("huggingface_hub", "InferenceClient", "chat_completion", "AsyncInferenceClient"),
+    "ollama": Guard("ollama", "Client", "chat", "AsyncClient", key=None, address="host"),
+    "fal_client": Guard("fal_client", "SyncClient", "run", "AsyncClient", key="key", address=None),
+    "replicate": Guard("replicate.client", "Client", "run", "Client", "async_run", key="api_token", address=None, arguments=("no reference",)),
+    "linkup": Guard("linkup", "LinkupClient", "search", "LinkupClient", "async_search"),
+}  # fmt: skip
 CODES: list[tuple[str, str, str | None]] = [
     ("openai", "bad_key", "invalid_api_key"),
     ("azure_openai", "bad_key", None),
@@ -47,7 +81,7 @@ CODES: list[tuple[str, str, str | None]] = [
     ("huggingface_hub", "overloaded", "overloaded"),
 ]
 """Caller, scenario, and the code that the vendor sends there; Azure answers a bad key with the status alone."""
-_HERE = [name for name in _GUARDED if find_spec(name) is not None]
+_HERE = [name for name in _GUARDS if find_spec(name.partition(".")[0]) is not None]
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +98,38 @@ def _sent_id(name: str) -> str | None:
 
 
 def _incomplete(name: str, url: str, *, wait: bool) -> BaseException:
-    """What the client raises for a call without its messages."""
-    plain, waiting, path = _GUARDED[name]
-    client: Any = getattr(import_module(name), waiting if wait else plain)(
-        api_key="lab", base_url=url, max_retries=0
-    )
-    create: Any = client
-    for part in (*path.split("."), "create"):
-        create = getattr(create, part)
+    """What the client raises for a call that lacks what it needs."""
+    guard = _GUARDS[name]
+    path = guard.async_method or guard.method if wait else guard.method
+    call = guard.made(url, wait=wait)
+    for part in path.split("."):
+        call = getattr(call, part)
+
+    async def awaited() -> None:
+        await call(*guard.arguments)
+
     with pytest.raises(Exception) as caught:
         if wait:
-            asyncio.run(create())
+            asyncio.run(awaited())
         else:
-            create()
+            call(*guard.arguments)
     return caught.value
+
+
+@pytest.mark.acceptance("relavium 6")
+def test_what_botocore_refuses_to_send_was_not_sent() -> None:
+    client = pytest.importorskip("boto3").client(
+        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="lab", aws_secret_access_key="lab"
+    )
+    try:
+        with pytest.raises(Exception, match="Parameter validation failed") as caught:
+            client.converse()
+    finally:
+        client.close()
+
+    report = failwell.describe(caught.value)
+
+    assert (report.kind, report.certainty) == ("validation.input_invalid", "not_sent")
 
 
 @pytest.mark.acceptance("pipelex 32")
@@ -140,9 +192,10 @@ def test_what_a_client_refuses_to_send_was_not_sent_and_is_the_callers_to_change
 ) -> None:
     lab.reset()
 
-    report = failwell.describe(_incomplete(name, lab.url(name, "ok"), wait=wait))
+    report = failwell.describe(_incomplete(name, lab.url("openai", "ok"), wait=wait))
 
     assert lab.calls() == 0
+    assert report.kind in ("validation.input_invalid", "validation.shape_invalid")
     assert (report.category, report.certainty, report.retryable) == ("user_input", "not_sent", False)
 
 
@@ -160,3 +213,76 @@ def test_a_stream_that_ends_without_its_last_event_is_no_clean_end(lab: Lab, nam
         list(stream)
 
     assert failwell.describe(caught.value).kind == "provider.stream_interrupted"
+
+
+CREDENTIAL = "plain-looking-credential-of-the-lab"
+BEARER = "q7Zk2Vb9Xw4Lm1Rt8Yp3"
+PASSWORD = "hunter2secret"
+QUERY = "u5Jd0Gs6Ha2Nf7Ce9Ko1"
+ECHO = (
+    f"no page at https://host/v1?keyword=value, the credential {CREDENTIAL} was refused"
+    f" at https://user:{PASSWORD}@host/v1?api_key={QUERY}, sent as Authorization: Bearer {BEARER}"
+)
+
+
+@contextmanager
+def echoing(name: str) -> Generator[str]:
+    """A server that refuses a key as the vendor does, in a sentence that repeats it and more."""
+    spoken = dialect(name)
+    reply = None if spoken is None else spoken.reply("bad_key", LabCall())
+    assert reply is not None
+    status = reply.status or 401
+    try:
+        body = json.dumps(map_texts(json.loads(reply.body), _echo, keys=False)).encode()
+    except ValueError:
+        body = ECHO.encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.send_response(status)
+            for key, value in reply.headers:
+                if key.lower() not in ("content-length", "transfer-encoding", "connection"):
+                    self.send_header(key, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name it has there)
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _echo(text: str) -> str:
+    """A sentence is replaced; a code stays, so that the client still takes the reply for its vendor's."""
+    return ECHO if " " in text else text
+
+
+@pytest.mark.acceptance("relavium 8")
+@pytest.mark.parametrize("name", [name for name in caller_names() if is_installed(caller(name))])
+def test_no_client_leads_an_echoed_credential_into_a_report(name: str) -> None:
+    one = caller(name)
+    failwell.register_secret(CREDENTIAL)
+    with echoing(one.DIALECT) as url:
+        reply, error = make(Case(name, "bad_key", modes(one)[0]), url)
+
+    assert error is not None, reply
+    report = failwell.describe(error, policy="full", provider=one.PROVIDER)
+    written = report.to_json()
+    for secret in (CREDENTIAL, BEARER, PASSWORD, QUERY):
+        assert secret not in written
+    code = report.provider_metadata.code if report.provider_metadata else None
+    assert " " not in (code or "")
+    if "was refused" in report.message:
+        assert "https://host/v1?keyword=value" in report.message

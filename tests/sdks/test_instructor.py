@@ -5,12 +5,14 @@ import json
 import logging
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from threading import Thread
 from typing import Any
 
 import pytest
 
 from failwell.fault.axes import Category, Certainty
+from failwell.logging import JsonFormatter, ReportFilter, log_report
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
@@ -169,8 +171,28 @@ def test_an_answer_that_never_fits_is_content_and_its_text_is_nowhere(call_model
     assert report.fields_invalid == ("age",)
     assert report.details["attempts"] == 3
     assert ANSWER in str(error)
-    assert ANSWER not in everything_in(report)
-    assert PROMPT not in everything_in(report)
+    for text in (ANSWER, PROMPT):
+        assert text not in everything_in(report)
+        assert text not in logged(error)
+
+
+def logged(error: BaseException) -> str:
+    """What the logs hold of `error`: as a line with its exception, as JSON, and as a report of its own."""
+    text = StringIO()
+    plain, as_json = logging.StreamHandler(text), logging.StreamHandler(text)
+    plain.addFilter(ReportFilter())
+    as_json.setFormatter(JsonFormatter())
+    logger = logging.getLogger("tests.sdks.instructor")
+    for handler in (as_json, plain):
+        logger.addHandler(handler)
+    try:
+        logger.error("the call failed", exc_info=error)
+        log_report(logger, describe(error))
+    finally:
+        for handler in (as_json, plain):
+            logger.removeHandler(handler)
+    assert text.getvalue().count(type(error).__name__) >= 2
+    return text.getvalue()
 
 
 @pytest.mark.acceptance("pipelex 41")
