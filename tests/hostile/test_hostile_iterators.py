@@ -1,0 +1,192 @@
+"""Containers that never end, or say what is not true, are read within bounds by every way in and out."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import failwell
+from failwell import Fault
+from failwell.adapters.printed import printed, weighs
+from failwell.delivery.logs import JsonFormatter, ReportFilter
+from failwell.integrations.structlog import report_exception
+from failwell.report.redact import redact_value
+from failwell.reports import TracebackPolicy
+from failwell.sentry import before_send
+from fuzz.oracle import check_report
+
+pytestmark = pytest.mark.timeout(20)
+
+
+class SameKey(Mapping[str, Any]):
+    """Yields the same key for ever, with a value that costs nothing."""
+
+    def __init__(self, key: str = "", value: Any = None) -> None:
+        self.key, self.value = key, value
+
+    def __getitem__(self, key: str) -> Any:
+        return self.value
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            yield self.key
+
+    def items(self) -> Any:
+        while True:
+            yield self.key, self.value
+
+
+class EndlessDict(dict[str, Any]):
+    """A dictionary whose own methods never end."""
+
+    def items(self) -> Any:
+        while True:
+            yield "endless", None
+
+    def keys(self) -> Any:
+        while True:
+            yield "endless"
+
+    def values(self) -> Any:
+        while True:
+            yield "endless"
+
+    def __len__(self) -> int:
+        return 1
+
+
+class EndlessList(list[Any]):
+    """A list that never ends when it is iterated."""
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield "endless"
+
+    def __len__(self) -> int:
+        return 1
+
+
+class EndlessTuple(tuple[Any, ...]):
+    """A tuple that never ends when it is iterated."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield "endless"
+
+
+ENDLESS: dict[str, Callable[[], Any]] = {
+    "same key": SameKey,
+    "same safe header": lambda: SameKey("retry-after", "7"),
+    "same name of a secret": lambda: SameKey("password", "x"),
+    "dict": lambda: EndlessDict(a="b"),
+    "list": lambda: EndlessList(["a"]),
+    "tuple": lambda: EndlessTuple(("a",)),
+}
+
+
+def _attributed(name: str, value: Any) -> BaseException:
+    cls: Any = type("RateLimitError", (Exception,), {"__module__": "openai"})
+    error = cls("said")
+    setattr(error, name, value)
+    return error
+
+
+CARRIERS: dict[str, Callable[[Any], BaseException]] = {
+    "argument": lambda value: ValueError("said", value),
+    "only argument": ValueError,
+    "details": lambda value: Fault(kind="tool.failed", details={"it": value}),
+    "body": lambda value: _attributed("body", value),
+    "headers": lambda value: _attributed("headers", value),
+    "messages": lambda value: _attributed("messages", value),
+    "response": lambda value: _attributed(
+        "response", type("Reply", (), {"headers": value, "status_code": 429})()
+    ),
+    "notes": lambda value: _attributed("__notes__", value),
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_never_ends_is_described_by_every_policy(name: str, carrier: str) -> None:
+    for policy in TracebackPolicy:
+        report = failwell.describe(CARRIERS[carrier](ENDLESS[name]()), policy=policy)
+        check_report(report, with_panel=False)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_never_ends_is_logged_and_sent(name: str) -> None:
+    value = ENDLESS[name]()
+    error = ValueError("said", value)
+    record = logging.makeLogRecord(
+        {"msg": "saw %s", "args": (value,), "it": value, "exc_info": (ValueError, error, None)}
+    )
+    event: Any = {
+        "event_id": "1",
+        "extra": {"it": "x"},
+        "exception": {"values": [{"type": "X", "value": "said"}]},
+    }
+
+    line = JsonFormatter().format(record)
+    ReportFilter().filter(record)
+    rendered = report_exception(
+        None, "error", {"event": "failed", "exc_info": error, "it": redact_value(value)}
+    )
+    sent = before_send(event, {"exc_info": (ValueError, error, None)})
+
+    assert json.loads(line)["error"]["schema"] == "failwell.error/1"
+    assert len(record.getMessage()) < 20_000
+    assert len(str(rendered)) < 100_000
+    assert len(json.dumps(sent, default=str)) < 100_000
+
+
+def test_the_methods_of_the_built_in_class_are_used_and_not_those_of_a_subclass() -> None:
+    assert redact_value([EndlessDict(a="b"), EndlessList(["c"])]) == [{"a": "b"}, ["c"]]
+    assert not weighs(EndlessList(["x"] * 10), 10_000)
+    assert weighs(EndlessList(["x" * 100] * 1_000), 10_000)
+    assert weighs(EndlessDict({str(number): "x" * 100 for number in range(1_000)}), 10_000)
+
+
+def test_a_text_that_would_be_endless_is_not_produced() -> None:
+    bush: Any = ["leaf" * 100]
+    for _ in range(20):
+        bush = [bush] * 20
+
+    assert printed(ValueError(bush)) == ""
+    assert printed(ValueError("short", [1])) == "('short', [1])"
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("way", ["structlog", "filter", "formatter", "sentry", "describe"])
+def test_an_interrupt_passes_through_every_way_out(way: str, signal: type[BaseException]) -> None:
+    class Interrupted(Mapping[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            raise signal
+
+        def __len__(self) -> int:
+            return 1
+
+        def __iter__(self) -> Iterator[str]:
+            raise signal
+
+        def items(self) -> Any:
+            raise signal
+
+    fault = Fault(kind="tool.failed", details={"it": Interrupted()})
+    record = logging.makeLogRecord({"msg": "failed", "exc_info": (Fault, fault, None)})
+    ways: dict[str, Callable[[], Any]] = {
+        "structlog": lambda: report_exception(None, "error", {"event": "x", "exc_info": fault}),
+        "filter": lambda: ReportFilter().filter(record),
+        "formatter": lambda: JsonFormatter().format(record),
+        "sentry": lambda: before_send({"event_id": "1"}, {"exc_info": (Fault, fault, None)}),
+        "describe": lambda: failwell.describe(fault),
+    }
+
+    with pytest.raises(signal):
+        ways[way]()
