@@ -78,6 +78,7 @@ def test_a_call_that_failed_after_reporting_tokens_is_charged_to_its_own_model()
 
     assert [row.cost for row in chain.ledger.attempts] == [100_000_000, 2_000_000_000]
     assert chain.ledger.cost == 2_100_000_000
+    assert chain.ledger.usd == 21.0
 
 
 @pytest.mark.acceptance("relavium 30")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from failwell.fault.base import is_fault, lineage
 from failwell.fault.frozen import frozen
-from failwell.fault.links import LEDGER_STAMP, cause_of, instance_dict, links
+from failwell.fault.links import LEDGER_STAMP, cause_of, instance_dict, links, stands_alone
 from failwell.report.record import NOWHERE, Attempt, Frame, Scene
 
 _P = ParamSpec("_P")
@@ -245,6 +245,11 @@ class Ledger:
         return sum(attempt.cost or 0 for attempt in self.attempts)
 
     @property
+    def usd(self) -> float:
+        """The cost in US dollars."""
+        return self.cost / 100_000_000
+
+    @property
     def may_have_been_billed(self) -> int:
         """How many attempts may have been billed: their outcome is unknown."""
         return sum(1 for attempt in self.attempts if attempt.certainty in _UNSURE and attempt.cost is None)
@@ -338,11 +343,16 @@ def ledger_of(error: BaseException) -> Ledger | None:
 
 def inner_ledger(error: BaseException, since: int) -> Ledger | None:
     """The ledger of a loop that ended in `error`, or in what led to it, after `since` ledgers were attached."""
-    for link in (error, *(link.error for link in links(error)[0])):
-        attached = instance_dict(link).get(LEDGER_STAMP)
-        if isinstance(attached, _Attached) and attached.order > since:
-            return attached.ledger
-    return None
+    ledger = _attached_after(error, since)
+    if ledger is not None or stands_alone(error):
+        return ledger
+    below = (_attached_after(link.error, since) for link in links(error)[0])
+    return next((ledger for ledger in below if ledger is not None), None)
+
+
+def _attached_after(error: BaseException, since: int) -> Ledger | None:
+    attached = instance_dict(error).get(LEDGER_STAMP)
+    return attached.ledger if isinstance(attached, _Attached) and attached.order > since else None
 
 
 def attempts_of(error: BaseException) -> tuple[Attempt, ...]:

@@ -286,9 +286,12 @@ class Operation(KeyHolder):
                 self.report_ledger(ledger)
             return
         loop.record(None, None, called=(options.provider, options.model))
+        watched = is_watched(options.watcher)
+        if not watched and self.outer is None and _collector.get() is None:
+            return
         ledger = loop.ledger()
         self.report_ledger(ledger)
-        if is_watched(options.watcher):
+        if watched:
             notify(OperationEnded(ledger=ledger, succeeded=True), options.watcher)
 
     def abandoned(self) -> None:

@@ -237,8 +237,8 @@ def _name_of(function: Any) -> str:
     """The qualified name of a function, of the function below partials, or of an object's class."""
     while type(function) is partial:
         function = function.func
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return name.replace(".<locals>.", ".")
+    name = getattr(function, "__qualname__", None)
+    return (name if isinstance(name, str) else type(function).__qualname__).replace(".<locals>.", ".")
 
 
 def _body(function: Any) -> Any:
