@@ -4,7 +4,7 @@ The slots are read through `BaseException` itself, so a property that shadows `_
 neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is reported.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
@@ -48,7 +48,9 @@ def below(error: BaseException) -> tuple[BaseException, Literal["cause", "contex
 
 def stands_alone(error: BaseException) -> bool:
     """Whether nothing hangs below `error`, as is so for most."""
-    return _cause(error) is None and _context(error) is None and not is_group(error)
+    return (
+        _cause(error) is None and _context(error) is None and not issubclass(type(error), BaseExceptionGroup)
+    )
 
 
 def members(error: BaseException) -> tuple[BaseException, ...]:
@@ -67,13 +69,20 @@ def cause_of(error: BaseException) -> BaseException | None:
     Process pools put the worker's traceback, as a text, in the place of the cause. A fault that came
     through one remembers what stood there.
     """
-    return _cause(error) if remote_of(error) is None else instance_dict(error).get(_SENT, _cause(error))
+    cause = _cause(error)
+    if cause is None or not _is_remote(cause):
+        return cause
+    return instance_dict(error).get(_SENT, cause)
 
 
 def remote_of(error: BaseException) -> BaseException | None:
     """The worker's traceback that a process pool put in the place of the cause, if one did."""
     cause = _cause(error)
-    return cause if cause is not None and type_name(cause).endswith("RemoteTraceback") else None
+    return cause if cause is not None and _is_remote(cause) else None
+
+
+def _is_remote(cause: BaseException) -> bool:
+    return _name(type(cause)).endswith("RemoteTraceback")
 
 
 def send_with(error: BaseException, cause: BaseException | None) -> None:
@@ -109,7 +118,7 @@ def links(error: BaseException) -> tuple[list[Link], bool]:
         return [], False
     chain: list[Link] = []
     seen = {id(error)}
-    waiting = list(_under(error, 1))
+    waiting = _under(error, 1)
     while waiting:
         link = waiting.pop(0)
         if id(link.error) in seen:
@@ -122,9 +131,9 @@ def links(error: BaseException) -> tuple[list[Link], bool]:
     return chain, False
 
 
-def _under(error: BaseException, level: int) -> Iterator[Link]:
-    for member in members(error)[: MOST_LINKS + 1]:
-        yield Link(member, "member", level)
+def _under(error: BaseException, level: int) -> list[Link]:
+    chain = [Link(member, "member", level) for member in members(error)[: MOST_LINKS + 1]]
     under = below(error)
     if under is not None:
-        yield Link(under[0], under[1], level)
+        chain.append(Link(under[0], under[1], level))
+    return chain

@@ -62,11 +62,12 @@ def stamps_of(error: BaseException) -> list[Stamp]:
 
     A fault has passed on what the faults below it, and the foreign exception at their end, carry too.
     """
-    links: list[BaseException] = [error]
-    if is_fault(error):
-        line = lineage(error)
-        end = cause_of(line[-1])
-        links = [*line] if end is None or is_fault(end) else [*line, end]
+    if not is_fault(error):
+        stamp = instance_dict(error).get(_SCENE_STAMP)
+        return [stamp] if isinstance(stamp, Stamp) else []
+    line = lineage(error)
+    end = cause_of(line[-1])
+    links = [*line] if end is None or is_fault(end) else [*line, end]
     stamps = [instance_dict(link).get(_SCENE_STAMP) for link in reversed(links)]
     return [stamp for stamp in stamps if isinstance(stamp, Stamp)]
 

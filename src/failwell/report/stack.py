@@ -111,24 +111,26 @@ def chain_text(error: BaseException, causes: Sequence[Link], was_cut: bool, bloc
     """The blocks of an exception, its causes above it and the members of a group below it, in Python's order."""
     # The more exceptions there are, the fewer frames each of them can show.
     most = max(_FEWEST_FRAMES, min(_FRAMES_SHOWN, _FRAMES_IN_ALL // (len(causes) + 1)))
-    if any(link.via == "member" for link in causes):
-        return "".join(_blocks(error, block, most, {id(error)}, 1))
-    above = "".join(block(link.error, most) + _JOINS[link.via] for link in reversed(causes))
-    return f"{_MORE_CAUSES if was_cut else ''}{above}{block(error, most)}"
+    if "member" in [link.via for link in causes]:
+        return _tree_text(error, block, most, {id(error)}, 1)
+    text = block(error, most)
+    for link in causes:
+        text = f"{block(link.error, most)}{_JOINS[link.via]}{text}"
+    return _MORE_CAUSES + text if was_cut else text
 
 
-def _blocks(error: BaseException, block: Block, most: int, seen: set[int], level: int) -> Iterator[str]:
+def _tree_text(error: BaseException, block: Block, most: int, seen: set[int], level: int) -> str:
+    text = block(error, most)
     under = below(error)
     if under is not None and _is_new(under[0], seen, level):
-        yield from _blocks(under[0], block, most, seen, level + 1)
-        yield _JOINS[under[1]]
+        text = f"{_tree_text(under[0], block, most, seen, level + 1)}{_JOINS[under[1]]}{text}"
     elif under is not None:
-        yield _MORE_CAUSES
-    yield block(error, most)
+        text = _MORE_CAUSES + text
     for member in members(error):
         if _is_new(member, seen, level):
-            text = "".join(_blocks(member, block, most, seen, level + 1))
-            yield "".join(f"  | {line}" for line in text.splitlines(keepends=True))
+            lines = _tree_text(member, block, most, seen, level + 1).splitlines(keepends=True)
+            text += "".join([f"  | {line}" for line in lines])
+    return text
 
 
 def _is_new(error: BaseException, seen: set[int], level: int) -> bool:
@@ -139,11 +141,9 @@ def _is_new(error: BaseException, seen: set[int], level: int) -> bool:
 
 
 def _block(error: BaseException, frames: Frames, most: int) -> str:
-    name = full_name(error)
-    if is_fault(error):
-        own = one_sentence(error)
-        return f"{_stack(frames, most)}{masked(name)}{f': {own}' if own else ''}\n"
-    return f"{_stack(frames, most)}{masked(name)}: {WITHHELD}\n"
+    text = _stack(frames, full_name(error), most)
+    own = one_sentence(error) if is_fault(error) else WITHHELD
+    return f"{text}: {own}\n" if own else f"{text}\n"
 
 
 def one_sentence(fault: BaseException) -> str:
@@ -152,21 +152,22 @@ def one_sentence(fault: BaseException) -> str:
     return " ".join(masked(safe_call(str, "", fault), LONGEST_NAME).split())
 
 
-def _stack(frames: Frames, most: int) -> str:
-    """The frames of a traceback as Python prints them, without source lines; the outermost ones give way."""
-    if not frames:
-        return ""
-    stacks = masked_stacks()
-    text = stacks.get((frames, most))
+def _stack(frames: Frames, name: str, most: int) -> str:
+    """The frames of a traceback as Python prints them, without source lines, and the type below them."""
+    stacks, key = masked_stacks(), (frames, name, most)
+    text = stacks.get(key)
     if text is None:
-        text = HEAD_LINE + "".join(_lines(frames, most))
+        text = "".join(_lines(frames, most)) + masked(name)
         if len(frames) <= _LONGEST_KNOWN:
-            stacks[frames, most] = text
+            stacks[key] = text
     return text
 
 
 def _lines(frames: Frames, most: int) -> Iterator[str]:
+    if frames:
+        yield HEAD_LINE
     if len(frames) > most:
+        # The outermost ones are the least telling.
         yield f"  … [{len(frames) - most} frames cut]\n"
     for (file, function, _, line), same in groupby(frames[-most:]):
         place = f'  File "{file[:LONGEST_NAME]}", line {line}, in {function[:LONGEST_NAME]}'
