@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failwell import Blame, Category, Certainty, ErrorReport, reports
+from failwell import Blame, Category, Certainty, ErrorReport, NotBefore, describe, reports
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
+from failwell.fault.facts import ProviderMetadata
+from failwell.report.record import Attempt
 from failwell.report.wire import CAP
-from failwell.testing.builders import a_report
+from failwell.testing.builders import a_fault, a_report
 from tests.report.strategies import json_values
 
 NEWER: dict[str, Any] = {
@@ -203,3 +205,35 @@ def test_whatever_calls_itself_a_report_can_be_read_and_written(data: dict[str, 
     again = ErrorReport.read(text)
     assert (again.kind, again.category, again.retryable) == (report.kind, report.category, report.retryable)
     assert not report.retryable or report.category is Category.TRANSIENT
+
+
+@pytest.mark.parametrize(
+    "seconds", [-1, 366 * 86_400 + 1, 1e300, 10**400, float("inf"), float("nan"), True, "5"]
+)
+def test_seconds_that_no_clock_can_add_are_not_read(seconds: Any) -> None:
+    report = from_a_newer_peer(
+        not_before={"after": seconds},
+        provider_metadata={"retry_after": seconds, "status_code": 10**30, "sdk": "acme"},
+        attempts=[{"number": 1, "wait": seconds, "cost": 2**63, "usage": {"input": 10**30}}],
+    )
+
+    assert report.not_before is None
+    assert report.provider_metadata is not None
+    assert (report.provider_metadata.retry_after, report.provider_metadata.status_code) == (None, None)
+    assert report.provider_metadata.sdk == "acme"
+    attempt = report.attempts[0]
+    assert (attempt.wait, attempt.cost, attempt.usage) == (None, None, {})
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e300, float("inf"), float("nan")])
+def test_a_fault_with_such_seconds_gives_a_report_that_reads_back(seconds: float) -> None:
+    fault = a_fault(
+        not_before=NotBefore(after=seconds),
+        provider_metadata=ProviderMetadata(retry_after=seconds, sdk="acme"),
+    )
+
+    report = describe(fault, attempts=[Attempt(number=1, wait=seconds)])
+
+    assert ErrorReport.from_json(report.to_json()) == report
+    assert report.provider_metadata == ProviderMetadata(sdk="acme")
+    assert report.attempts[0].wait is None

@@ -181,4 +181,4 @@ def _number(value: object) -> float | None:
 
 def _seconds(value: object) -> float | None:
     number = _number(value)
-    return number if number is not None and abs(number) <= LONGEST_WAIT else None
+    return number if number is not None and 0 <= number <= LONGEST_WAIT else None
