@@ -141,8 +141,9 @@ def _is_new(error: BaseException, seen: set[int], level: int) -> bool:
 
 
 def _block(error: BaseException, frames: Frames, most: int) -> str:
-    text = _stack(frames, full_name(error), most)
-    own = one_sentence(error) if is_fault(error) else WITHHELD
+    name, ours = full_name(error), is_fault(error)
+    text = _stack(frames, name, most)
+    own = one_sentence(error) if ours else WITHHELD
     return f"{text}: {own}\n" if own else f"{text}\n"
 
 
