@@ -12,8 +12,8 @@ _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 """What begins like an option and is none."""
 
 
-def usage_error(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
-    """A usage error: `what` is wrong, a suggestion similar to `given`, and the command that documents it."""
+def usage_error(what: str, *, value: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
+    """A usage error: `what` is wrong, a suggestion similar to `value`, and the command that documents it."""
     # Loaded only for a mistake: the faults cost more than all of argparse.
     from difflib import get_close_matches
 
@@ -22,12 +22,12 @@ def usage_error(what: str, *, given: str = "", valid: Iterable[str] = (), see: s
     from failwell.fault.facts import UserAction
 
     known = list(valid)
-    near = next(iter(get_close_matches(given, known, n=1, cutoff=0.6)), None) if given else None
-    meant = f"; did you mean `{near}`?" if near else ""
+    near = next(iter(get_close_matches(value, known, n=1, cutoff=0.6)), None) if value else None
+    hint = f"; did you mean `{near}`?" if near else ""
     offered = [near] if near else known
     choices = f"write {' or '.join(f'`{name}`' for name in offered)}, or " if offered else ""
     return Usage(
-        message=f"{what}{meant}",
+        message=f"{what}{hint}",
         valid=known or None,
         near=near,
         user_action=UserAction(ActionKind.CHANGE_INPUT, f"{choices}run `{see}`"),
@@ -52,7 +52,7 @@ class Parser(ArgumentParser):
         if valid and value not in valid:
             name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
             raise usage_error(
-                f"unknown {name} `{value}`", given=str(value), valid=valid, see=f"{self.prog} --help"
+                f"unknown {name} `{value}`", value=str(value), valid=valid, see=f"{self.prog} --help"
             )
 
     def parse(self, arguments: Sequence[str]) -> Namespace:
@@ -73,8 +73,8 @@ class Parser(ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse what is known; options and places may come in any order."""
         # argparse fills all places at once, so it would refuse those that come after an option.
-        given = args if args is None or self.commands() else self._options_first(args)
-        return super().parse_known_args(given, namespace)
+        arguments = args if args is None or self.commands() else self._options_first(args)
+        return super().parse_known_args(arguments, namespace)
 
     def _options_first(self, arguments: Sequence[str]) -> list[str]:
         """The same arguments with the options, and what they take, before the places."""
@@ -101,7 +101,7 @@ class Parser(ArgumentParser):
         """Say that there is no such option here, and which ones there are."""
         name = option.partition("=")[0]
         valid = [known for known in self.options() if known.startswith("--")]
-        raise usage_error(f"unknown option `{name}`", given=name, valid=valid, see=f"{self.prog} --help")
+        raise usage_error(f"unknown option `{name}`", value=name, valid=valid, see=f"{self.prog} --help")
 
     def _check_before_command(self, arguments: Sequence[str]) -> None:
         # argparse would take the value of a misspelt option for the command, and complain about that.

@@ -129,7 +129,7 @@ def _place_of_action(group: str, rest: list[str], names: set[str]) -> int | None
     from failwell.apps.cli.main import parser
 
     below = parser([group, *names]).commands()[group].commands()
-    valued = {option for made in below.values() for option in made.valued_options()}
+    valued = {option for command in below.values() for option in command.valued_options()}
     valued |= {old for owner, old in OLD_OPTIONS if owner == group and OLD_OPTIONS[owner, old] in valued}
     is_value = False
     for index, word in enumerate(rest):

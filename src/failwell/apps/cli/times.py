@@ -19,10 +19,8 @@ def span(text: str, option: str, see: str) -> float:
     """
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        meant = f"; did you mean `{text.strip()}s`?" if _SPAN.fullmatch(f"{text.strip()}s") else ""
-        raise usage_error(
-            f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{meant}", see=see
-        )
+        hint = f"; did you mean `{text.strip()}s`?" if _SPAN.fullmatch(f"{text.strip()}s") else ""
+        raise usage_error(f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{hint}", see=see)
     return float(match[1]) * _SECONDS[match[2]]
 
 

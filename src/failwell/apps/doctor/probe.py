@@ -47,15 +47,15 @@ def _import_error(name: str) -> str | None:
 
 def _about_errors(top: str) -> Iterator[str]:
     """Names of the modules under `top` whose names speak of errors, without loading any."""
-    found = find_spec(top)
-    waiting = [(top, list(found.submodule_search_locations or ()) if found else [], 0)]
-    left = _MOST_MODULES
+    spec = find_spec(top)
+    waiting = [(top, list(spec.submodule_search_locations or ()) if spec else [], 0)]
+    remaining = _MOST_MODULES
     while waiting:
         package, paths, depth = waiting.pop(0)
         for module in pkgutil.iter_modules(paths):
             name = f"{package}.{module.name}"
-            if any(word in module.name.lower() for word in _ERROR_WORDS) and left:
-                left -= 1
+            if any(word in module.name.lower() for word in _ERROR_WORDS) and remaining:
+                remaining -= 1
                 yield name
             if module.ispkg and depth < _DEEPEST and not module.name.startswith("test"):
                 waiting.append((name, [os.path.join(path, module.name) for path in paths], depth + 1))  # noqa: PTH118
@@ -74,13 +74,13 @@ def _folders(paths: list[str]) -> Iterator[tuple[str, str]]:
 
 def _classes(top: str) -> list[type[BaseException]]:
     """The classes that `top` shows to its users: in itself, or in a public module about errors."""
-    found: dict[tuple[str, str], type[BaseException]] = {}
+    classes: dict[tuple[str, str], type[BaseException]] = {}
     for name, module in list(sys.modules.items()):
         if name == top or (name.startswith(f"{top}.") and _is_public(name)):
             for value in list(vars(module).values()):
                 if isinstance(value, type) and issubclass(value, BaseException) and _is_own(value, top):
-                    found[value.__module__, value.__name__] = value
-    return [found[key] for key in sorted(found)]
+                    classes[value.__module__, value.__name__] = value
+    return [classes[key] for key in sorted(classes)]
 
 
 def _is_public(name: str) -> bool:

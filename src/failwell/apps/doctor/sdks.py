@@ -64,7 +64,7 @@ class Sdk:
     @property
     def unknown(self) -> list[KnownClass]:
         """The classes without any rule."""
-        return [one for one in self.classes if one.standing == "unknown"]
+        return [entry for entry in self.classes if entry.standing == "unknown"]
 
 
 def installed(tops: Iterable[str] | None = None) -> list[Sdk]:
@@ -73,25 +73,27 @@ def installed(tops: Iterable[str] | None = None) -> list[Sdk]:
     from importlib.metadata import packages_distributions
 
     distributions = packages_distributions()
-    named = (
+    candidates = (
         [top for top in sorted(HOMES) if top not in sys.stdlib_module_names] if tops is None else list(tops)
     )
-    here = [top for top in named if top in distributions or tops is not None]
+    tops_here = [top for top in candidates if top in distributions or tops is not None]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        probed = list(pool.map(probe, here))
-    return [_sdk(top, result, distributions.get(top, [])) for top, result in zip(here, probed, strict=True)]
+        results = list(pool.map(probe, tops_here))
+    return [
+        _sdk(top, result, distributions.get(top, [])) for top, result in zip(tops_here, results, strict=True)
+    ]
 
 
 def probe(top: str) -> dict[str, Any]:
     """What a process of its own finds in the package `top`."""
     try:
-        done = subprocess.run(  # noqa: S603  (our own script, and a name from a table of ours)
+        process = subprocess.run(  # noqa: S603  (our own script, and a name from a table of ours)
             [sys.executable, str(Path(__file__).with_name("probe.py")), top],
             capture_output=True, check=False, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
             # Loading litellm fetches a price list unless that is switched off.
             env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         )  # fmt: skip
-        return json.loads(done.stdout)
+        return json.loads(process.stdout)
     except subprocess.TimeoutExpired:
         return {"broken": "TimeoutExpired"}
     except ValueError:
@@ -131,12 +133,12 @@ def _sdk(top: str, result: dict[str, Any], distributions: list[str]) -> Sdk:
     from importlib.metadata import distribution
 
     # A namespace is shared by several distributions, and one may be listed for each of its files.
-    held = [distribution(name) for name in sorted(set(distributions))]
+    releases = [distribution(name) for name in sorted(set(distributions))]
     rows: list[dict[str, Any]] = result.get("classes", [])
     return Sdk(
         top=top,
-        releases=tuple(f"{one.name} {one.version}" for one in held),
-        http=tuple(dict.fromkeys(name for one in held for name in _http(one.requires or []))),
+        releases=tuple(f"{release.name} {release.version}" for release in releases),
+        http=tuple(dict.fromkeys(name for release in releases for name in _http(release.requires or []))),
         classes=tuple(
             judge(row["module"], row["name"], [(module, base) for module, base in row["mro"]]) for row in rows
         ),

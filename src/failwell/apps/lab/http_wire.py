@@ -127,8 +127,8 @@ class Connection:
     def stall(self, seconds: float) -> None:
         """Do nothing for so long, or until the other side is gone."""
         until = monotonic() + seconds
-        while (left := until - monotonic()) > 0:
-            self._sock.settimeout(left)
+        while (remaining := until - monotonic()) > 0:
+            self._sock.settimeout(remaining)
             try:
                 early = self._sock.recv(_BLOCK)
             except TimeoutError:
@@ -181,10 +181,10 @@ class Connection:
         while length:
             if not self._early:
                 self._more()
-            taken, self._early = self._early[:length], self._early[length:]
-            length -= len(taken)
+            chunk, self._early = self._early[:length], self._early[length:]
+            length -= len(chunk)
             if len(stored) < _LARGEST_STORED:
-                stored += taken
+                stored += chunk
         return bytes(stored)
 
     def _line(self) -> bytes:

@@ -35,8 +35,8 @@ class LabCall:
     @property
     def model(self) -> str:
         """The requested model, if the body names one."""
-        named = self.member("model")
-        return named if isinstance(named, str) else "lab-model"
+        name = self.member("model")
+        return name if isinstance(name, str) else "lab-model"
 
 
 @dataclass(frozen=True, slots=True)

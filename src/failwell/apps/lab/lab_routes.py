@@ -40,8 +40,8 @@ def find_route(target: str) -> Route:
         NoSuchFailure: it leads nowhere.
     """
     # A client that takes the laboratory for its proxy sends the whole address.
-    whole = target if target.startswith("/") else urlsplit(target).path
-    path = unquote(whole.partition("?")[0])
+    address = target if target.startswith("/") else urlsplit(target).path
+    path = unquote(address.partition("?")[0])
     # Some SDKs join their paths with a slash too many.
     first, _, more = path.lstrip("/").partition("/")
     second, _, rest = more.lstrip("/").partition("/")
@@ -82,11 +82,11 @@ def wants_stream(route: Route, body: Any) -> bool:
     Raises:
         NoSuchFailure: it does not, and the scenario can be shown in a stream alone.
     """
-    wanted = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
+    stream = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
     where = f"{route.rest.lower()}/"
     if any(sign in where for sign in _STREAMING_PATHS):
-        wanted = True
-    stream = route.dialect.streams_by_default if wanted is None else wanted is True
+        stream = True
+    stream = route.dialect.streams_by_default if stream is None else stream is True
     if SCENARIOS[route.scenario].streams and not stream:
         raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
     return stream

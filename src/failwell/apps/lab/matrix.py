@@ -50,12 +50,12 @@ class Cell:
 def cells(names: Iterable[str] | None = None) -> Iterator[Cell]:
     """The cells of these dialects, or of all of them."""
     for name in dialect_names() if names is None else names:
-        spoken = dialect(name)
-        assert spoken is not None, f"no dialect `{name}`"
+        vendor = dialect(name)
+        assert vendor is not None, f"no dialect `{name}`"
         for scenario in SCENARIOS.values():
             call = LabCall(
                 stream=scenario.streams, path="/v1/streams/lab/stream" if scenario.streams else "/"
             )
-            reply = spoken.reply(scenario.name, call)
+            reply = vendor.reply(scenario.name, call)
             if reply is not None:
-                yield Cell(name, scenario, reply, spoken.truth(scenario.name))
+                yield Cell(name, scenario, reply, vendor.truth(scenario.name))

@@ -105,10 +105,10 @@ class Lab:
         self._listener.close()
         self._closed.close()
         with self._lock:
-            left = dict(self._open)
-        for connection in left:
+            connections = dict(self._open)
+        for connection in connections:
             connection.close()
-        for thread in left.values():
+        for thread in connections.values():
             thread.join(_PATIENCE)
         self._listener = self._closed = self._accepting = None
 
@@ -148,12 +148,12 @@ class Lab:
         Raises:
             NoSuchFailure: nothing is called so, and so nothing could ever have come.
         """
-        name, form = _named(dialect, scenario)
+        name, form = _checked_scenario(dialect, scenario)
         with self._lock:
             return sum(
                 count
-                for (spoken, shown, suffix), count in self._counts.items()
-                if dialect in (None, spoken) and name in (None, shown) and form in (None, suffix)
+                for (vendor, label, suffix), count in self._counts.items()
+                if dialect in (None, vendor) and name in (None, label) and form in (None, suffix)
             )
 
     def requests(self, dialect: str, scenario: str) -> tuple[LabRequest, ...]:
@@ -162,7 +162,7 @@ class Lab:
         Raises:
             NoSuchFailure: nothing is called so, and so nothing could ever have come.
         """
-        name, form = _named(dialect, scenario)
+        name, form = _checked_scenario(dialect, scenario)
         with self._lock:
             requests = tuple(self._requests.get((dialect, name or ""), ()))
         return tuple(request for request in requests if form in (None, request.form))
@@ -219,8 +219,8 @@ class Lab:
             connection.reset()
             return False
         head = connection.read_head()
-        sent = connection.read_body(head)
-        body = parse(sent)
+        content = connection.read_body(head)
+        body = parse(content)
         try:
             route = find_route(head.target)
             stream = wants_stream(route, body)
@@ -230,7 +230,7 @@ class Lab:
         call = LabCall(head.method, route.rest, body, stream, base=base)
         reply = route.dialect.reply(route.scenario, call, route.form)
         assert reply is not None, "routes lead only to scenarios that the dialect answers"
-        self._note(route, head, body if len(sent) <= _LARGEST_NOTED else None, reply, stream=stream)
+        self._note(route, head, body if len(content) <= _LARGEST_NOTED else None, reply, stream=stream)
         return connection.write(reply, head, self.stall)
 
     def _left_unread(self, target: str) -> bool:
@@ -267,7 +267,7 @@ def _route(dialect: str, scenario: str, form: str | None) -> Route:
     return check(dialect, name, form or suffix or None)
 
 
-def _named(dialect: str | None, scenario: str | None) -> tuple[str | None, str | None]:
+def _checked_scenario(dialect: str | None, scenario: str | None) -> tuple[str | None, str | None]:
     """A scenario and its form, each checked; a misspelt one would count nothing for ever."""
     name, _, form = (scenario or "").partition("@")
     if dialect is not None and scenario is not None:

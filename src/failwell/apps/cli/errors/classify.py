@@ -81,7 +81,10 @@ def judged(row_id: object, report: ErrorReport) -> dict[str, Any]:
         "retryable": report.retryable,
         "retry_after_s": None if wait is None else round(wait.after, 3),
         "model_not_found": report.kind == "provider.model_not_found",
-        "evidence": [{"rule": one.rule, "basis": one.basis, "saw": one.saw} for one in report.evidence],
+        "evidence": [
+            {"rule": evidence.rule, "basis": evidence.basis, "saw": evidence.saw}
+            for evidence in report.evidence
+        ],
     }
 
 

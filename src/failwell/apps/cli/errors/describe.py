@@ -71,8 +71,8 @@ def _markdown(report: ErrorReport, view: str) -> str:
         return agent_markdown(report)
     from failwell.delivery.agent_output import code, escaped
 
-    shown: Mapping[str, Any] = report.view(view)  # pyright: ignore[reportArgumentType]
-    lines = [f"- {escaped(name)}: {code(_plain(value))}" for name, value in shown.items()]
+    members: Mapping[str, Any] = report.view(view)  # pyright: ignore[reportArgumentType]
+    lines = [f"- {escaped(name)}: {code(_plain(value))}" for name, value in members.items()]
     return "\n".join([f"# {escaped(report.title)}", "", *lines])
 
 

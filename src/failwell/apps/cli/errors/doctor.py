@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
 
 def summary(sdk: "Sdk") -> dict[str, Any]:
     """One package as JSON."""
-    return {**asdict(sdk), "counts": dict(Counter(one.standing for one in sdk.classes))}
+    return {**asdict(sdk), "counts": dict(Counter(entry.standing for entry in sdk.classes))}
 
 
 def _head(sdk: "Sdk") -> str:
@@ -56,7 +56,7 @@ def _head(sdk: "Sdk") -> str:
 def _count(sdk: "Sdk") -> str:
     if sdk.broken:
         return f"cannot be loaded here ({sdk.broken})"
-    counts = Counter(one.standing for one in sdk.classes)
+    counts = Counter(entry.standing for entry in sdk.classes)
     text = ", ".join(
         f"{counts[name]} {name}" for name in ("mapped", "inherited", "beside", "unknown") if counts[name]
     )
@@ -64,11 +64,15 @@ def _count(sdk: "Sdk") -> str:
 
 
 def _rows(sdk: "Sdk", *, everything: bool) -> Iterator[tuple[str, str, str]]:
-    for one in sdk.classes:
-        if one.standing == "unknown":
-            yield one.standing, one.name, one.proposal or ""
+    for entry in sdk.classes:
+        if entry.standing == "unknown":
+            yield entry.standing, entry.name, entry.proposal or ""
         elif everything:
-            yield one.standing, one.name, str(one.by) if one.standing == "beside" else f"by {one.by}"
+            yield (
+                entry.standing,
+                entry.name,
+                str(entry.by) if entry.standing == "beside" else f"by {entry.by}",
+            )
 
 
 def _text(sdks: "list[Sdk]", args: Namespace) -> Iterator[str]:

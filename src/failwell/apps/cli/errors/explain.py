@@ -104,7 +104,7 @@ def _foreign(name: str) -> dict[str, tuple[str, ...]]:
         near = near_kinds(name.lower()) or [kind.name for kind in kinds() if name.lower() in kind.name][:5]
         if not near:
             raise usage_error(f"nothing is called `{name}`", see="failwell kinds")
-        raise usage_error(f"no kind is called `{name}`", given=near[0], valid=near, see="failwell kinds")
+        raise usage_error(f"no kind is called `{name}`", value=near[0], valid=near, see="failwell kinds")
     return meanings
 
 

@@ -15,7 +15,7 @@ _COLUMNS = ("id", "category", "retry", "status", "title")
 def add_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
     parser.add_argument(
-        "--category", choices=[str(one) for one in Category], help="only kinds of this category"
+        "--category", choices=[str(category) for category in Category], help="only kinds of this category"
     )
     parser.add_argument("--prefix", help="only kinds that begin with this, such as `provider`")
 
@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
         namespaces = dict.fromkeys(kind.name.partition(".")[0] for kind in kinds())
         raise usage_error(
             f"no kind begins with `{args.prefix}`",
-            given=args.prefix,
+            value=args.prefix,
             valid=namespaces,
             see="failwell kinds",
         )

@@ -79,12 +79,12 @@ def _say_call(call: "LabRequest", args: Namespace) -> None:
         from json import dumps
 
         text = {"event": "call", "dialect": call.dialect, "scenario": f"{call.scenario}{form}"}
-        sent = {"method": call.method, "path": call.path, "stream": call.stream, "status": call.status}
-        print_text(dumps({**text, **sent}))
+        request = {"method": call.method, "path": call.path, "stream": call.stream, "status": call.status}
+        print_text(dumps({**text, **request}))
         return
-    request = f"{call.method} {call.path}" if call.method else "unread"
-    shown = "no reply" if call.status is None else call.status
-    print_text(f"{call.dialect}/{call.scenario}{form}  {request}  {shown}{' stream' if call.stream else ''}")
+    line = f"{call.method} {call.path}" if call.method else "unread"
+    status = "no reply" if call.status is None else call.status
+    print_text(f"{call.dialect}/{call.scenario}{form}  {line}  {status}{' stream' if call.stream else ''}")
 
 
 def run_list(args: Namespace) -> int:
@@ -97,12 +97,12 @@ def run_list(args: Namespace) -> int:
     elif args.format == "markdown":
         print_text(_markdown(entries))
     else:
-        rows = _one(entries) if args.dialect is not None else _all(entries)
+        rows = _rows_of_dialect(entries) if args.dialect is not None else _rows_of_scenarios(entries)
         print_text(_table(rows, args))
     return Exit.DONE
 
 
-def _one(entries: "list[Cell]") -> list[tuple[str, ...]]:
+def _rows_of_dialect(entries: "list[Cell]") -> list[tuple[str, ...]]:
     """The scenarios of one dialect."""
     rows = [
         (
@@ -117,15 +117,15 @@ def _one(entries: "list[Cell]") -> list[tuple[str, ...]]:
     return [("scenario", "reply", "kind", "wait", "what happens"), *rows]
 
 
-def _all(entries: "list[Cell]") -> list[tuple[str, ...]]:
+def _rows_of_scenarios(entries: "list[Cell]") -> list[tuple[str, ...]]:
     """Every scenario once, with the dialects that reply otherwise than most."""
     rows: list[tuple[str, ...]] = [("scenario", "kind", "reply")]
     for name, group in _by_scenario(entries).items():
         replies: defaultdict[str, list[str]] = defaultdict(list)
         for cell in group:
             replies[cell.shown].append(cell.dialect)
-        most, *others = sorted(replies, key=lambda shown: -len(replies[shown]))
-        text = [most, *(f"{shown} {', '.join(replies[shown])}" for shown in others)]
+        most, *others = sorted(replies, key=lambda reply: -len(replies[reply]))
+        text = [most, *(f"{reply} {', '.join(replies[reply])}" for reply in others)]
         kinds = dict.fromkeys(cell.truth.kind or "-" for cell in group)
         rows.append((name, " or ".join(kinds), "; ".join(text)))
     return rows
@@ -147,8 +147,8 @@ def _markdown(entries: "list[Cell]") -> list[str]:
         text = " or ".join(
             dict.fromkeys(f"`{cell.truth.kind}`" if cell.truth.kind else "–" for cell in group)
         )
-        shown = {cell.dialect: cell.shown for cell in group}
-        lines.append(f"| `{scenario}` | {text} | {' | '.join(shown.get(name, '–') for name in names)} |")
+        replies = {cell.dialect: cell.shown for cell in group}
+        lines.append(f"| `{scenario}` | {text} | {' | '.join(replies.get(name, '–') for name in names)} |")
     return lines
 
 

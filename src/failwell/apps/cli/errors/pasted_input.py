@@ -168,7 +168,7 @@ def _texts(value: object, depth: int = 0) -> list[str]:
         inner = list(cast("Mapping[str, object]", value).values())
     elif isinstance(value, list):
         inner = cast("list[object]", value)
-    return [text for one in inner for text in _texts(one, depth + 1)] if depth < 8 else []
+    return [text for item in inner for text in _texts(item, depth + 1)] if depth < 8 else []
 
 
 def _bytes(path: str) -> bytes:

@@ -81,7 +81,7 @@ def _language(name: str) -> Language:
     language = LANGUAGES.get(name)
     if language is None:
         raise usage_error(
-            f"no file for the language `{name}`", given=name, valid=LANGUAGES, see="failwell helpers list"
+            f"no file for the language `{name}`", value=name, valid=LANGUAGES, see="failwell helpers list"
         )
     return language
 
@@ -126,7 +126,7 @@ def run_copy(args: Namespace) -> int:
     """Copy files into a folder, all or none."""
     languages = _languages(args.languages)
     folder = Path(args.to)
-    existing = [str(folder / one.file) for one in languages if (folder / one.file).exists()]
+    existing = [str(folder / language.file) for language in languages if (folder / language.file).exists()]
     if existing and not args.force:
         # All or nothing: half a copy would have to be undone by hand.
         raise usage_error(
@@ -134,17 +134,17 @@ def run_copy(args: Namespace) -> int:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in languages:
-            (folder / one.file).write_bytes((_folder() / one.file).read_bytes())
+        for language in languages:
+            (folder / language.file).write_bytes((_folder() / language.file).read_bytes())
     except OSError as error:
         from failwell.apps.cli.faults import Unwritable, reason
 
         raise Unwritable.wrap(
             error, f"cannot copy to {folder}: {reason(error)}", caller_facing=True
         ) from error
-    copied = [{"id": one.id, "path": str(folder / one.file)} for one in languages]
+    copied = [{"id": language.id, "path": str(folder / language.file)} for language in languages]
     if args.format == "json":
         print_json(copied)
     else:
-        print_text("\n".join(one["path"] for one in copied))
+        print_text("\n".join(copy["path"] for copy in copied))
     return Exit.DONE

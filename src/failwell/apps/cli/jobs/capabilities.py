@@ -85,7 +85,7 @@ def check_known(capabilities: "CapabilityRegistry", name: str) -> None:
     if name not in capabilities.names():
         raise usage_error(
             f"no capability is called `{name}`",
-            given=name,
+            value=name,
             valid=capabilities.names(),
             see="failwell capabilities list",
         )

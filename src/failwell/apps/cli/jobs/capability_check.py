@@ -113,7 +113,7 @@ def _manifest(capabilities: "CapabilityRegistry", name: str) -> "Manifest":
         return read_manifest(name)
     raise usage_error(
         f"no capability is called `{name}`",
-        given=name,
+        value=name,
         valid=capabilities.names(),
         see="failwell capabilities list",
     )

@@ -47,7 +47,7 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
             if config.pop(key, None) is None and key not in capabilities.config(instance):
                 raise usage_error(
                     f"`{key}` is not set",
-                    given=key,
+                    value=key,
                     valid=config,
                     see=f"failwell capabilities config {args.name}",
                 )

@@ -66,7 +66,7 @@ def unknown_capability(registry: "CapabilityRegistry", instance: str) -> "Usage"
     """The error for an instance whose capability is not registered; it names similar ones."""
     return usage_error(
         f"no capability is called `{instance}`",
-        given=instance,
+        value=instance,
         valid=registry.names(),
         see="failwell capabilities list` or `failwell capabilities add FILE",
     )

@@ -71,7 +71,7 @@ class Live:
         model = self._model
         rows = list(model.rows.values())
         room = max(6, self._console.height - 4)
-        shown = rows if len(rows) <= room else _most_important(rows, room)
+        visible = rows if len(rows) <= room else _most_important(rows, room)
         head = Text()
         head.append(f"{model.workflow or 'workflow'} ", style="bold")
         head.append(f"{model.run}  {model.state}", style="dim")
@@ -79,8 +79,8 @@ class Live:
             head.append(f"  {span(now - model.started)}", style="dim")
         if model.spent:
             head.append(f"  {model.spent:.4f} USD", style="dim")
-        lines = [_line(row, now) for row in shown]
-        left_out = len(rows) - len(shown) + model.hidden
+        lines = [_line(row, now) for row in visible]
+        left_out = len(rows) - len(visible) + model.hidden
         if left_out:
             lines.append(Text(f"  … and {left_out} more that have ended", style="dim"))
         return Group(head, *lines)

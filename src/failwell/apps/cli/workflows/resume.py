@@ -56,7 +56,7 @@ def _limits(args: Namespace) -> dict[str, Any]:
     for name, value in read_pairs(args, "limit").items():
         if name not in _LIMITS:
             raise usage_error(
-                f"there is no limit `{name}`", given=name, valid=_LIMITS, see="failwell resume --help"
+                f"there is no limit `{name}`", value=name, valid=_LIMITS, see="failwell resume --help"
             )
         try:
             raised[name] = _LIMITS[name](value)

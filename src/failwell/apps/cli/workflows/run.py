@@ -127,7 +127,7 @@ def _dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
         from failwell.apps.cli.workflows.validate import print_problems
 
         return print_problems(problems, args)
-    shown = {name: "(secret)" if plan.inputs[name].secret else value for name, value in values.items()}
+    inputs = {name: "(secret)" if plan.inputs[name].secret else value for name, value in values.items()}
     nodes = [{"id": node.name, "type": node.type} for node in plan.nodes.values()]
-    print_json({"workflow": plan.name, "entry": plan.entry, "inputs": shown, "nodes": nodes})
+    print_json({"workflow": plan.name, "entry": plan.entry, "inputs": inputs, "nodes": nodes})
     return Exit.DONE

@@ -53,8 +53,8 @@ class RunCommand:
             self._loop.add_signal_handler(number, self._interrupt, number)
         from failwell.apps.cli.workflows.progress import progress
 
-        with progress(self.args) as shown:
-            settings = self._settings(shown)
+        with progress(self.args) as display:
+            settings = self._settings(display)
             try:
                 return await work(settings)
             finally:
@@ -62,15 +62,15 @@ class RunCommand:
                 for number in signals:
                     self._loop.remove_signal_handler(number)
 
-    def _settings(self, shown: "Progress | None") -> "Settings":
+    def _settings(self, display: "Progress | None") -> "Settings":
         from failwell.apps.cli.jobs.host import warnings_as_lines
         from failwell.workflows.api import local_settings
 
         args = self.args
         return local_settings(
             args.store,
-            watchers=() if shown is None else (shown.show,),
-            on_gate=self._gate_answers(shown),
+            watchers=() if display is None else (display.show,),
+            on_gate=self._gate_answers(display),
             wait=args.wait,
             allow_outside=args.allow_outside,
             durability=args.durability,
@@ -78,14 +78,14 @@ class RunCommand:
             while_hosting=warnings_as_lines,
         )
 
-    def _gate_answers(self, shown: "Progress | None") -> Any:
+    def _gate_answers(self, display: "Progress | None") -> Any:
         from failwell.apps.cli.workflows import terminal
 
         if self.args.skip_gates:
             return terminal.first_option
         if self.args.no_input or not terminal.can_ask():
             return None
-        return terminal.Terminal(shown).ask
+        return terminal.Terminal(display).ask
 
     def _started(self, driver: "Driver", run: str) -> None:
         self._driver, self.run = driver, run

@@ -137,9 +137,9 @@ def as_png(svg: str, output: str | None) -> None:
         )
     failed: list[str] = []
     for name, draw in _ways():
-        drawn = draw(svg)
-        if drawn is not None:
-            write(output, drawn)
+        picture = draw(svg)
+        if picture is not None:
+            write(output, picture)
             return
         failed.append(name)
     tried = f"; {', '.join(failed)} could not draw it" if failed else ""
@@ -162,7 +162,7 @@ def _ways() -> list[tuple[str, Callable[[str], bytes | None]]]:
 
     if find_spec("cairosvg") is not None:
         ways.append(("cairosvg", _with_cairo))
-    browser = next((found for name in _BROWSERS if (found := shutil.which(name)) is not None), None)
+    browser = next((path for name in _BROWSERS if (path := shutil.which(name)) is not None), None)
     if browser is not None:
         ways.append(("Chromium", lambda svg: _photographed(browser, svg)))
     return ways
@@ -172,7 +172,7 @@ def _converted(program: str, svg: str) -> bytes | None:
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S603
+        result = subprocess.run(  # noqa: S603
             [program, "--zoom", "2", "--format", "png"],
             input=svg.encode(),
             capture_output=True,
@@ -181,17 +181,17 @@ def _converted(program: str, svg: str) -> bytes | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 and done.stdout.startswith(b"\x89PNG") else None
+    return result.stdout if result.returncode == 0 and result.stdout.startswith(b"\x89PNG") else None
 
 
 def _with_cairo(svg: str) -> bytes | None:
     from importlib import import_module
 
     try:
-        drawn: object = import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
+        picture: object = import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
     except Exception:  # noqa: BLE001  (the package loads a C library; whatever is wrong with it, another way is tried)
         return None
-    return drawn if isinstance(drawn, bytes) else None
+    return picture if isinstance(picture, bytes) else None
 
 
 def _photographed(browser: str, svg: str) -> bytes | None:
@@ -218,5 +218,5 @@ def _size(svg: str) -> tuple[int, int]:
     """Width and height of the picture."""
     import re
 
-    found = re.search(r'width="(\d+)" height="(\d+)"', svg)
-    return (1200, 900) if found is None else (int(found[1]), int(found[2]))
+    match = re.search(r'width="(\d+)" height="(\d+)"', svg)
+    return (1200, 900) if match is None else (int(match[1]), int(match[2]))

@@ -34,7 +34,7 @@ async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer |
     from failwell.workflow.run.run_settings import GateAnswer
 
     if question.get("type") == "questions":
-        defaults = {one["id"]: one.get("default") for one in question["questions"]}
+        defaults = {entry["id"]: entry.get("default") for entry in question["questions"]}
         return GateAnswer(decision="answered", by="--skip-gates", payload=defaults)
     return GateAnswer(decision=question["options"][0]["value"], by="--skip-gates")
 
@@ -42,8 +42,8 @@ async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer |
 class Terminal:
     """Asks one question after the other; drawing pauses meanwhile."""
 
-    def __init__(self, shown: "Progress | None") -> None:
-        self._shown = shown
+    def __init__(self, display: "Progress | None") -> None:
+        self._display = display
         self._turn: Any = None
 
     async def ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
@@ -52,13 +52,13 @@ class Terminal:
 
         self._turn = self._turn or Lock()
         async with self._turn:
-            if self._shown is None:
+            if self._display is None:
                 return await self._ask(gate, question)
-            self._shown.pause()
+            self._display.pause()
             try:
                 return await self._ask(gate, question)
             finally:
-                self._shown.resume()
+                self._display.resume()
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
         from failwell.workflow.run.run_settings import GateAnswer
@@ -73,19 +73,19 @@ class Terminal:
             line = await _line("choose: ")
             if line is None:
                 return None
-            chosen = _choice(line.strip(), options)
-            if chosen is None:
+            option = _choice(line.strip(), options)
+            if option is None:
                 print_stderr(f"  write a number from 1 to {len(options)}, or a value")
                 continue
             payload = None
-            if chosen.get("prompt_for"):
+            if option.get("prompt_for"):
                 text = await _text(
-                    f"{one_line(chosen['prompt_for'])}: ", several=bool(chosen.get("multiline"))
+                    f"{one_line(option['prompt_for'])}: ", several=bool(option.get("multiline"))
                 )
                 if text is None:
                     return None
-                payload = {chosen["prompt_for"]: text}
-            return GateAnswer(decision=chosen["value"], by=user_name(), payload=payload)
+                payload = {option["prompt_for"]: text}
+            return GateAnswer(decision=option["value"], by=user_name(), payload=payload)
 
     async def _questions(self, question: Mapping[str, Any]) -> "GateAnswer | None":
         from failwell.workflow.run.run_settings import GateAnswer
