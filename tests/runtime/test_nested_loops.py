@@ -61,6 +61,7 @@ def test_an_outer_loop_does_not_repeat_what_an_inner_one_has_exhausted() -> None
     assert rows.exhausted
     assert rows.layers == (Layer("node", 3), Layer("ask", 3))
     assert "`repeat_exhausted=True` keeps both" in str(shown[0].message)
+    assert shown[0].filename == caught.__code__.co_filename
 
 
 def test_if_it_may_repeat_it_every_call_is_in_the_one_ledger() -> None:
@@ -78,6 +79,10 @@ def test_if_it_may_repeat_it_every_call_is_in_the_one_ledger() -> None:
     assert rows.nested == ("`node` × `ask`: 3 × 3 = up to 9 calls",)
     assert rows.table().splitlines()[-1] == "nested loops: `node` × `ask`: 3 × 3 = up to 9 calls"
     assert rows.stopped == "giving up, all 3 attempts are spent"
+    last = failwell.describe(error).attempts[-1].reason or ""
+    assert last.endswith(
+        "`node`: giving up, all 3 attempts are spent (`node` × `ask`: 3 × 3 = up to 9 calls)"
+    )
 
 
 def test_the_report_and_its_text_show_the_layers_and_the_product() -> None:

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from math import prod
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]  (as `logging` does)
 from typing import NamedTuple, TypeAlias
 
 from failwell.decision.budget import Budget, Spent
@@ -227,6 +227,8 @@ class Loop:
     def _merged(self, inner: Attempt, own: Attempt) -> Attempt:
         """The row of a call that a loop inside this one made last, with what this loop decided about it."""
         reason = own.reason if own.kind is None else f"{inner.reason}; `{self.name}`: {own.reason}"
+        if own.kind is not None and own.wait is None and inner.exhausted and self.policy.repeat_exhausted:
+            reason = f"{reason} ({product((Layer(self.name, self.most), *self.layers))})"
         return replace(
             inner,
             usage=inner.usage or own.usage,
@@ -274,9 +276,15 @@ def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool)
         )
     text = f"retries inside retries: {product((outer, *inner))}. {advice}"
     # An error that a filter makes of the warning must not replace the failure at hand.
-    call_hook(
-        partial(warnings.warn, text, NestedRetries, stacklevel=2), reason="a warning was turned into an error"
-    )
+    call_hook(_warn, text, reason="a warning was turned into an error")
+
+
+def _warn(text: str) -> None:
+    """Warn at the line that called the outermost function of this package."""
+    frame, level = _getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("failwell."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, NestedRetries, stacklevel=level)
 
 
 class Parked(Fault):
