@@ -40,6 +40,7 @@ _YOURS = re.compile(
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
+_LONG = re.compile(r"[A-Za-z0-9+/_-]{16,}+")
 _WORD = re.compile(r"[A-Za-z]+")
 _NAME = re.compile(r"[A-Za-z_.]+")
 
@@ -76,8 +77,11 @@ def stands_in_for_a_secret(value: str, *, is_quoted: bool = True) -> bool:
     """Whether `value` is what people write in place of a secret: a remark, a placeholder, a path, a name."""
     value = value[:_LONGEST].strip()
     plain = value.rstrip(".,;:!?)").lower()
-    if plain in _SETTINGS or _HOLDERS.fullmatch(value) or not any(map(str.isalnum, value)):
+    if plain in _SETTINGS or not any(map(str.isalnum, value)):
         return True
+    if _HOLDERS.fullmatch(value):
+        # A key in braces is no placeholder.
+        return not any(map(is_random, _LONG.findall(value)))
     return _is_written_elsewhere(value, is_quoted) or (" " in value and _is_remark(value))
 
 
