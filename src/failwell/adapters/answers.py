@@ -249,11 +249,11 @@ class Answer:
 
     def _message(self, reply: object) -> bool:
         """Anthropic's messages, Cohere's chat and Ollama's: one message, and why it ended."""
-        done = take(reply, "done")
+        is_done = take(reply, "done")
         reason = take(reply, "stop_reason", "finish_reason", "done_reason")
-        if take(reply, "type") != "message" and not isinstance(done, bool) and word_of(reason) is None:
+        if take(reply, "type") != "message" and not isinstance(is_done, bool) and word_of(reason) is None:
             return False
-        self.ended = done is not False
+        self.ended = is_done is not False
         self.stop(reason)
         self.say(take(reply, "content"))
         self.say(take(reply, "text", "response"))

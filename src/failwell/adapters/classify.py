@@ -23,7 +23,7 @@ from failwell.fault.registry import kind as registered_kind
 
 _MOST_RUNNERS = 3
 _LONGEST = 8_000
-_MOST_NAMED = 1024
+_MOST_NAME_RULES = 1024
 
 PHASES: dict[str, Rule] = {
     **{
@@ -54,7 +54,7 @@ _THING = re.compile(
 )
 
 
-class _Named(NamedTuple):
+class _NameRules(NamedTuple):
     """What codes and class names alone say."""
 
     rules: tuple[Rule, ...] = ()
@@ -72,7 +72,7 @@ def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
 
 
 _BY_CODE = _index(CODES)
-_MEANT = _BY_CODE.keys() | IMPLIED_STATUS.keys()
+_KNOWN_CODES = _BY_CODE.keys() | IMPLIED_STATUS.keys()
 _BY_STATUS = {status: rule for rule in reversed((*DECISIVE, *LADDER)) for status in rule.statuses}
 _DECIDES = {status for rule in DECISIVE for status in rule.statuses}
 _PASSING = frozenset(
@@ -89,9 +89,13 @@ def rules_for(facts: Facts) -> list[Rule]:
         return [_BUG]
     if facts.codes and (registered := _registered(facts.codes)) is not None:
         return [registered]
-    codes, phase, status = _meant(facts.codes), facts.phase, facts.status
+    codes, phase, status = _table_codes(facts.codes), facts.phase, facts.status
     low = facts.message[:_LONGEST].lower()
-    if status is None and phase is not None and not (codes and matching(_named(codes, ()).rules, low)):
+    if (
+        status is None
+        and phase is not None
+        and not (codes and matching(_rules_by_name(codes, ()).rules, low))
+    ):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
         return [_transport(phase, in_stream=facts.in_stream)]
@@ -131,10 +135,10 @@ def _by_name(facts: Facts, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], in
     """The rows that name a code or the class, and the status that counts."""
     status = facts.status
     if status is None:
-        return _named(codes, facts.names)
+        return _rules_by_name(codes, facts.names)
     if facts.in_stream and status < 400:
-        status = _named(codes, facts.names).status or status
-    return _named(codes, _specific_names(facts.names)).rules, status
+        status = _rules_by_name(codes, facts.names).status or status
+    return _rules_by_name(codes, _specific_names(facts.names)).rules, status
 
 
 def _otherwise(facts: Facts, status: int | None) -> Rule:
@@ -151,17 +155,17 @@ def _transport(phase: Phase, *, in_stream: bool) -> Rule:
     return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
 
 
-def _meant(codes: tuple[str, ...]) -> tuple[str, ...]:
+def _table_codes(codes: tuple[str, ...]) -> tuple[str, ...]:
     """The codes that mean something to the table, numbers that may be a status among them."""
-    return tuple([code for code in codes if code in _MEANT or len(code) == 3]) if codes else codes
+    return tuple([code for code in codes if code in _KNOWN_CODES or len(code) == 3]) if codes else codes
 
 
-@lru_cache(maxsize=_MOST_NAMED)
-def _named(codes: tuple[str, ...], names: tuple[str, ...]) -> _Named:
+@lru_cache(maxsize=_MOST_NAME_RULES)
+def _rules_by_name(codes: tuple[str, ...], names: tuple[str, ...]) -> _NameRules:
     # Keyed by words of the table and names of classes alone: they come again in failures that differ in all else.
     places = {place for code in (*codes, *names) for place in _BY_CODE.get(code, ())}
     by_class = [rule for rule in CLASSES if not rule.codes.isdisjoint(names)]
-    return _Named((*(CODES[place] for place in sorted(places)), *by_class), _implied((*codes, *names)))
+    return _NameRules((*(CODES[place] for place in sorted(places)), *by_class), _implied((*codes, *names)))
 
 
 def _implied(names: tuple[str, ...]) -> int | None:
@@ -173,7 +177,7 @@ def _implied(names: tuple[str, ...]) -> int | None:
     return None
 
 
-@lru_cache(maxsize=_MOST_NAMED)
+@lru_cache(maxsize=_MOST_NAME_RULES)
 def _specific_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """The class names that say more than the status does; most only repeat it."""
     return tuple(name for name in names if name not in IMPLIED_STATUS)
@@ -314,7 +318,7 @@ def window_of(facts: Facts, kind: str) -> dict[str, str]:
     ]
     text = " ".join((*facts.codes, *ids, facts.message[:2_000])).lower()
     # Codes and ids are for programs; the sentence beside them often speaks of more.
-    unit = _counted(facts.codes) or _first(units, " ".join(ids)) or _first(units, text)
+    unit = _limited_unit(facts.codes) or _first(units, " ".join(ids)) or _first(units, text)
     details = {} if unit is None else {"limited": unit}
     # A balance is a sum; no window passes that would fill it again.
     if unit != "balance":
@@ -324,7 +328,7 @@ def window_of(facts: Facts, kind: str) -> dict[str, str]:
     return details
 
 
-def _counted(codes: tuple[str, ...]) -> str | None:
+def _limited_unit(codes: tuple[str, ...]) -> str | None:
     """What a code says is counted, where that is all it says."""
     for code in codes:
         if code in ("tokens", "requests"):
@@ -334,9 +338,9 @@ def _counted(codes: tuple[str, ...]) -> str | None:
 
 def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
     """What the first sign that is in the text means."""
-    for piece, pattern, meant in signs if text else ():
+    for piece, pattern, meaning in signs if text else ():
         if piece in text and (pattern is None or pattern.search(text)):
-            return meant
+            return meaning
     return None
 
 
@@ -440,7 +444,7 @@ def _denies(facts: Facts) -> bool:
     if facts.status is not None and facts.status >= 400:
         return facts.status in DENYING
     # No reply, or an error inside a good one: a class or a code may stand for the status.
-    return _by_name(facts, _meant(facts.codes))[1] in DENYING
+    return _by_name(facts, _table_codes(facts.codes))[1] in DENYING
 
 
 def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:

@@ -104,10 +104,10 @@ def _lines(headers: object) -> dict[str, str] | None:
             lines = lines[:_MOST_LINES]
         headers_read: dict[str, str] = {}
         known = _names.get
-        for _, sent, value in lines:
-            name = known(sent)
+        for _, raw, value in lines:
+            name = known(raw)
             if name is None:
-                name = _learn(sent, sent.decode())
+                name = _learn(raw, raw.decode())
             if name:
                 text = value.decode()
                 if len(text) > _LONGEST_READ:
@@ -121,10 +121,10 @@ def _lines(headers: object) -> dict[str, str] | None:
 
 def _items(headers: object) -> dict[str, str]:
     headers_read: dict[str, str] = {}
-    for sent, value in islice(_pairs(headers), _MOST_LINES):
-        name = _names.get(sent) if type(sent) is str else None
+    for raw, value in islice(_pairs(headers), _MOST_LINES):
+        name = _names.get(raw) if type(raw) is str else None
         if name is None:
-            name = _learn(sent, _text(sent))
+            name = _learn(raw, _text(raw))
         if name:
             text = _text(value)[:_LONGEST_READ]
             # Most libraries list a header that was sent twice as two items.
@@ -132,27 +132,27 @@ def _items(headers: object) -> dict[str, str]:
     return headers_read
 
 
-def _text(sent: object) -> str:
+def _text(raw: object) -> str:
     """A name or a value as text; some libraries keep the bytes that were sent, or a list of values."""
-    if type(sent) is bytes:
-        return sent.decode("latin-1")
-    if type(sent) is list or type(sent) is tuple:
-        return ", ".join(_text(value) for value in cast("list[object]", sent)[:_MOST_VALUES])
-    if issubclass(type(sent), str):
-        return str.__str__(cast("str", sent))
+    if type(raw) is bytes:
+        return raw.decode("latin-1")
+    if type(raw) is list or type(raw) is tuple:
+        return ", ".join(_text(value) for value in cast("list[object]", raw)[:_MOST_VALUES])
+    if issubclass(type(raw), str):
+        return str.__str__(cast("str", raw))
     # A number; anything else is no header, and its text is its own affair.
-    return str(sent) if type(sent) is int or type(sent) is float else ""
+    return str(raw) if type(raw) is int or type(raw) is float else ""
 
 
-def _learn(sent: object, text: str) -> str:
+def _learn(raw: object, text: str) -> str:
     low = text.lower()
     name = low if is_read_header(low) else ""
-    if (type(sent) is str or type(sent) is bytes) and len(sent) <= _LONGEST:
+    if (type(raw) is str or type(raw) is bytes) and len(raw) <= _LONGEST:
         if len(_names) >= _MOST_NAMES:
             # Names made up for each reply must not make this grow for ever.
             _names.clear()
             _safe.intersection_update(SAFE_HEADERS)
-        _names[sent] = name
+        _names[raw] = name
         if is_safe_header(low):
             _safe.add(low)
     return name

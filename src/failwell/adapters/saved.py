@@ -35,9 +35,9 @@ _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     """The reading of one saved row; absent and odd values are passed over."""
     facts = saved_facts(row)
-    named = str(row.get("exception_class") or "")
+    class_name = str(row.get("exception_class") or "")
     if facts.status is None and not facts.codes and facts.phase is None and facts.cause_bug is None:
-        own = _own(named, facts.message)
+        own = _own(class_name, facts.message)
         reading = classify(facts, now)
         # Python's classes say little about a provider; where the words say more, they win.
         return (
@@ -52,9 +52,9 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
     body = as_objects(parse_body(row.get("body")))
-    text_given = row.get("message")
-    message = text_given if isinstance(text_given, str) else ""
-    named = str(row.get("exception_class") or "")
+    own_text = row.get("message")
+    message = own_text if isinstance(own_text, str) else ""
+    class_name = str(row.get("exception_class") or "")
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
     status = row.get("http_status")
     if isinstance(status, str) and status.isdecimal():
@@ -67,12 +67,12 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     codes.extend(code for code in codes_in_text(message) if code not in codes)
     if _SYMBOL.fullmatch(message):
         codes.append(message.lower())
-    phase, bug = transport([(named, text), *causes])
+    phase, bug = transport([(class_name, text), *causes])
     return Facts(
         provider=_text(row.get("provider")),
         sdk=_text(row.get("sdk")),
-        exception_type=named.rpartition(".")[2],
-        names=tuple(_name(cls) for cls in (named, *(cls for cls, _ in causes)) if cls),
+        exception_type=class_name.rpartition(".")[2],
+        names=tuple(_name(cls) for cls in (class_name, *(cls for cls, _ in causes)) if cls),
         status=status if isinstance(status, int) and 100 <= status < 600 else None,
         codes=tuple(codes),
         message=text,

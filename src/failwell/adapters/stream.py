@@ -25,7 +25,7 @@ def feed(answer: Answer, event: object) -> None:
     if inner is not None and not isinstance(inner, list | str) and take(event, "choices") is None:
         # Some SDKs hand out the event with its envelope.
         event = inner
-    if isinstance(inner, str) and _named(
+    if isinstance(inner, str) and _named_event(
         answer, str(take(take(event, "event"), "value") or take(event, "event") or ""), inner
     ):
         return
@@ -40,7 +40,7 @@ def feed(answer: Answer, event: object) -> None:
         _plain(answer, event)
 
 
-def _named(answer: Answer, name: str, text: str) -> bool:
+def _named_event(answer: Answer, name: str, text: str) -> bool:
     """Events that have a name and plain text: Replicate's."""
     if name == "output":
         answer.say(text)

@@ -110,9 +110,9 @@ class _Statements:
     @property
     def now(self) -> datetime:
         """The provider's clock if the reply shows a credible time, else ours."""
-        ours = self._now or datetime.now(UTC)
-        theirs = instant(self._date or "")
-        return ours if theirs is None or abs(theirs - ours) > LARGEST_SKEW else theirs
+        local = self._now or datetime.now(UTC)
+        remote = instant(self._date or "")
+        return local if remote is None or abs(remote - local) > LARGEST_SKEW else remote
 
     def add(self, source: str, seconds: float | None, confidence: Confidence) -> None:
         if seconds is None or not 0 <= seconds <= LONGEST_WAIT:
@@ -204,8 +204,8 @@ def _windows(headers: Mapping[str, str], statements: _Statements, where: str) ->
         limits = headers["ratelimit"][:_LONGEST_TEXT]
         # The field used to be one window with named members before it became a list of windows.
         for window in [limits] if "remaining=" in limits else _WINDOW.findall(limits):
-            reset, left = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
-            if reset and (left is None or left.group(1).strip("0") == ""):
+            reset, rest = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
+            if reset and (rest is None or rest.group(1).strip("0") == ""):
                 sure: Confidence = "high" if where == "header" else "medium"
                 statements.add(f"{where} ratelimit", float(reset.group(1)), sure)
     for name in [name for name in headers if "reset" in name]:
@@ -297,9 +297,9 @@ def _flexible(value: object, statements: _Statements) -> float | None:
     if isinstance(value, dict):
         duration = cast("dict[Any, Any]", value)
         seconds, nanos = duration.get("seconds", 0), duration.get("nanos", 0)
-        whole = _number(seconds) if isinstance(seconds, str) else _scaled(seconds, 1.0)
+        full = _number(seconds) if isinstance(seconds, str) else _scaled(seconds, 1.0)
         fraction = _scaled(nanos, 1e-9)
-        return None if whole is None or fraction is None else whole + fraction
+        return None if full is None or fraction is None else full + fraction
     return None
 
 

@@ -45,19 +45,19 @@ def frozen(cls: type[_T]) -> type[_T]:
 
 def _constructor(record: type[Any], draft: type[Any]) -> Callable[..., None]:
     known: dict[str, Any] = {"_draft": draft, "_made": record, "_set": object.__setattr__, "_none": MISSING}
-    wanted: list[str] = []
+    parameters: list[str] = []
     lines: list[str] = []
     for field in fields(record):
         if not field.init:
             continue
-        wanted.append(f"{field.name}{_default(field, known)}")
+        parameters.append(f"{field.name}{_default(field, known)}")
         value = field.name
         if field.default_factory is not MISSING:
             value = f"_make_{field.name}() if {field.name} is _none else {field.name}"
         lines.append(f"    self.{field.name} = {value}")
     source = "\n".join(
         [
-            f"def __init__(self, *, {', '.join(wanted)}):",
+            f"def __init__(self, *, {', '.join(parameters)}):",
             "    _set(self, '__class__', _draft)",
             *lines,
             "    self.__class__ = _made",

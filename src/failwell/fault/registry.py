@@ -128,8 +128,8 @@ def check_prefix(prefix: str) -> None:
 def _mistake(name: str) -> str | None:
     """What is wrong with a name that is not registered; remembered, because faults are raised often."""
     if not is_kind(name):
-        whole = [f"{name}."] if is_owned(f"{name}.") else []
-        return f"{name!r} is not a kind: use lower-case words joined by dots{_or_hint(whole)}"
+        hint = [f"{name}."] if is_owned(f"{name}.") else []
+        return f"{name!r} is not a kind: use lower-case words joined by dots{_or_hint(hint)}"
     if is_owned(name):
         return _not_registered(name)
     if not _is_nearly_owned(name):

@@ -27,14 +27,14 @@ def translate_name(name: str) -> list[tuple[str, str]]:
     A short name may mean several things: `timeout` is a provider's and a sandbox's. What a system
     calls exactly so comes first.
     """
-    wanted = name.casefold()
+    folded = name.casefold()
     exact: list[tuple[str, str]] = []
     short: list[tuple[str, str]] = []
     for system, table in rosetta().items():
         for kind, names in table.items():
-            theirs = [known.casefold() for known in names]
-            if wanted in theirs:
+            folded_names = [known.casefold() for known in names]
+            if folded in folded_names:
                 exact.append((system, kind))
-            elif any(known.endswith(f"/{wanted}") for known in theirs):
+            elif any(known.endswith(f"/{folded}") for known in folded_names):
                 short.append((system, kind))
     return exact + short

@@ -38,8 +38,8 @@ def _read(error: BaseException) -> Reading | None:
 def _answer(error: BaseException, name: str) -> Any:
     """What a method of a finished call returns; a running call is never waited for."""
     method = safe_getattr(error, name)
-    done = safe_getattr(error, "done")
-    if not callable(method) or (callable(done) and not safe_call(done, None)):
+    is_done = safe_getattr(error, "done")
+    if not callable(method) or (callable(is_done) and not safe_call(is_done, None)):
         return None
     return safe_call(method, None)
 

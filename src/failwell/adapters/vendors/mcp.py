@@ -26,7 +26,7 @@ _CODES: dict[int, str] = {
 _UNKNOWN_TOOL = ("unknown tool", "tool not found")
 
 
-def _spoken(error: BaseException) -> Reading:
+def _rpc_error(error: BaseException) -> Reading:
     holder = safe_getattr(error, "error") or error
     code = int_attr(holder, "code")
     kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
@@ -54,8 +54,8 @@ def _is(kind: str, *names: str) -> Table:
 
 TABLES: dict[str, Table] = {
     "mcp": {
-        "MCPError": _spoken,
-        "McpError": _spoken,
+        "MCPError": _rpc_error,
+        "McpError": _rpc_error,
         "ToolError": _tool,
         "ResourceError": _tool,
         "MCPServerError": _tool,

@@ -18,7 +18,7 @@ _REPLIES = ("Response", "Completion", "Chunk", "Result")
 
 
 def _read(error: BaseException) -> Reading:
-    reading = _given(error)
+    reading = _invalid_data(error)
     if not _is_reply(error):
         return reading
     instead = _error_instead(error)
@@ -63,19 +63,19 @@ def _error_in(row: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
     body = cast("dict[str, Any]", value)
-    named = "error" in (body.get("object"), body.get("type")) or isinstance(body.get("error"), dict)
-    return body if named else None
+    is_error = "error" in (body.get("object"), body.get("type")) or isinstance(body.get("error"), dict)
+    return body if is_error else None
 
 
-def _given(error: BaseException) -> Reading:
+def _invalid_data(error: BaseException) -> Reading:
     fields = _fields(error)
-    named = ", ".join(f"`{where}` ({why})" for where, why in fields[:5])
+    names = ", ".join(f"`{where}` ({why})" for where, why in fields[:5])
     more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
     return Reading.from_rule(
         kind="validation.shape_invalid",
         rule="pydantic.ValidationError",
         saw="ValidationError",
-        message=f"The data does not fit its model: {named}{more}." if fields else None,
+        message=f"The data does not fit its model: {names}{more}." if fields else None,
         fields_invalid=tuple(where for where, _ in fields) or None,
         details={"fields": dict(fields)} if fields else {},
     )
@@ -86,13 +86,13 @@ def _fields(error: BaseException) -> list[tuple[str, str]]:
 
 
 def _rows(error: BaseException, *, include_input: bool = False) -> list[Any]:
-    listed = safe_getattr(error, "errors")
-    if not callable(listed):
+    errors = safe_getattr(error, "errors")
+    if not callable(errors):
         return []
     try:
-        rows = listed(include_url=False, include_context=False, include_input=include_input)
+        rows = errors(include_url=False, include_context=False, include_input=include_input)
     except TypeError:
-        rows = listed()
+        rows = errors()
     return list(islice(cast("list[Any]", rows), _MOST))
 
 

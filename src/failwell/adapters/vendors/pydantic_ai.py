@@ -35,8 +35,8 @@ def _refine(error: BaseException, facts: Facts) -> None:
     if cause is not None:
         _add(facts, gather(cause, None, "pydantic_ai"))
     own = [str_attr(error, name) for name in ("provider_error_code", "provider_error_type")]
-    named = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
-    codes = [*(code.lower() for code in own if code), *facts.codes, *([named] if named else [])]
+    class_code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
+    codes = [*(code.lower() for code in own if code), *facts.codes, *([class_code] if class_code else [])]
     facts.codes = tuple(dict.fromkeys(codes))
     facts.in_stream = facts.in_stream or safe_getattr(error, "in_stream") is True
     facts.model = str_attr(error, "model_name")

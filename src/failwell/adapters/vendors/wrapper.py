@@ -40,9 +40,9 @@ def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
     if known is None or known.fields_invalid is None:
         return reading
     fields = tuple(dict.fromkeys(_plain(name) for name in known.fields_invalid))
-    named = ", ".join(f"`{name}`" for name in fields[:5])
+    names = ", ".join(f"`{name}`" for name in fields[:5])
     return replace(
-        reading, fields_invalid=fields, message=f"The model's answer does not fit its schema: {named}."
+        reading, fields_invalid=fields, message=f"The model's answer does not fit its schema: {names}."
     )
 
 
