@@ -1,6 +1,6 @@
 """The closed sets every failure is measured on: category, certainty, blame.
 
-What follows from a category (whether a repeat helps, whose turn it is, which HTTP
+What follows from a category (whether a repeat helps, who can act, which HTTP
 status) is written on its member, so no caller keeps a table of its own.
 """
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Literal, Self
 
 JobCategory = Literal["user_input", "transient", "resource", "fatal"]
-"""The four words of the job world; every `Category` projects onto one of them."""
+"""The four categories of jobs. Every `Category` maps to one of them."""
 
 
 class Domain(StrEnum):
@@ -69,7 +69,7 @@ class Category(StrEnum):
 
 
 class Certainty(StrEnum):
-    """Did the work happen, and may it have been billed?"""
+    """Whether the work was done, and may have been billed."""
 
     NOT_SENT = "not_sent"
     REJECTED = "rejected"
@@ -79,7 +79,7 @@ class Certainty(StrEnum):
 
 
 class Blame(StrEnum):
-    """How far the failure reaches: what a breaker or a cooldown should be scoped to."""
+    """What the failure affects: the scope of a breaker or a cooldown."""
 
     REQUEST = "request"
     MODEL = "model"

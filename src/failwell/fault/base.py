@@ -1,4 +1,4 @@
-"""`Fault`: the exception of this house. Fields in, message out.
+"""`Fault`: the base of the exceptions that failwell raises and that authors raise.
 
 A fault names its kind and the facts it knows, as keywords, and composes its message from
 them. What it leaves unset it inherits, field by field, from the fault it was raised from.
@@ -60,10 +60,10 @@ class Fault(_Fields):
     else:
         kind = _KindField()
     message: str | None = None
-    """What happened, for a person. Left out, `summary()` composes it."""
+    """What happened, for a person. If it is unset, `summary()` composes it."""
     caller_facing: bool | None = None
-    """Whether the message was written for the caller. Left open, it was if the fault
-    names its kind itself; a wrapper that inherits its kind speaks of its own insides."""
+    """Whether the message was written for the caller. By default it is if the fault names its
+    kind itself; the message of a wrapper that inherits its kind is for operators."""
     certainty: Certainty | None = None
     blame: Blame | None = None
     retryable: bool | None = None
@@ -76,10 +76,10 @@ class Fault(_Fields):
     fields_invalid: list[str] | None = None
     resource_shortfall: ResourceShortfall | None = None
     details: Mapping[str, Any] | None = None
-    """Facts of the author's own, as JSON."""
+    """Further facts, as JSON."""
 
     declared_kind: ClassVar[str | None] = None
-    """The kind that the class stands for, if it stands for one."""
+    """The kind of the class, if it declares one."""
     extra_fields: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that subclasses added."""
     _known: ClassVar[frozenset[str]] = COMMON_FIELDS
@@ -123,11 +123,11 @@ class Fault(_Fields):
         return self.__dict__["_own_kind"] or self.declared_kind
 
     def set_own_kind(self, kind: str | None) -> None:
-        """Declare this one fault's kind without checking it, which a newer peer may know and we do not."""
+        """Set this fault's kind without a check. A newer peer may use kinds that are unknown here."""
         self.__dict__["_own_kind"] = kind
 
     def summary(self) -> str:
-        """The message when none was given: what the kind says, or the class's docstring."""
+        """The message if `message` is unset: the summary of the kind, or the first line of the docstring."""
         own = self.__dict__["_own_kind"]
         kind = None if own is None else find_kind(own)
         if kind is not None:
@@ -207,12 +207,12 @@ def lineage(fault: Fault) -> list[Fault]:
 
 
 def is_fault(thing: object) -> TypeGuard[Fault]:
-    """Whether `thing` really is a fault. `isinstance` asks the object, which may lie, or raise."""
+    """Whether `thing` is a fault by its real class. `isinstance` also reads `__class__`, which may be anything."""
     return issubclass(type(thing), Fault)
 
 
 def foreign_end(fault: Fault) -> BaseException | None:
-    """The exception that is not ours at the end of the line, if the line ends in one."""
+    """The foreign exception that caused the last fault of the line, if there is one."""
     end = cause_of(lineage(fault)[-1])
     return None if is_fault(end) else end
 

@@ -15,7 +15,7 @@ ResourceName = Literal["gpu_vram_mb", "system_ram_mb", "disk_mb"]
 Confidence = Literal["high", "medium", "low"]
 
 LONGEST_WAIT = 366 * 86_400.0
-"""Seconds; a longer delay is nonsense, not advice."""
+"""Seconds. A longer delay is not credible."""
 DENYING = frozenset({401, 403})
 """HTTP statuses that are never repeated, whatever is written beside them."""
 

@@ -11,7 +11,7 @@ class Kind:
     name: str
     category: Category
     certainty: Certainty
-    """What is assumed about the work when the evidence says nothing more."""
+    """The certainty, unless the evidence shows another one."""
     blame: Blame
     title: str
     """Three or four words, for a heading."""
@@ -21,7 +21,7 @@ class Kind:
     advice: str
     """The next step as one sentence to that person."""
     status: int
-    """The HTTP status this failure answers with."""
+    """The HTTP status of a response for this failure."""
     policy: str = "none"
     """Name of the retry policy that applies by default."""
     resubmit: bool

@@ -1,7 +1,7 @@
 """The exceptions below an exception: causes, contexts and group members, walked once, safely.
 
-The slots are read through `BaseException` itself, so a property that shadows `__cause__` can
-neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is reported.
+The slots are read through `BaseException` itself, so a property that shadows `__cause__` is
+not called. Cycles end the walk, and so do its limits; what was left out is reported.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ _context: Any = BaseException.__dict__["__context__"].__get__
 _suppressed: Any = BaseException.__dict__["__suppress_context__"].__get__
 _SENT = "_sent_with"
 instance_dict: Callable[[BaseException], dict[str, Any]] = BaseException.__dict__["__dict__"].__get__
-"""The exception's own attributes, whatever its class pretends; notes can be stored there safely."""
+"""The attributes of an exception, read without calling code of its class. Stamps are stored there."""
 traceback_of: Callable[[BaseException], TracebackType | None] = BaseException.__dict__[
     "__traceback__"
 ].__get__
-"""The exception's own traceback, whatever its class pretends."""
+"""The traceback of an exception, read without calling code of its class."""
 LEDGER_STAMP = "__failwell_ledger__"
 """The attribute in which an exception carries the attempts that led to it."""
 _name: Any = type.__dict__["__name__"].__get__
@@ -30,7 +30,7 @@ _members: Any = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 
 class Link(NamedTuple):
-    """One exception below another, and how it hangs there."""
+    """One exception below another, and how they are connected."""
 
     error: BaseException
     via: Literal["cause", "context", "member"]
@@ -47,7 +47,7 @@ def below(error: BaseException) -> tuple[BaseException, Literal["cause", "contex
 
 
 def stands_alone(error: BaseException) -> bool:
-    """Whether nothing hangs below `error`, as is so for most."""
+    """Whether `error` has no cause, no context and no members. Most exceptions have none."""
     return (
         _cause(error) is None and _context(error) is None and not issubclass(type(error), BaseExceptionGroup)
     )
@@ -59,15 +59,15 @@ def members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def is_group(error: BaseException) -> bool:
-    """Whether `error` really is a group. `isinstance` asks the object, which may lie, or raise."""
+    """Whether `error` is a group by its real class. `isinstance` also reads `__class__`, which may be anything."""
     return issubclass(type(error), BaseExceptionGroup)
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """What `error` was raised from, whatever its class pretends.
+    """The cause of `error`, read without calling code of its class.
 
-    Process pools put the worker's traceback, as a text, in the place of the cause. A fault that came
-    through one remembers what stood there.
+    A process pool replaces the cause with the traceback of its worker, as text. A fault that passed
+    through a pool remembers its cause.
     """
     cause = _cause(error)
     if cause is None or not _is_remote(cause):
@@ -86,24 +86,24 @@ def _is_remote(cause: BaseException) -> bool:
 
 
 def send_with(error: BaseException, cause: BaseException | None) -> None:
-    """Let `error` be raised from `cause`, and remember that if it is replaced later."""
+    """Set the cause of `error`, and remember it in case a process pool replaces it."""
     error.__cause__ = cause
     instance_dict(error)[_SENT] = cause
 
 
 def type_name(thing: object) -> str:
-    """The short name of the thing's class, whatever its metaclass pretends."""
+    """The short name of the class of `thing`, read without calling code of its metaclass."""
     return _name(type(thing))[:200]
 
 
 def full_name(thing: object) -> str:
-    """The name of the thing's class as tracebacks print it, with its module unless that is `builtins`."""
+    """The name of the class of `thing` as tracebacks print it: with its module unless that is `builtins`."""
     name, module = _qualified_name(type(thing)), module_name(thing)
     return f"{module}.{name}"[:300] if module and module != "builtins" else name[:300]
 
 
 def module_name(thing: object) -> str | None:
-    """The module of the thing's class, if it has one, whatever its metaclass pretends."""
+    """The module of the class of `thing`, if it has one, read without calling code of its metaclass."""
     try:
         module = _module(type(thing))
     except AttributeError:

@@ -52,7 +52,7 @@ def is_kind(name: object) -> bool:
 
 
 def is_owned(name: str) -> bool:
-    """Whether `name` lies under a prefix that belongs to the runtime."""
+    """Whether `name` begins with a prefix that is reserved for the runtime."""
     return name.startswith(OWNED_PREFIXES)
 
 
@@ -60,7 +60,7 @@ def kind(name: str) -> Kind:
     """The registered kind called `name`.
 
     Raises:
-        KindError: nobody registered it; the message names the nearest ones.
+        KindError: it is not registered; the message names the nearest ones.
     """
     known = KINDS.get(name)
     if known is None:
@@ -110,7 +110,7 @@ def check_prefix(prefix: str) -> None:
     """`check_kind` for the beginning of kinds, with its dot.
 
     Raises:
-        KindError: no kind can begin so.
+        KindError: no kind begins with it.
     """
     if not is_kind(f"{prefix}x"):
         raise KindError(
@@ -126,7 +126,7 @@ def check_prefix(prefix: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _mistake(name: str) -> str | None:
-    """What is wrong with a name that is not registered; remembered, because faults are raised often."""
+    """What is wrong with a name that is not registered; cached, because faults are raised often."""
     if not is_kind(name):
         hint = [f"{name}."] if is_owned(f"{name}.") else []
         return f"{name!r} is not a kind: use lower-case words joined by dots{_or_hint(hint)}"
@@ -168,7 +168,7 @@ def register_kind(
     policy: str | None = None,
     model_keys: tuple[str, ...] = (),
 ) -> Kind:
-    """Give an author's kind its category and words; the same call twice is harmless.
+    """Register an author's kind with its category and texts. The same call may be repeated.
 
     Raises:
         KindError: the name is malformed, belongs to the runtime, or already means

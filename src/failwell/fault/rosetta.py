@@ -24,8 +24,8 @@ def rosetta() -> Mapping[str, Names]:
 def translate_name(name: str) -> list[tuple[str, str]]:
     """Every (system, kind) that `name` can mean; case does not matter, nor does the list before a slash.
 
-    A short name may mean several things: `timeout` is a provider's and a sandbox's. What a system
-    calls exactly so comes first.
+    A short name may mean several things: `timeout` is a provider's and a sandbox's. Exact
+    matches come first.
     """
     folded = name.casefold()
     exact: list[tuple[str, str]] = []
