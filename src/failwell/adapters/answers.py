@@ -13,7 +13,7 @@ from failwell.adapters.safe_getattr import safe_getattr
 
 _LONGEST_ARGUMENTS = 1_000_000
 _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "compaction"})
-"""Parts of an answer that are no answer: the model's reasoning."""
+"""Parts of a reply that hold the model's reasoning and not its answer."""
 _COUNTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("input_tokens", ("prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens",
                       "prompt_eval_count")),
@@ -38,7 +38,7 @@ def take(thing: object, *names: str) -> Any:
 
 
 def items(value: object) -> list[Any]:
-    """A list's members; nothing for whatever is no list."""
+    """The members of a list; nothing for any other value."""
     return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else []
 
 
@@ -47,13 +47,13 @@ class Answer:
 
     def __init__(self) -> None:
         self.known = False
-        """Whether anything had a shape that is known here; what is not known is not judged."""
+        """Whether a part of the reply had a known shape. A reply without one is not judged."""
         self.ended = False
         self.pending = False
         """The provider says that it is still working on it."""
         self.spoke = False
         self.blocked = False
-        """The request itself was turned away, inside a 200."""
+        """The request was refused, in a reply with status 200."""
         self.refused = False
         self.broken_call = False
         self.stops: list[str] = []
@@ -173,7 +173,7 @@ class Answer:
             self.error = error
 
     def _choices(self, reply: object) -> bool:
-        """Chat completions of OpenAI and of the many that speak like it."""
+        """Chat completions of OpenAI and of compatible servers."""
         choices = take(reply, "choices")
         if choices is None and not _has(reply, "choices"):
             return False
@@ -284,12 +284,12 @@ class Answer:
 
 
 def opened(reply: object) -> object:
-    """A reply that came as text or bytes, as what it spells; anything else as it is."""
+    """A reply that came as JSON text or bytes, parsed; any other value as it is."""
     return parse_body(reply) if isinstance(reply, str | bytes | bytearray) else reply
 
 
 def _has(thing: object, *names: str) -> bool:
-    """Whether there is such a field at all, be it with nothing in it."""
+    """Whether the field exists, even if it is empty."""
     if isinstance(thing, Mapping):
         return any(name in thing for name in names)
     fields = safe_getattr(thing, "__dict__", default=())
@@ -316,7 +316,7 @@ Stop = Literal[
     "overloaded",
     "cancelled",
 ]
-"""What a stop reason comes down to."""
+"""What a stop reason means."""
 
 _WORDS: dict[Stop, str] = {
     "done": "stop stopped end_turn stop_sequence stop_sequences tool_use tool_calls tool_call function_call pause_turn "
@@ -350,7 +350,7 @@ def word_of(value: object) -> str | None:
 
 
 def stop_of(word: str, provider: str) -> Stop:
-    """What `word` comes down to; an unknown one is a normal end, logged once."""
+    """What `word` means. An unknown word is a normal end and is logged once."""
     known = STOPS.get(word)
     if known is not None:
         return known

@@ -55,12 +55,12 @@ _THING = re.compile(
 
 
 class _NameRules(NamedTuple):
-    """What codes and class names alone say."""
+    """The rules and the status that follow from codes and class names alone."""
 
     rules: tuple[Rule, ...] = ()
-    """The rows that name one of them, in the order of the table; a row may still ask for words."""
+    """The rows that name one of them, in the order of the table. A row may need words too."""
     status: int | None = None
-    """The status that the first of them stands for, where it stands for one."""
+    """The status that the first of them implies, if it implies one."""
 
 
 def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
@@ -127,7 +127,7 @@ def _is_overruled(rule: Rule, status: int) -> bool:
 
 
 def _is_theirs(rule: Rule, facts: Facts) -> bool:
-    """Whether words that speak of a bug came in a reply: then the bug is the provider's, not ours."""
+    """Whether a reply mentions a bug. It is then a bug of the provider."""
     return rule.kind == _BUG.kind and (facts.body is not None or (facts.status or 0) >= 400)
 
 
@@ -142,7 +142,7 @@ def _by_name(facts: Facts, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], in
 
 
 def _otherwise(facts: Facts, status: int | None) -> Rule:
-    """What is left to say where no row fits."""
+    """The rule for facts that no row fits."""
     if facts.phase is not None:
         return _transport(facts.phase, in_stream=facts.in_stream)
     if facts.in_stream:
@@ -156,7 +156,7 @@ def _transport(phase: Phase, *, in_stream: bool) -> Rule:
 
 
 def _table_codes(codes: tuple[str, ...]) -> tuple[str, ...]:
-    """The codes that mean something to the table, numbers that may be a status among them."""
+    """The codes that the table knows, and numbers that may be a status."""
     return tuple([code for code in codes if code in _KNOWN_CODES or len(code) == 3]) if codes else codes
 
 
@@ -179,7 +179,7 @@ def _implied(names: tuple[str, ...]) -> int | None:
 
 @lru_cache(maxsize=_MOST_NAME_RULES)
 def _specific_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The class names that say more than the status does; most only repeat it."""
+    """The class names that are more specific than the status. Most only repeat it."""
     return tuple(name for name in names if name not in IMPLIED_STATUS)
 
 
@@ -252,7 +252,7 @@ def _registered(codes: Iterable[str]) -> Rule | None:
 
 
 LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
-"""Kinds that say what they count, and over how long."""
+"""Kinds whose replies name what is counted, and over how long."""
 
 
 def _in_stream(rule: Rule) -> Certainty | None:
@@ -261,7 +261,7 @@ def _in_stream(rule: Rule) -> Certainty | None:
 
 
 _Sign = tuple[str, re.Pattern[str] | None, str]
-"""A piece of text, a pattern that must fit besides where the piece alone says nothing, and what that means."""
+"""A piece of text, a pattern that must match too (if the piece alone is not enough), and the meaning."""
 
 _FLOW: tuple[_Sign, ...] = (
     *(
@@ -306,7 +306,7 @@ _IDS = frozenset({"quotaId", "quotaMetric", "quota_limit"})
 
 
 def window_of(facts: Facts, kind: str) -> dict[str, str]:
-    """What a rate limit or a quota counts (`limited`) and over how long (`window`), as far as it says."""
+    """What a rate limit or a quota counts (`limited`) and over how long (`window`), where the reply names it."""
     units = _STOCK if kind == "provider.quota_exhausted" else _FLOW
     holders = () if facts.body is None or type(facts.body) is str else objects_of(facts.body)
     ids = [
@@ -329,7 +329,7 @@ def window_of(facts: Facts, kind: str) -> dict[str, str]:
 
 
 def _limited_unit(codes: tuple[str, ...]) -> str | None:
-    """What a code says is counted, where that is all it says."""
+    """What is counted, if a code is just that word."""
     for code in codes:
         if code in ("tokens", "requests"):
             return code
@@ -337,7 +337,7 @@ def _limited_unit(codes: tuple[str, ...]) -> str | None:
 
 
 def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
-    """What the first sign that is in the text means."""
+    """The meaning of the first sign that occurs in the text."""
     for piece, pattern, meaning in signs if text else ():
         if piece in text and (pattern is None or pattern.search(text)):
             return meaning

@@ -43,7 +43,7 @@ _FIRST = (
 )
 _FIRST_SET = frozenset(_FIRST)
 _AFTER = frozenset({"violations", "innererror", "inner_error", "body", "detail", "data"})
-"""Members of a body that are looked into: those before what is around them, and those after it."""
+"""Members of a body that are searched: those before the object around them, and those after it."""
 _MESSAGE_KEYS = (
     "message",
     "Message",
@@ -83,7 +83,7 @@ class Facts:
     request_id: str | None = None
     model: str | None = None
     cause_bug: str | None = None
-    """Name of a programming error that was dressed up as a failed connection."""
+    """Name of a programming error that a client reported as a failed connection."""
 
 
 def parse_body(body: object) -> Any:
@@ -114,7 +114,7 @@ def message_of(body: object) -> str:
 
 
 def codes_and_message(body: object) -> tuple[dict[str, None], str]:
-    """Both at once, the codes as the keys of a dict, to which others may be added."""
+    """The codes and the sentence of a body. The codes are keys of a dict, so that a caller can add others in order."""
     codes: dict[str, None] = {}
     texts: list[str] = []
     ids: list[str] = []
@@ -176,7 +176,7 @@ class Objects(list[dict[str, Any]]):
 
 
 def as_objects(body: Any) -> Any:
-    """A parsed body as its objects, for the many questions that follow; anything else as it is."""
+    """The objects of a parsed body, collected once for the rules; any other value as it is."""
     return objects_of(body) if isinstance(body, STRUCTURES) else body
 
 

@@ -19,7 +19,7 @@ SAFE_HEADERS = frozenset(
         "date", "server", "grpc-status", "grpc-retry-pushback-ms", "traceparent",
     }
 )  # fmt: skip
-"""Reply headers that may be recorded. Any other is dropped, whatever it is called."""
+"""Reply headers that may be recorded. All others are dropped."""
 _SAFE_PREFIXES = (
     "x-ratelimit-",
     "anthropic-ratelimit-",
@@ -40,7 +40,7 @@ _MOST_NAMES = 1024
 _names: dict[bytes | str, str] = {}
 """A header's name as it was sent → in lower case, or empty if no rule reads it."""
 _safe = set(SAFE_HEADERS)
-"""Names that may be recorded: those of the list, and those met with one of the prefixes."""
+"""Names that may be recorded: those of the list, and those seen so far that begin with a safe prefix."""
 
 
 def lower_headers(headers: object) -> dict[str, str]:
@@ -57,7 +57,7 @@ def is_safe_header(name: str) -> bool:
 
 
 def is_read_header(name: str) -> bool:
-    """Whether anything here looks at a header of this (lower-case) name."""
+    """Whether a rule or a report uses a header of this (lower-case) name."""
     return is_safe_header(name) or name in _READ or "ratelimit" in name or "rate-limit" in name
 
 
@@ -94,7 +94,7 @@ def _pairs(headers: object) -> Iterable[tuple[object, object]]:
 
 
 def _lines(headers: object) -> dict[str, str] | None:
-    """From the lines that httpx keeps; to decode and join them all, as its mapping does, takes longer than judging."""
+    """The headers from the raw lines of httpx. Its mapping decodes and joins all of them, which takes longer than classifying."""
     if type(headers) is dict:
         # It has none, and to find that out by asking costs as much as to read it.
         return None

@@ -26,7 +26,7 @@ _ITERATORS: tuple[tuple[type, Any], ...] = (
 )
 
 arguments_of: Any = BaseException.__dict__["args"].__get__
-"""The arguments of an exception, whatever its class says about them."""
+"""The arguments of an exception, read without calling code of its class."""
 
 
 def printed(error: BaseException) -> str:
@@ -70,7 +70,7 @@ def _prints_its_arguments(error: BaseException) -> bool:
 
 
 def weighs(value: object, limit: int) -> bool:
-    """Whether printing `value` takes more than `limit` characters: a small object can hold itself often."""
+    """Whether printing `value` takes more than `limit` characters. A small object can contain itself many times."""
     room = limit
     waiting: list[object] = [value]
     while waiting and room >= 0:

@@ -70,7 +70,7 @@ HOMES: dict[str, str] = {
     "websockets": "websockets",
     "xla_extension": "jax",
 }
-"""Top-level module of an exception class → the file here that knows it."""
+"""Top-level module of an exception class → the file with its rules."""
 
 _MOST_TYPES = 4096
 _tables: dict[str, dict[str, Table]] = {}
@@ -85,7 +85,7 @@ def find(module: str, name: str) -> Entry | None:
 
 
 def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
-    """What may speak for exceptions of `cls`, nearest class first, each with "is it exact?"."""
+    """The entries for exceptions of `cls`, nearest class first, each with whether it is for `cls` itself."""
     known = _entries.get(cls)
     if known is None:
         known = tuple(
@@ -101,7 +101,7 @@ def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
 
 
 def read(error: BaseException) -> Reading | None:
-    """The first reading that any adapter gives, or `None` when no class of it is known."""
+    """The first reading of an adapter, or `None` if no class of the exception is known."""
     if type(error).__module__ == "builtins":
         placed = read_placed(error)
         if placed is not None:
@@ -118,7 +118,7 @@ def read(error: BaseException) -> Reading | None:
 
 
 def kind_alone(error: BaseException) -> str | None:
-    """The kind of `error` where it can be had without a whole reading; `None` where it cannot."""
+    """The kind of `error` if it is known without a complete reading, else `None`."""
     known = entries(type(error))
     quick = getattr(known[0][0], "kind_of", None) if known else None
     return None if quick is None else quick(error)

@@ -246,4 +246,4 @@ IMPLIED_STATUS: dict[str, int] = {
     "service_unavailable": 503, "invalid_argument": 400, "invalid_request_error": 400, "not_found": 404,
     "not_found_error": 404, "internalerror": 500, "workloadidentityerror": 401, "permission_denied": 403,
 }  # fmt: skip
-"""What a class or a status word stands for where no reply came with it."""
+"""The status that a class or a status word implies, if there is no reply."""

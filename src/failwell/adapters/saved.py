@@ -33,7 +33,7 @@ _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
-    """The reading of one saved row; absent and odd values are passed over."""
+    """The reading of one saved row. Missing and malformed values are ignored."""
     facts = saved_facts(row)
     class_name = str(row.get("exception_class") or "")
     if facts.status is None and not facts.codes and facts.phase is None and facts.cause_bug is None:
@@ -86,7 +86,7 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
 
 
 def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
-    """The phase that a chain of (class, message) shows, and a bug that hides under it, if any."""
+    """The phase that a chain of (class, message) shows, and the name of a programming error in it, if any."""
     phase: Phase | None = None
     bug: str | None = None
     for place, (dotted, message) in enumerate(chain):
@@ -103,7 +103,7 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
 
 
 def _own(dotted: str, message: str) -> Reading | None:
-    """What the standard library's own table says about a class known by name."""
+    """The reading of a class of the standard library that is known by name only."""
     module, _, name = dotted.rpartition(".")
     if module == "subprocess" and (code := _EXIT.search(message)):
         number, signal = code.groups()

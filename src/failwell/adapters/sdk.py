@@ -47,7 +47,7 @@ _REQUEST_IDS = (
 )  # fmt: skip
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
-"""What stands beside a status on its line. It repeats the status, and must not count as a code."""
+"""The reason phrases of statuses. They repeat the status and are not codes."""
 _NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 _ERRNO = "[Errno "
 _MAPPINGS: tuple[type[Any], ...] = (dict, Mapping)
@@ -74,7 +74,7 @@ class SdkAdapter:
 
 
 def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkAdapter:
-    """An adapter for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
+    """An adapter for one SDK. `refine` may correct the facts where the SDK differs from others."""
 
     def read_facts(error: BaseException) -> Facts:
         facts = gather(error, provider, sdk)
@@ -86,7 +86,7 @@ def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> Sdk
 
 
 def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
-    """Everything that the usual attributes tell."""
+    """The facts in the usual attributes of an exception."""
     cls = type(error)
     response, body, status, request_id, model, *own = safe_getattrs(error, _ATTRIBUTES)
     if response is None:
@@ -138,7 +138,7 @@ def status_of(error: object, response: object) -> int | None:
 
 
 def _is_stream(headers: Mapping[str, str]) -> bool:
-    """Whether a good reply had begun as a stream: what is wrong with it then came later."""
+    """Whether a successful reply had begun as a stream, so that the failure came later."""
     return headers.get("content-type", "").startswith(_STREAMS)
 
 
@@ -194,7 +194,7 @@ def id_in(headers: Mapping[str, str]) -> str | None:
 
 
 def transport(error: BaseException) -> tuple[Phase | None, str | None]:
-    """How far the call got, from the exception and its causes, and a bug that hides under it."""
+    """How far the call got, from the exception and its causes, and the name of a programming error among them."""
     phase: Phase | None = None
     seen: set[int] = set()
     link = error
@@ -356,20 +356,20 @@ BUGS: frozenset[str] = frozenset(
         "UnboundLocalError", "NotImplementedError", "ZeroDivisionError", "RecursionError", "UnicodeEncodeError",
     }
 )  # fmt: skip
-"""Errors of a programmer. Under a "connection error" they are a bug in a hook, not a blip."""
+"""Programming errors. As the cause of a "connection error" they are a bug in a hook, not a network failure."""
 
 REFINES: frozenset[str] = frozenset({"tls", "dns", "handles"})
 """Phases that a cause may add to a coarser one above it: a `ConnectError` may be a bad certificate."""
 
 
 def phase_of(module: str, name: str) -> Phase | None:
-    """The phase that one exception class stands for, if it is a transport's."""
+    """The phase that an exception class of a transport implies."""
     table = PHASES.get(module.partition(".")[0])
     return None if table is None else table.get(name)
 
 
 def refined(step: Phase | None, message: str) -> Phase | None:
-    """What a transport's own message adds to its class; most drop the exception that they were made of."""
+    """The phase, refined by the message of a transport. Most transports drop the original exception."""
     if is_certificate(message):
         return "tls"
     return "handles" if message.startswith(_ERRNO) and _is_handles(message) else step
@@ -381,7 +381,7 @@ def _is_handles(message: str) -> bool:
 
 
 def is_certificate(message: str) -> bool:
-    """Whether a transport's own message speaks of a certificate; the class often does not."""
+    """Whether the message of a transport mentions a certificate. Its class often does not."""
     return "CERTIFICATE_VERIFY_FAILED" in message or "certificate verify failed" in message
 
 
@@ -429,6 +429,6 @@ def _provider_at(host: str) -> str | None:
 
 
 def in_stream(error: BaseException, facts: Facts) -> None:
-    """Note that the reply had begun, where the class says so."""
+    """Note that the reply had begun, if the class implies it."""
     if type(error).__name__ == "APIError" and facts.status is None:
         facts.in_stream = True

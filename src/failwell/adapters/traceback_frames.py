@@ -25,7 +25,7 @@ _PIECEWISE = frozenset(
         ("botocore.eventstream", "_create_raw_event_generator"),
     }
 )  # fmt: skip
-"""Functions that hand a reply out piece by piece."""
+"""Functions that yield a reply in pieces."""
 
 _WHOLE = frozenset(
     {
@@ -61,7 +61,7 @@ class Parsed(NamedTuple):
 
 
 def broke_in_stream(error: BaseException) -> bool:
-    """Whether the failure came up while a reply that had begun was handed out piece by piece."""
+    """Whether the exception was raised while a reply was being streamed to the caller."""
     piecewise = False
     for frame in _all_frames(error):
         place = _place(frame)
@@ -72,12 +72,12 @@ def broke_in_stream(error: BaseException) -> bool:
 
 
 def came_through(error: BaseException, module: str) -> bool:
-    """Whether code of `module` was running when the failure came up."""
+    """Whether code of `module` was running when the exception was raised."""
     return any(_place(frame)[0] == module for frame in _all_frames(error))
 
 
 def unparsed_reply(error: BaseException) -> Parsed | None:
-    """The reply that a client was parsing when `error` came up; `None` if it was not parsing."""
+    """The reply that a client was parsing when `error` was raised; `None` if it was not parsing."""
     frames = list(_frames(error))
     for frame in reversed(frames):
         module, _ = _place(frame)
@@ -153,7 +153,7 @@ _MOST_FRAMES = 400
 
 
 def read_placed(error: BaseException) -> Reading | None:
-    """What a builtin exception means where it was raised; `None` where it means what it always does."""
+    """The reading of a built-in exception by the library that raised it; `None` if that library has no rule."""
     loaded = [top for top in PLACES if top in sys.modules]
     if loaded:
         passed = tops_of(error)

@@ -30,7 +30,7 @@ _PROSE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _INVITING = ("try", "wait", "reset", "availab", "renew")
-"""One of these is in every sentence that invites to come back."""
+"""Every sentence that names a wait contains one of these words."""
 _FIELDS: dict[str, tuple[str, float | None, Confidence]] = {
     "retryDelay": ("retryDelay", None, "high"),
     "retry_delay": ("retryDelay", None, "high"),
@@ -57,7 +57,7 @@ _LONGEST_VALUE = 64
 _MOST_NAMES = 64
 _MOST_VALUES = 8
 _SHORTER_THAN_A_DATE = 10
-"""So few digits are below `_EPOCH`, and a number of seconds."""
+"""A number with at most this many digits is below `_EPOCH`, so it is a number of seconds."""
 LARGEST_SKEW = timedelta(days=1)
 """How far the provider's clock may be from ours; a `Date` beyond it is ignored."""
 _VALUE = re.compile(r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},\s)?(?:[^,]|,(?!\s))+", re.IGNORECASE)
@@ -69,7 +69,7 @@ _RATELIMIT_R = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d{1,12})")
 
 
 class Wait(NamedTuple):
-    """One statement about when to come back."""
+    """One statement about when to retry."""
 
     seconds: float
     source: str
@@ -103,7 +103,7 @@ class _Statements:
     def __init__(self, date: str | None, now: datetime | None) -> None:
         self._date, self._now = date, now
         self.waits: list[tuple[int, float, str, Confidence]] = []
-        """Each with its trust in front, so that the greatest is the one that decides."""
+        """Trust, seconds, source and confidence of each. The greatest tuple decides."""
         self.nonsense: list[str] = []
         self.is_sure = False
 
@@ -199,7 +199,7 @@ def _headers(headers: Mapping[str, str], statements: _Statements, where: str = "
 
 
 def _windows(headers: Mapping[str, str], statements: _Statements, where: str) -> None:
-    """Resets of the windows that are used up; a reset of a window with room left says nothing."""
+    """Add the resets of the windows that are used up. The reset of any other window is ignored."""
     if "ratelimit" in headers:
         limits = headers["ratelimit"][:_LONGEST_TEXT]
         # The field used to be one window with named members before it became a list of windows.
@@ -219,7 +219,7 @@ def _windows(headers: Mapping[str, str], statements: _Statements, where: str) ->
 
 @lru_cache(maxsize=_MOST_NAMES)
 def _beside(reset: str) -> str | None:
-    """The header that says how much is left of the window whose reset this one names, if it names one."""
+    """The header with the remainder of the window whose reset is in `reset`, if there is one."""
     is_limit = "ratelimit" in reset.replace("rate-limit", "ratelimit")
     return reset.replace("reset", "remaining") if is_limit else None
 
@@ -247,7 +247,7 @@ def _prose(message: str, statements: _Statements) -> None:
 
 
 def _places(word: str, low: str) -> Iterator[int]:
-    """Where a sentence with `word` in it may begin to invite."""
+    """Where a statement about a wait may begin in a sentence with `word`."""
     at = low.find(word)
     while at >= 0:
         if word == "try" and low.startswith("re", max(0, at - 2)):

@@ -12,16 +12,16 @@ from functools import cache
 from failwell.adapters.rules import WORDS, Rule
 
 _MOST_NEW = 24
-"""New pieces that are looked at in one text; where there are more, looking for every word is cheaper."""
+"""New pieces that are examined in one text. With more of them, searching for every word is cheaper."""
 _MOST_PIECES = 4096
 _LONGEST_PIECE = 24
 _ID = re.compile(r"(?:[0-9][^0-9]*+){4}")
 _plain: set[str] = set()
-"""Pieces of texts that hold a part of no word. None with many digits is kept: it does not come again."""
+"""Pieces of texts that contain no part of a word. Pieces with many digits are not stored: they do not repeat."""
 
 
 def matching(rules: Iterable[Rule], low: str) -> list[Rule]:
-    """Those of `rules` for which a lower-cased text holds what they ask for, and nothing that they shun."""
+    """Those of `rules` whose words occur in a lower-cased text, and none of whose excluded words do."""
     fits: list[Rule] = []
     for rule in rules:
         if rule.pattern is not None:
