@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from failwell.apps.cli.faults import Usage
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
-"""What begins like an option and is none."""
+"""A negative number, which begins like an option."""
 
 
 def usage_error(what: str, *, value: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
@@ -42,7 +42,7 @@ class Parser(ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found wrong, in the words of this program."""
+        """Raise an error of argparse as a usage error."""
         raise usage_error(
             message.replace("the following arguments are required: ", "missing "), see=f"{self.prog} --help"
         )
@@ -98,7 +98,7 @@ class Parser(ArgumentParser):
         return options + places
 
     def refuse(self, option: str) -> NoReturn:
-        """Say that there is no such option here, and which ones there are."""
+        """Raise a usage error for an unknown option, with the nearest valid one."""
         name = option.partition("=")[0]
         valid = [known for known in self.options() if known.startswith("--")]
         raise usage_error(f"unknown option `{name}`", value=name, valid=valid, see=f"{self.prog} --help")

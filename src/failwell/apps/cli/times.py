@@ -7,7 +7,7 @@ from failwell.apps.cli.parser import usage_error
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)")
 _LONGEST = 1e11
-"""Seconds, some thousand years: more comes from a damaged row."""
+"""Seconds, about three thousand years. A larger number comes from a damaged row."""
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 

@@ -46,7 +46,7 @@ def _import_error(name: str) -> str | None:
 
 
 def _about_errors(top: str) -> Iterator[str]:
-    """Names of the modules under `top` whose names speak of errors, without loading any."""
+    """The modules under `top` that are named after errors, found without loading any."""
     spec = find_spec(top)
     waiting = [(top, list(spec.submodule_search_locations or ()) if spec else [], 0)]
     remaining = _MOST_MODULES
@@ -73,7 +73,7 @@ def _folders(paths: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _classes(top: str) -> list[type[BaseException]]:
-    """The classes that `top` shows to its users: in itself, or in a public module about errors."""
+    """The public exception classes of `top`: in the package itself, or in a public module about errors."""
     classes: dict[tuple[str, str], type[BaseException]] = {}
     for name, module in list(sys.modules.items()):
         if name == top or (name.startswith(f"{top}.") and _is_public(name)):

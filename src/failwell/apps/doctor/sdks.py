@@ -43,14 +43,14 @@ class KnownClass:
     """With its module."""
     standing: Standing
     by: str | None = None
-    """The class whose rule speaks for it, or why none has to."""
+    """The class whose rule applies, or the reason why none is needed."""
     proposal: str | None = None
     """A line for the vendor's table, where there is no rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """One installed package that raises errors we know, or should."""
+    """One installed package whose errors have rules here, or should have."""
 
     top: str
     releases: tuple[str, ...]
@@ -68,7 +68,7 @@ class Sdk:
 
 
 def installed(tops: Iterable[str] | None = None) -> list[Sdk]:
-    """Look at every package that a rule here names and that can be loaded; or at these `tops` alone."""
+    """Check every installed package that has rules here, or only these `tops`."""
     from concurrent.futures import ThreadPoolExecutor
     from importlib.metadata import packages_distributions
 
@@ -85,7 +85,7 @@ def installed(tops: Iterable[str] | None = None) -> list[Sdk]:
 
 
 def probe(top: str) -> dict[str, Any]:
-    """What a process of its own finds in the package `top`."""
+    """The exception classes of the package `top`, listed by a separate process."""
     try:
         process = subprocess.run(  # noqa: S603  (our own script, and a name from a table of ours)
             [sys.executable, str(Path(__file__).with_name("probe.py")), top],

@@ -14,7 +14,7 @@ from failwell.fault.registry import kind as registered
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """Where the truth about a scenario is another one for this provider."""
+    """How the correct classification of a scenario differs for this provider."""
 
     kind: str | None = None
     certainty: Certainty | None = None
@@ -23,7 +23,7 @@ class Differs:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One provider's way to say things."""
+    """How one provider reports failures."""
 
     name: str
     title: str
@@ -40,7 +40,7 @@ class Dialect:
     """Whether it streams by default."""
 
     def answer(self, scenario: str) -> Answer | None:
-        """How it answers `scenario`, or none where it declines it."""
+        """Its answer to `scenario`; `None` if it declines it."""
         own = self.answers.get(scenario)
         if own is not None or scenario in self.declines:
             return own

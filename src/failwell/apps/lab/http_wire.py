@@ -21,11 +21,11 @@ _TICK = Event()
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,9})", re.IGNORECASE)
 _HEX = re.compile(rb"[0-9a-fA-F]{1,7}")
 _ABORT = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
-"""SO_LINGER with no time left: closing sends a reset instead of a farewell."""
+"""SO_LINGER without a timeout: closing the socket sends a reset."""
 
 
 class Gone(Exception):
-    """The other side left, or spoke something that is not HTTP."""
+    """The client disconnected, or sent something that is not HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Head:
 
 
 class Connection:
-    """One client's connection, with the bytes that came early."""
+    """The connection of one client, with the bytes that were received in advance."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -56,7 +56,7 @@ class Connection:
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def peek_target(self) -> str | None:
-        """The target of the next request without reading it, where its first line is there at once."""
+        """The target of the next request, without consuming it, if its first line has arrived."""
         seen = self._early or self._sock.recv(_BLOCK, socket.MSG_PEEK)
         if not seen:
             raise Gone
@@ -65,7 +65,7 @@ class Connection:
         return words[1].decode("latin-1") if newline and len(words) == 3 else None
 
     def await_unread(self) -> None:
-        """Wait until the whole request lies there unread, or long enough.
+        """Wait until the whole request has arrived, without reading it, or until a time limit.
 
         A client that is cut off while it still sends may see a broken pipe, or nothing at all; one
         that has sent everything sees the reset.
@@ -106,7 +106,7 @@ class Connection:
         return self._exactly(int(length))
 
     def write(self, reply: Reply, head: Head, stall: float) -> bool:
-        """Send `reply`; whether the connection is still good for another request."""
+        """Send `reply`. Returns whether the connection can serve another request."""
         if reply.stall == "head":
             self.stall(stall)
         if reply.status is None:
@@ -125,7 +125,7 @@ class Connection:
         return keep
 
     def stall(self, seconds: float) -> None:
-        """Do nothing for so long, or until the other side is gone."""
+        """Wait for this long, or until the client disconnects."""
         until = monotonic() + seconds
         while (remaining := until - monotonic()) > 0:
             self._sock.settimeout(remaining)
@@ -140,12 +140,12 @@ class Connection:
             self._early += early
 
     def reset(self) -> None:
-        """Break the connection off, so that the other side gets ECONNRESET."""
+        """Reset the connection, so that the client gets ECONNRESET."""
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         self._sock.close()
 
     def close(self) -> None:
-        """End the connection properly; safe from another thread and more than once."""
+        """Close the connection. It may be called from another thread, and more than once."""
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:

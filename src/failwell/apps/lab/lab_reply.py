@@ -9,26 +9,26 @@ from failwell.apps.lab.delay_forms import Wait
 
 Headers = tuple[tuple[str, str], ...]
 Ending = Literal["whole", "cut", "reset"]
-"""All of it, a proper farewell before the end, or a reset before the end."""
+"""How a reply ends: complete, closed early, or reset early."""
 Stall = Literal["never", "head", "body"]
 
 
 @dataclass(frozen=True, slots=True)
 class LabCall:
-    """One request, as far as a dialect needs to know it."""
+    """The parts of a request that a dialect uses."""
 
     method: str = "POST"
     path: str = "/"
     """What the SDK appended to its base URL, without the query."""
     body: Any = None
-    """The body as JSON, or none where it was none."""
+    """The body as JSON; `None` if it is not JSON."""
     stream: bool = False
     wait: Wait = field(default_factory=lambda: Wait("none"))
     base: str = "http://127.0.0.1"
     """The SDK's base URL, for replies that point back to the server."""
 
     def member(self, name: str) -> Any:
-        """One member of the body; none where it has no such member, or is no object."""
+        """One member of the body; `None` if it is missing or the body is no object."""
         body: object = self.body
         return cast("dict[str, Any]", body).get(name) if isinstance(body, dict) else None
 
@@ -44,7 +44,7 @@ class Reply:
     """What goes over the wire, and how it ends."""
 
     status: int | None = 200
-    """None: not a byte is sent."""
+    """`None` if nothing is sent."""
     headers: Headers = ()
     body: bytes = b""
     pieces: tuple[bytes, ...] | None = None
@@ -100,4 +100,4 @@ def cut(reply: Reply, ending: Ending, *, without: int = 1) -> Reply:
 
 
 Declined = Mapping[str, str]
-"""Scenario → why this dialect has no such thing."""
+"""Scenario → why this dialect does not have it."""

@@ -37,9 +37,9 @@ def find_route(target: str) -> Route:
     """The route of a request's target.
 
     Raises:
-        NoSuchFailure: it leads nowhere.
+        NoSuchFailure: there is no such route.
     """
-    # A client that takes the laboratory for its proxy sends the whole address.
+    # A client that uses the lab as a proxy sends the whole address.
     address = target if target.startswith("/") else urlsplit(target).path
     path = unquote(address.partition("?")[0])
     # Some SDKs join their paths with a slash too many.
@@ -80,7 +80,7 @@ def wants_stream(route: Route, body: Any) -> bool:
     """Whether the request asks for a stream, in any of the ways that SDKs ask for one.
 
     Raises:
-        NoSuchFailure: it does not, and the scenario can be shown in a stream alone.
+        NoSuchFailure: it does not, and the scenario exists only in streams.
     """
     stream = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
     where = f"{route.rest.lower()}/"
@@ -93,7 +93,7 @@ def wants_stream(route: Route, body: Any) -> bool:
 
 
 def parse(body: bytes) -> Any:
-    """A request's body as JSON, or none where it is none."""
+    """A request's body as JSON; `None` if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Every dialect and every scenario it shows: what is answered, and what should be understood."""
+"""Every dialect and every scenario that it has: the reply, and the correct classification."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from failwell.apps.lab.scenario import SCENARIOS, Scenario, Truth
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One dialect's way to show one scenario."""
+    """One scenario in one dialect."""
 
     dialect: str
     scenario: Scenario
@@ -20,7 +20,7 @@ class Cell:
 
     @property
     def shown(self) -> str:
-        """What a client gets, in a word or two."""
+        """The reply in a word or two."""
         if self.scenario.name == "refused":
             return "closed"
         if self.reply.status is None:

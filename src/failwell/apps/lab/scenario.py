@@ -15,7 +15,7 @@ class Truth:
     """The correct classification of the failure."""
 
     kind: str | None
-    """The kind, or none where nothing fails."""
+    """The kind; `None` if nothing fails."""
     certainty: Certainty | None = None
     wait: float | None = None
     """Seconds after which the provider allows a retry."""
@@ -89,6 +89,6 @@ _ROWS = (
 
 _BROKE_OFF = Truth("provider.stream_interrupted", registered("provider.stream_interrupted").certainty)
 _STREAMED = {"slow_body": _BROKE_OFF}
-"""A reader of a stream who gives up has had a part of the answer."""
+"""A client that stops reading a stream has received a part of the answer."""
 
 SCENARIOS: dict[str, Scenario] = {row.name: replace(row, streamed=_STREAMED.get(row.name)) for row in _ROWS}

@@ -29,7 +29,7 @@ _LARGEST_NOTED = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LabRequest:
-    """One request that reached the laboratory."""
+    """One request that reached the lab."""
 
     dialect: str
     scenario: str
@@ -38,16 +38,16 @@ class LabRequest:
     path: str
     """What the SDK appended to its base URL."""
     headers: dict[str, str]
-    """Lower-case names. Empty where the request was left unread."""
+    """Names are in lower case. Empty if the request was left unread."""
     body: Any
-    """The body as JSON; none where it was none, was left unread, or was larger than 64 KiB."""
+    """The body as JSON; `None` if it is not JSON, was left unread, or is larger than 64 KiB."""
     stream: bool
     status: int | None
-    """What was answered; none where nothing was."""
+    """The status of the reply; `None` if there was none."""
 
 
 class Lab:
-    """A running laboratory. Use it in a `with` block, or `start` and `stop` it."""
+    """A running lab server. Use it in a `with` block, or call `start` and `stop`."""
 
     @renamed_parameters(heard="on_request")
     def __init__(
@@ -77,10 +77,10 @@ class Lab:
         self.stop()
 
     def start(self) -> Self:
-        """Listen; nothing more happens where it listens already.
+        """Start to listen. Does nothing if it listens already.
 
         Raises:
-            OSError: the port is taken, or not for this user.
+            OSError: the port is in use, or this user may not use it.
         """
         if self._listener is not None:
             return self
@@ -119,7 +119,7 @@ class Lab:
 
     @property
     def address(self) -> str:
-        """The address of the whole laboratory."""
+        """The address of the server."""
         return f"http://{_HOST}:{self.port}"
 
     def url(self, dialect: str, scenario: str, form: str | None = None) -> str:
@@ -134,7 +134,7 @@ class Lab:
         return f"http://{_HOST}:{port}/{route.dialect.name}/{route.scenario}{suffix}"
 
     def truth(self, dialect: str, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
-        """What is true about that failure, for a call about which nothing was declared.
+        """The correct classification of that failure, for a call without declarations.
 
         Raises:
             NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
@@ -143,10 +143,10 @@ class Lab:
         return route.dialect.truth(route.scenario, route.form, stream=stream)
 
     def calls(self, dialect: str | None = None, scenario: str | None = None) -> int:
-        """How many requests came, of this dialect and scenario or of any.
+        """The number of requests for this dialect and scenario, or for any.
 
         Raises:
-            NoSuchFailure: nothing is called so, and so nothing could ever have come.
+            NoSuchFailure: there is no such dialect, scenario or form.
         """
         name, form = _checked_scenario(dialect, scenario)
         with self._lock:
@@ -160,7 +160,7 @@ class Lab:
         """The latest requests of this dialect and scenario, oldest first.
 
         Raises:
-            NoSuchFailure: nothing is called so, and so nothing could ever have come.
+            NoSuchFailure: there is no such dialect, scenario or form.
         """
         name, form = _checked_scenario(dialect, scenario)
         with self._lock:
@@ -168,7 +168,7 @@ class Lab:
         return tuple(request for request in requests if form in (None, request.form))
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Reset the counts."""
         with self._lock:
             self._counts.clear()
             self._requests.clear()
@@ -268,7 +268,7 @@ def _route(dialect: str, scenario: str, form: str | None) -> Route:
 
 
 def _checked_scenario(dialect: str | None, scenario: str | None) -> tuple[str | None, str | None]:
-    """A scenario and its form, each checked; a misspelt one would count nothing for ever."""
+    """The name and the form of a scenario, checked, so that a misspelt one is not counted as zero."""
     name, _, form = (scenario or "").partition("@")
     if dialect is not None and scenario is not None:
         check(dialect, name, form or None)
@@ -300,12 +300,12 @@ def _bound(port: int, *, again: bool) -> socket.socket:
 
 
 def _port(sock: socket.socket | None) -> int:
-    assert sock is not None, "the laboratory is closed; use it inside its `with` block"
+    assert sock is not None, "the lab is closed; use it inside its `with` block"
     return int(sock.getsockname()[1])
 
 
 def _knock(port: int) -> None:
-    """Wake the thread that accepts; it may be too busy to be woken, and then it sees by itself."""
+    """Wake the thread that accepts connections. A thread that is busy sees the flag by itself."""
     try:
         socket.create_connection((_HOST, port), timeout=1).close()
     except OSError:

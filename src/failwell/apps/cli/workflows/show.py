@@ -107,7 +107,7 @@ def write(path: str, content: bytes) -> None:
     """Write a file, whole.
 
     Raises:
-        Unwritable: the system does not let it.
+        Unwritable: the system refuses.
     """
     from failwell.apps.cli.faults import Unwritable, reason
 
@@ -151,7 +151,7 @@ def as_png(svg: str, output: str | None) -> None:
 
 
 def _ways() -> list[tuple[str, Callable[[str], bytes | None]]]:
-    """What this machine can draw with, the best first."""
+    """The converters on this machine, the best first."""
     import shutil
 
     ways: list[tuple[str, Callable[[str], bytes | None]]] = []
