@@ -91,6 +91,8 @@ def _ours(kind: str, seen: Mapping[str, Any]) -> ErrorReport:
         "occurred_at": datetime.now(UTC).isoformat(),
         "not_before": {"after": seen.get("wait_seconds"), "source": "tool result"},
         "fields_invalid": redact_value(seen.get("fields_invalid")),
+        # A server shows a model only the fields that it may see.
+        "caller_facing": bool(seen.get("fields_invalid")),
         "details": _context(seen.get("context"), known.model_keys if known else ()),
         "evidence": [{"rule": "mcp.structured_content", "basis": "declared", "saw": kind}],
     }

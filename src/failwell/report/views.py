@@ -60,6 +60,10 @@ _SEEN_BY: dict[str, frozenset[str]] = {
 _USER_SCENE = ("run", "workflow", "node", "item", "job", "session", "turn", "tool")
 
 
+_OF_THE_MODEL = frozenset({"provider.output_invalid", "tool.input_invalid"})
+"""Kinds about what the model itself wrote. It may see the names of its fields."""
+
+
 def view(report: ErrorReport, audience: Audience, *, debug: bool = False) -> dict[str, Any]:
     """What `audience` may see of `report`.
 
@@ -73,6 +77,9 @@ def view(report: ErrorReport, audience: Audience, *, debug: bool = False) -> dic
     seen = _SEEN_BY[audience]
     shown = {name: value for name, value in to_dict(report).items() if name in seen}
     if audience == "user":
+        if not report.caller_facing:
+            # Which part of this program's own data is invalid is not the caller's business.
+            shown.pop("fields_invalid", None)
         shown["message"] = user_message(report)
         if "scene" in shown:
             shown["scene"] = {name: v for name, v in shown["scene"].items() if name in _USER_SCENE}
@@ -102,7 +109,7 @@ def _model(report: ErrorReport, debug: bool) -> dict[str, Any]:
     shown["action"] = (report.user_action.kind if known is None else known.action)._value_
     if known is not None and known.advice:
         shown["advice"] = known.advice
-    if report.fields_invalid:
+    if report.fields_invalid and (report.caller_facing or report.kind in _OF_THE_MODEL):
         shown["fields_invalid"] = list(report.fields_invalid)
     allowed = () if known is None else known.model_keys
     context = {name: report.details[name] for name in allowed if name in report.details}

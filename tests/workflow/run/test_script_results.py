@@ -83,6 +83,15 @@ def test_an_output_that_breaks_its_schema_names_the_place_and_no_value(
     assert done.output["stdout"].strip() == text
 
 
+def test_a_key_of_the_output_that_no_schema_declares_is_not_repeated(tmp_path: Path) -> None:
+    schema = {"properties": {"ages": {"additionalProperties": {"required": ["age"]}}}}
+
+    done = broke(tmp_path, sh("""echo '{"ages": {"vera@acme.test": {}}}'""", output=schema))
+
+    assert envelope(done)["details"]["failed_field"] == "ages.(key).age"
+    assert "vera" not in json.dumps(done.to_dict())
+
+
 def test_an_empty_declaration_still_asks_for_one_object(tmp_path: Path) -> None:
     assert envelope(broke(tmp_path, sh("echo hi", output={})))["kind"] == "internal.schema_violation"
     assert worked(tmp_path, sh("echo '{}'", output={})).output["exit_code"] == 0

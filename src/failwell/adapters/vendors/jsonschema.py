@@ -4,13 +4,15 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.field_paths import declared_names, field_details, field_path, whole_path
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 
 
 def _read(error: BaseException) -> Reading:
-    path = _path(safe_getattr(error, "absolute_path", "instance_path", "path"))
+    parts = _parts(safe_getattr(error, "absolute_path", "instance_path", "path"))
+    path = field_path(parts, _declared(error))
     rule = str_attr(error, "validator") or _keyword(safe_getattr(error, "kind"))
     broken = f" breaks `{rule}`" if rule else " is not valid"
     return Reading.from_rule(
@@ -19,14 +21,20 @@ def _read(error: BaseException) -> Reading:
         saw="ValidationError",
         message=f"The data does not fit its schema: `{path}`{broken}.",
         fields_invalid=(path,),
-        details={"fields": {path: rule or "invalid"}},
+        details=field_details([(path, whole_path(parts), rule or "invalid")]),
     )
 
 
-def _path(parts: Any) -> str:
-    if not isinstance(parts, Iterable) or isinstance(parts, str):
-        return "(whole)"
-    return ".".join(str(part)[:60] for part in islice(cast("Iterable[Any]", parts), 20)) or "(whole)"
+def _parts(path: Any) -> list[object]:
+    if not isinstance(path, Iterable) or isinstance(path, str):
+        return []
+    return list(islice(cast("Iterable[object]", path), 100))
+
+
+def _declared(error: BaseException) -> set[str] | None:
+    """The names of fields on the way through the schema, if the error knows the way."""
+    way = _parts(safe_getattr(error, "absolute_schema_path", "evaluation_path"))
+    return declared_names(way) if way else None
 
 
 def _keyword(kind: Any) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.field_paths import field_details, field_path, whole_path
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -69,20 +70,20 @@ def _error_in(row: Any) -> dict[str, Any] | None:
 
 def _invalid_data(error: BaseException) -> Reading:
     fields = _fields(error)
-    names = ", ".join(f"`{where}` ({why})" for where, why in fields[:5])
+    names = ", ".join(f"`{where}` ({why})" for where, _, why in fields[:5])
     more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
     return Reading.from_rule(
         kind="validation.shape_invalid",
         rule="pydantic.ValidationError",
         saw="ValidationError",
         message=f"The data does not fit its model: {names}{more}." if fields else None,
-        fields_invalid=tuple(where for where, _ in fields) or None,
-        details={"fields": dict(fields)} if fields else {},
+        fields_invalid=tuple(dict.fromkeys(where for where, _, _ in fields)) or None,
+        details=field_details(fields) if fields else {},
     )
 
 
-def _fields(error: BaseException) -> list[tuple[str, str]]:
-    return [pair for row in _rows(error) if (pair := _pair(row)) is not None]
+def _fields(error: BaseException) -> list[tuple[str, str, str]]:
+    return [field for row in _rows(error) if (field := _field(row)) is not None]
 
 
 def _rows(error: BaseException, *, include_input: bool = False) -> list[Any]:
@@ -96,12 +97,21 @@ def _rows(error: BaseException, *, include_input: bool = False) -> list[Any]:
     return list(islice(cast("list[Any]", rows), _MOST))
 
 
-def _pair(row: Any) -> tuple[str, str] | None:
+def _field(row: Any) -> tuple[str, str, str] | None:
+    """The path of an invalid field, its whole path and the rule that it breaks."""
     if not isinstance(row, dict):
         return None
     known = cast("dict[str, Any]", row)
-    where = ".".join(str(part)[:60] for part in islice(known.get("loc", ()), _MOST)) or "(whole)"
-    return where, str(known.get("type", "invalid"))[:60]
+    parts: list[object] = list(islice(known.get("loc", ()), _MOST))
+    rule = str(known.get("type", "invalid"))[:60]
+    shown = list(parts)
+    if shown and rule == "extra_forbidden":
+        # No model declares it.
+        shown[-1] = None
+    for index, part in enumerate(parts[1:]):
+        if part == "[key]":
+            shown[index] = None
+    return field_path(shown), whole_path(parts), rule
 
 
 TABLES: dict[str, Table] = {

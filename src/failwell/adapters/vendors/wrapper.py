@@ -1,6 +1,5 @@
 """Exceptions that carry others: the inner exception, read safely, and what it means for a model's answer."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +7,6 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import read
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.links import below
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}|\d{1,6}|\(whole\)")
 
 
 def cause_of(error: BaseException) -> BaseException | None:
@@ -39,13 +36,8 @@ def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
     reading = Reading.from_rule(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
     if known is None or known.fields_invalid is None:
         return reading
-    fields = tuple(dict.fromkeys(_plain(name) for name in known.fields_invalid))
+    fields = tuple(known.fields_invalid)
     names = ", ".join(f"`{name}`" for name in fields[:5])
     return replace(
         reading, fields_invalid=fields, message=f"The model's answer does not fit its schema: {names}."
     )
-
-
-def _plain(dotted: str) -> str:
-    # Keys of a free-form object are the model's own words; names of fields look like names.
-    return ".".join(part if _IDENTIFIER.fullmatch(part) else "(key)" for part in dotted.split("."))

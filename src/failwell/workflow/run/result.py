@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from failwell.adapters.field_paths import declared_names, field_path
 from failwell.workflow.envelope import Malformed, parse
 
 
@@ -50,17 +51,18 @@ class OutputSchemas:
         """Check an output against its schema, with the streams that the schema mentions.
 
         Raises:
-            SchemaMismatch: it does not match; the reason names the place and the rule, never a value.
+            SchemaMismatch: it does not match; the reason names the place and the rule, never a value or a key
+                that the schema does not declare.
         """
         keys = {*schema.get("properties", ()), *schema.get("required", ())}
         value = {**{key: inner for key, inner in streams.items() if key in keys}, **parsed}
         for error in self._validator(schema).iter_errors(value):
-            path = [str(part) for part in error.instance_path]
+            path = error.instance_path
+            place = field_path(path, declared_names(error.evaluation_path)) if path else ""
             key = getattr(error.kind, "property", None)
             if key is not None:
-                field = ".".join([*path, str(key)])
+                field = f"{place}.{key}" if place else str(key)
                 raise SchemaMismatch(f"`{field}` is missing", field)
-            place = ".".join(path)
             raise SchemaMismatch(f"`{place or 'stdout'}` breaks the rule `{error.kind.name}`", place or None)
 
     def _validator(self, schema: Mapping[str, Any]) -> Any:
