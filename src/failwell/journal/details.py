@@ -28,6 +28,8 @@ class NodeRow:
     until: float | None = None
     kind: str | None = None
     message: str | None = None
+    stderr_tail: str | None = None
+    """The end of a failed script's stderr."""
 
     @property
     def seconds(self) -> float | None:
@@ -113,7 +115,7 @@ def _ended(status: str) -> Callable[[RunDetails, Event], None]:
         row = _row(details, event)
         row.status, row.ended, row.until = status, event.at, None
         if status == "completed":
-            row.kind = row.message = None
+            row.kind = row.message = row.stderr_tail = None
         _note_failure(row, event)
 
     return fold
@@ -132,8 +134,10 @@ def _pending(status: str) -> Callable[[RunDetails, Event], None]:
 
 
 def _note_failure(row: NodeRow, event: Event) -> None:
-    envelope = as_mapping(as_mapping(event.data.get("failure")).get("envelope"))
+    failure = as_mapping(event.data.get("failure"))
+    envelope = as_mapping(failure.get("envelope"))
     if envelope:
+        row.stderr_tail = as_text(failure.get("stderr_tail"))
         row.kind, row.message = as_text(envelope.get("kind")), as_text(envelope.get("message"))
     elif row.status == "skipped":
         row.message = as_text(event.data.get("reason"))

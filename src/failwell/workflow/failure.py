@@ -2,7 +2,8 @@
 
 The report is created once, where the failure happened. Each boundary that the failure crosses adds a frame and
 changes nothing else, so a failure has the same id in every event, in `errors.jsonl` and on the terminal.
-Templates see the envelope, a projection of the report.
+Templates see the envelope, a projection of the report, and with it the end of a failed script's stderr: that is
+output, as the rest of what the script printed, and so it is not in the report unless the policy keeps foreign text.
 """
 
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ class Failure:
     """The usage of the leaf up to the failure."""
     others: tuple["Failure", ...] = ()
     """The further failures of a group."""
+    stderr_tail: str = ""
+    """The end of a failed script's stderr, where the report does not hold it."""
 
     @classmethod
     def of(
@@ -80,9 +83,14 @@ class Failure:
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What authors see: `kind`, `message` and `details`."""
+        """The report as `kind`, `message` and `details`."""
         report = self.report
         return {"kind": report.kind, "message": report.message, "details": dict(report.details)}
+
+    @property
+    def template_error(self) -> dict[str, Any]:
+        """What templates see: the envelope, of a failed script with the end of its stderr."""
+        return _with_stderr(self.envelope, self.stderr_tail)
 
     @property
     def node_frames(self) -> list[dict[str, Any]]:
@@ -110,6 +118,8 @@ class Failure:
             "typed": self.typed,
             "frames": self.node_frames,
         }
+        if self.stderr_tail:
+            stored["stderr_tail"] = self.stderr_tail
         if self.others:
             stored["others"] = [other.to_dict(reports) for other in self.others]
         return stored
@@ -122,7 +132,31 @@ class Failure:
         if frames:
             report = replace(report, frames=(*report.frames, *frames))
         others = tuple(cls.from_dict(other) for other in stored.get("others", ()))
-        return cls(report=report, typed=stored["typed"], others=others)
+        tail = str(stored.get("stderr_tail", ""))
+        return cls(report=report, typed=stored["typed"], others=others, stderr_tail=tail)
+
+
+def stored_template_error(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What templates see of a failure in the journal."""
+    return _with_stderr(stored["envelope"], str(stored.get("stderr_tail", "")))
+
+
+def last_line(text: str) -> str:
+    """The last line of `text` that is not blank."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _with_stderr(envelope: Mapping[str, Any], tail: str) -> dict[str, Any]:
+    if not tail:
+        return dict(envelope)
+    details = {**envelope["details"], "stderr_tail": tail}
+    return {**envelope, "message": stderr_message(envelope["message"], details), "details": details}
+
+
+def stderr_message(message: str, details: Mapping[str, Any]) -> str:
+    """The last line of a failed script's stderr, behind the signal that ended it; `message` if there is none."""
+    last = last_line(details["stderr_tail"])
+    return message if not last else f"{message}: {last}" if "signal" in details else last
 
 
 def node_frame(*, workflow: str, node: str, type: str, kind: str, visit: int, item: str | None) -> Frame:  # noqa: A002  (the name that frames have for it)

@@ -93,7 +93,7 @@ def broke(folder: Path, request: Request, **lent: Any) -> Failure:
 
 
 def envelope(done: Failure) -> dict[str, Any]:
-    return done.envelope
+    return done.template_error
 
 
 class Roll:

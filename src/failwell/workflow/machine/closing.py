@@ -80,7 +80,8 @@ def finish_turn(turn: Turn) -> None:
         _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
     elif state.ending is not None:
         data = _failed(turn)
-        hook(turn, "on_error", error={"type": data["error_type"], **data["envelope"]})
+        failure: Failure = data["failure"]
+        hook(turn, "on_error", error={"type": data["error_type"], **failure.template_error})
         _finish(turn, "run:failed", data)
     else:
         _pause(turn, tasks)

@@ -7,7 +7,7 @@ can be resumed from its journal alone, and with a later version of its file.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from failwell.workflow.failure import Failure
+from failwell.workflow.failure import Failure, stored_template_error
 from failwell.workflow.machine.run_state import (
     Group,
     Scope,
@@ -150,7 +150,9 @@ def _node_failed(state: State, _at: float, data: Data) -> None:
         _settle_member(state, task, {"failure": failure, "output": data.get("output")})
         return
     scope = state.scope(task.scope)
-    scope.errors[task.node] = failure.envelope if isinstance(failure, Failure) else failure["envelope"]
+    scope.errors[task.node] = (
+        failure.template_error if isinstance(failure, Failure) else stored_template_error(failure)
+    )
     group = state.groups.get(path)
     if group is not None:
         scope.outputs[task.node] = group_output(group)
@@ -293,15 +295,15 @@ def group_output(group: Group) -> dict[str, Any]:
         result = group.results.get(str(index)) or {}
         failed = failure_in(result) if "failure" in result else None
         if failed is not None:
-            report = failed.report
+            report, envelope = failed.report, failed.template_error
             errors[key] = {
                 "agent_name": key,
                 "item_key": key,
                 "index": index,
                 "exception_type": report.error_type,
-                "message": report.message,
+                "message": envelope["message"],
                 "suggestion": report.user_action.detail,
-                "envelope": failed.envelope,
+                "envelope": envelope,
             }
         elif "output" in result:
             by_key[key] = result["output"]

@@ -26,9 +26,7 @@ def error_view(failure: Failure) -> dict[str, Any]:
     """The `error` that templates see: the envelope, and how the failure was classified."""
     report = failure.report
     return {
-        "kind": report.kind,
-        "message": report.message,
-        "details": dict(report.details),
+        **failure.template_error,
         "category": report.category.value,
         "certainty": report.certainty.value,
         "blame": report.blame.value,

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.report.record import Scene
+from failwell.report.record import Scene, default_policy
 from failwell.report.redact import redact_text
 from failwell.workflow.envelope import Malformed, violation
-from failwell.workflow.failure import Failure
+from failwell.workflow.failure import Failure, stderr_message
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success
@@ -92,16 +92,19 @@ class Outcome:
     def _exited(self, code: int, stderr_end: str, output: dict[str, Any], usage: Usage) -> Failure:
         # Redacted before it is cut, so that no part of a secret is left at the edge.
         tail = redact_text(stderr_end, 2 * len(stderr_end) + 100)[-_TAIL:]
-        last_line = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-        message = last_line or f"script exited with code {code}"
-        details: dict[str, Any] = {"exit_code": code, "stderr_tail": tail, "command": self._command}
+        message = f"script exited with code {code}"
+        details: dict[str, Any] = {"exit_code": code, "command": self._command}
         if code < 0:
-            name = _signal_name(-code)
-            details["signal"] = name
-            message = (
-                f"script was ended by {name}: {last_line}" if last_line else f"script was ended by {name}"
-            )
-        return self._failed("internal.script_error", message, details, output, usage)
+            details["signal"] = _signal_name(-code)
+            message = f"script was ended by {details['signal']}"
+        if not default_policy().keeps_message:
+            failed = self._failed("internal.script_error", message, details, output, usage)
+            return replace(failed, stderr_tail=tail)
+        details["stderr_tail"] = tail
+        message = stderr_message(message, details)
+        failed = self._failed("internal.script_error", message, details, output, usage)
+        # What a script prints is for operators.
+        return replace(failed, report=replace(failed.report, caller_facing=False))
 
     def _failed(
         self, kind: str, message: str, details: dict[str, Any], output: dict[str, Any] | None, usage: Usage

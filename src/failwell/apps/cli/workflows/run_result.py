@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from failwell.workflow.run.run_settings import DriveResult
 
 
+_LINES = 12
+"""Lines of a failed script's stderr."""
+
+
 def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupted: bool) -> int:
     """Print the end of a run and return the exit code."""
     if ended.status == "completed":
@@ -96,6 +100,11 @@ def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str,
         from failwell.delivery.plain_text import neutral_json
 
         lines.append(f"details: {neutral_json(dumps(details, ensure_ascii=False))[:2000]}")
+    if failure.stderr_tail.strip():
+        from failwell.delivery.plain_text import neutral
+
+        printed = neutral(failure.stderr_tail).strip("\n").split("\n")[-_LINES:]
+        lines += ["stderr:", *(f"  {line}" for line in printed)]
     if "errors_file" in extras:
         lines.append(f"errors:  {extras['errors_file']}")
     lines.append(f"resume:  {resume}")

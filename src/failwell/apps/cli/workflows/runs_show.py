@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("node", "type", "status", "attempts", "took", "what")
 _MANY = 60
+_LINES = 12
+"""Lines of a failed script's stderr."""
 _NOTABLE = frozenset({"failed", "handled", "running", "retrying", "waiting", "asking"})
 
 
@@ -121,6 +123,7 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
         "until": iso(row.until),
         "kind": row.kind,
         "message": row.message,
+        "stderr_tail": row.stderr_tail,
     }
     return {name: value for name, value in data.items() if value not in (None, "")}
 
@@ -176,6 +179,14 @@ def _rows(seen: "RunDetails", *, everything: bool) -> tuple[list[tuple[str, ...]
     ], left_out
 
 
+def _printed(seen: "RunDetails") -> list[tuple[str, list[str]]]:
+    """The last lines on stderr of each script that failed."""
+    from failwell.delivery.plain_text import neutral
+
+    rows = [row for row in seen.nodes.values() if row.stderr_tail and row.status in _NOTABLE][:_MANY]
+    return [(row.path, neutral(row.stderr_tail or "").strip("\n").split("\n")[-_LINES:]) for row in rows]
+
+
 def _questions(seen: "RunDetails") -> list[tuple[str, str, str]]:
     """Each open gate: its name, what it asks, and what can be answered."""
     questions: list[tuple[str, str, str]] = []
@@ -203,6 +214,8 @@ def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
         lines += ["", *text_table(_COLUMNS, rows, args, indent="  ")]
     if left_out:
         lines += ["", f"  {left_out}"]
+    for path, printed in _printed(seen):
+        lines += ["", bold(f"stderr of {one_line(path)}", args), *(f"  {line}" for line in printed)]
     for gate, prompt, values in _questions(seen):
         lines += ["", bold(f"question {one_line(gate)}", args), f"  {one_line(prompt)}"]
         lines += [f"  answers: {one_line(values)}"] if values else []
@@ -215,7 +228,7 @@ def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
 
 def _markdown(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
     from failwell.apps.cli.output import markdown_table
-    from failwell.delivery.agent_output import code, escaped
+    from failwell.delivery.agent_output import code, escaped, fenced
 
     lines = [f"# run {run.id}", ""]
     lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, seen, args)]
@@ -224,6 +237,8 @@ def _markdown(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
         lines += ["", "## Nodes", "", *markdown_table(_COLUMNS, rows)]
     if left_out:
         lines += ["", escaped(left_out)]
+    for path, printed in _printed(seen):
+        lines += ["", f"## stderr of {code(path)}", "", fenced("\n".join(printed))]
     for gate, prompt, values in _questions(seen):
         lines += ["", f"## Question {code(gate)}", "", escaped(prompt)]
         lines += ["", f"Answers: {escaped(values)}"] if values else []
