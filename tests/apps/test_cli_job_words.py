@@ -56,7 +56,7 @@ def test_the_traceback_of_a_failure_and_the_last_words_of_a_death_are_shown(plac
     died = place("jobs", "show", "last")
     as_markdown = place("jobs", "show", "last", "--format", "markdown")
 
-    assert 'raise RuntimeError("wrong on purpose")' in failed.out
+    assert ", in fails\n  RuntimeError: [withheld]\n" in failed.out
     assert "stderr: about to fail" in failed.out
     assert "stderr: last words" in died.out
     assert "## printed\n\n```text\n" in as_markdown.out

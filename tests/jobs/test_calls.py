@@ -15,6 +15,7 @@ from failwell.capability import (
     CapabilityTransientError,
 )
 from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
+from failwell.report.record import TracebackPolicy
 from tests.jobs.workers import SAMPLES, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {
@@ -112,7 +113,7 @@ BARE = {
 
 def test_a_bare_exception_is_classified_as_if_it_was_raised_here(environment: dict[str, Any]) -> None:
     async def work() -> Any:
-        async with a_worker(**environment) as (worker, _):
+        async with a_worker(traceback=TracebackPolicy.FULL, **environment) as (worker, _):
             return [await reported(worker.call(name, {"name": name}, action="bare")) for name in BARE]
 
     for report, (name, category) in zip(run(work()), BARE.items(), strict=True):
@@ -122,7 +123,7 @@ def test_a_bare_exception_is_classified_as_if_it_was_raised_here(environment: di
 
 def test_causes_cross_with_the_error_that_they_caused(environment: dict[str, Any]) -> None:
     async def work() -> Any:
-        async with a_worker(**environment) as (worker, _):
+        async with a_worker(traceback=TracebackPolicy.FULL, **environment) as (worker, _):
             return await reported(worker.call("one", action="chained"))
 
     report = run(work())

@@ -18,6 +18,7 @@ from failwell.fault.base import Fault
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.worker.protocol import Died, Quarantined, Ready, Supervision, WorkerState
 from failwell.processes.tree import descendants
+from failwell.report.record import TracebackPolicy
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import (
     SAMPLES,
@@ -111,7 +112,7 @@ def test_a_worker_that_exits_is_transient_and_names_its_code() -> None:
 
 def test_an_abort_whose_last_words_speak_of_memory_is_out_of_memory() -> None:
     async def work() -> Any:
-        async with a_worker() as (worker, _):
+        async with a_worker(traceback=TracebackPolicy.FULL) as (worker, _):
             return await reported(worker.call("dying", action="abort_for_memory"))
 
     report = run(work())
@@ -405,7 +406,8 @@ def test_a_guardian_that_is_stopped_cannot_keep_its_worker(monkeypatch: pytest.M
 @pytest.mark.parametrize("ending", ["", "\n"], ids=["unfinished line", "whole line"])
 def test_the_last_words_of_a_worker_are_read_to_the_end(ending: str) -> None:
     async def work() -> Any:
-        async with a_worker("rough:Rough", care=Supervision(deaths=100)) as (worker, _):
+        care = Supervision(deaths=100, policy=TracebackPolicy.REPR_ONLY)
+        async with a_worker("rough:Rough", care=care) as (worker, _):
             words = [f"words {n}" for n in range(30)]
             return words, [
                 await reported(worker.call("one", {"text": "\n".join(words) + ending}, action="last_words"))

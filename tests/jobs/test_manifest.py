@@ -16,6 +16,7 @@ from failwell.jobs.config.schema_language import TYPES
 from failwell.jobs.manifest import Resources, Variable, check_instance, is_temporary, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
 from failwell.jobs.worker.startup import manifest_differences
+from failwell.report.record import TracebackPolicy
 
 FULL = """
 name = "transcribe"
@@ -29,6 +30,7 @@ concurrency = 2
 stall_after = 90
 cancel_grace = 1.5
 stop_grace = 4
+traceback = "repr_only"
 
 [env]
 MODEL_DIR = "/models"
@@ -72,6 +74,7 @@ def test_a_full_manifest_is_read_as_it_is_written(tmp_path: Path) -> None:
     assert (made.concurrency, made.stall_after, made.cancel_grace, made.stop_grace) == (2, 90, 1.5, 4)
     assert made.config == {"properties": {"model": {"type": "string", "enum": ["small", "large"]}}}
     assert made.defaults == {"model": "large"}
+    assert made.traceback is TracebackPolicy.REPR_ONLY
     assert (made.path, made.directory) == (("lib",), str(tmp_path))
 
 
@@ -103,6 +106,13 @@ def test_every_mistake_is_named_at_once() -> None:
     ]  # fmt: skip
 
 
+def test_a_policy_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    error = refusal({"name": "x", "object": "m:f", "traceback": "fll"})
+
+    assert error.fields_invalid == ["traceback"]
+    assert "must be one of full, repr_only, none, strict" in str(error)
+
+
 @pytest.mark.parametrize("target", ["", "module", "module:", ":f", "mod ule:f", "a:b c"])
 def test_a_target_must_name_a_module_and_something_in_it(target: str) -> None:
     assert refusal({"name": "x", "object": target}).fields_invalid == ["object"]
@@ -128,8 +138,8 @@ def test_every_mistake_of_a_file_is_named_with_its_line_and_column(tmp_path: Pat
     lines = str(caught.value).replace(f"; {path}", f"\n{path}").split("\n")
     assert [lines[0].partition("manifest: ")[2], *lines[1:]] == [
         f"{path}:9:15: `concurrency` must be a whole number at least 1",
-        f"{path}:19:1: `resources` has no key `gpus` (did you mean `gpu`?)",
-        f"{path}:26:8: `config.properties.model.type` {not_one_of('strin', TYPES)}",
+        f"{path}:20:1: `resources` has no key `gpus` (did you mean `gpu`?)",
+        f"{path}:27:8: `config.properties.model.type` {not_one_of('strin', TYPES)}",
     ]
     assert caught.value.fields_invalid == ["concurrency", "config.properties.model.type", "resources.gpus"]
 

@@ -10,6 +10,7 @@ import pytest
 import failwell
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.worker.protocol import OutputLine, Progress
+from failwell.report.record import TracebackPolicy
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until
@@ -28,7 +29,11 @@ def _variables(*, installed: bool) -> tuple[Variable, ...]:
 @pytest.mark.parametrize("action", ["tell_secret", "tell_secret_and_die"])
 def test_a_secret_is_in_no_report(action: str, bare_python: str, *, installed: bool) -> None:
     async def work() -> Any:
-        given: Any = {"env": _variables(installed=installed), "python": bare_python}
+        given: Any = {
+            "env": _variables(installed=installed),
+            "python": bare_python,
+            "traceback": TracebackPolicy.FULL,
+        }
         async with a_worker("odd:Odd", secrets={"ITS_WORD": SECRET}, **given) as (worker, _):
             return await failure(worker.call("one", action=action))
 
@@ -57,7 +62,13 @@ def test_a_secret_is_neither_in_the_hosts_picture_nor_in_a_row(tmp_path: Path) -
     (tmp_path / "registry").mkdir()
     (tmp_path / "registry" / "secrets.json").write_text(f'{{"odd": {{"ITS_WORD": "{SECRET}"}}}}')
     go = tmp_path / "go"
-    manifest = Manifest(name="odd", object="odd:Odd", env=_variables(installed=True), path=(SAMPLES,))
+    manifest = Manifest(
+        name="odd",
+        object="odd:Odd",
+        env=_variables(installed=True),
+        path=(SAMPLES,),
+        traceback=TracebackPolicy.FULL,
+    )
 
     async def work() -> str:
         async with a_runtime(tmp_path, manifest) as jobs:

@@ -12,6 +12,7 @@ import pytest
 from failwell.jobs.worker.protocol import OutputLine
 from failwell.jobs.worker.startup import BOOT
 from failwell.processes.worker import WorkerProcess
+from failwell.report.record import TracebackPolicy
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 
 
@@ -68,7 +69,7 @@ def test_a_signal_handler_may_print_while_something_is_being_printed() -> None:
 
 def test_a_signal_handler_may_raise_out_of_an_item_that_is_half_written() -> None:
     async def work() -> Any:
-        async with a_worker("rough:Rough") as (worker, _):
+        async with a_worker("rough:Rough", traceback=TracebackPolicy.FULL) as (worker, _):
             before = (await worker.call("first", action="pids"))[0]
             reports: list[Any] = []
             for number in range(20):

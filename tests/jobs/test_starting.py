@@ -14,6 +14,7 @@ from failwell.capability import CapabilityConfigError, CapabilityInputError, Cap
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
 from failwell.jobs.worker.protocol import Died, OutputLine, Progress, Ready, Started, WorkerState
+from failwell.report.record import TracebackPolicy
 from tests.jobs.children import children
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 
@@ -77,7 +78,9 @@ def test_an_import_that_fails_says_why_within_two_seconds_and_leaves_no_process(
 
     report = failwell.describe(fault)
     assert isinstance(fault, WorkerStartFailed)
-    assert "No module named 'a_module_that_nobody_has'" in report.message
+    assert "The Python module `a_module_that_nobody_has` is not installed." in report.message
+    assert report.internal is not None
+    assert ", line " in (report.internal.traceback or "")
     assert target in report.message
     assert [cause.type for cause in report.causes] == ["ModuleNotFoundError"]
     assert took <= 2.0
@@ -134,7 +137,7 @@ def test_a_program_that_is_no_python_at_all_is_told_with_its_last_words(tmp_path
     other.chmod(0o755)
 
     async def work() -> Any:
-        async with a_worker(python=str(other)) as (worker, _):
+        async with a_worker(python=str(other), traceback=TracebackPolicy.FULL) as (worker, _):
             return await reported(worker.start())
 
     report = run(work())

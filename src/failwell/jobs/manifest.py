@@ -14,6 +14,7 @@ from typing import Any
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
+from failwell.report.record import TracebackPolicy
 
 Schema = Mapping[str, Any]
 """A JSON Schema, of the part of the language that `failwell.jobs.config.schema_language` supports."""
@@ -64,6 +65,8 @@ class Manifest:
     """Seconds that a cancelled call has to stop before its process is killed."""
     stop_grace: float = 5.0
     """Seconds that `cleanup` has before the process is killed."""
+    traceback: TracebackPolicy | None = None
+    """How much foreign text the reports of its failures keep, where `FAILWELL_TRACEBACK` is not set."""
     directory: str = "."
     """The folder that relative paths of the manifest start at."""
 

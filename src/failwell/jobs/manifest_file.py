@@ -33,11 +33,12 @@ from failwell.files.item_tree import Path as ItemPath
 from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape
 from failwell.files.suggestions import not_one_of
-from failwell.files.value_types import INVALID, AnyJson, Flag, Number, Text
+from failwell.files.value_types import INVALID, AnyJson, Choice, Flag, Number, Text
 from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.config.schema_language import path_text, schema_mistakes
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
+from failwell.report.record import TracebackPolicy
 
 _INDEX = re.compile(r"\[\d+\]$")
 _TEXT = Text(allow_empty=True)
@@ -151,6 +152,10 @@ VARIABLE = Shape(
 # ---------------------------------------------------------------- [resources]
 
 
+def _policy(value: str, _item: Item, _at: ItemPath, _on: MistakeLog) -> TracebackPolicy:
+    return TracebackPolicy(value)
+
+
 def _words(words: Iterable[str]) -> ListOf:
     names = list(dict.fromkeys(words))
 
@@ -262,6 +267,12 @@ MANIFEST = Shape(
         ),
         "stop_grace": Key(
             Number(0), "seconds that `cleanup` has before the process is killed", otherwise="`5`"
+        ),
+        "traceback": Key(
+            Converted(Choice(*TracebackPolicy), _policy),
+            "how much of the text of foreign exceptions, and of stderr, the reports of its failures keep; types, files"
+            " and lines are always kept",
+            otherwise="what the host's `FAILWELL_TRACEBACK` says, which also overrides this key; else `strict`",
         ),
         "config_strict": Key(
             Flag(),

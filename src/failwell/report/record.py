@@ -235,11 +235,11 @@ class TracebackPolicy(StrEnum):
         return self is TracebackPolicy.FULL or self is TracebackPolicy.REPR_ONLY
 
 
-def default_policy() -> TracebackPolicy:
-    """The policy that the environment asks for; `strict` when it asks for none or for nonsense."""
+def default_policy(unset: TracebackPolicy = TracebackPolicy.STRICT) -> TracebackPolicy:
+    """The policy that the environment asks for: `unset` when it asks for none, `strict` for nonsense."""
     value = os.environ.get(ENVIRONMENT_VARIABLE)
     if not value:
-        return TracebackPolicy.STRICT
+        return unset
     try:
         return TracebackPolicy(value.strip().lower())
     except ValueError:

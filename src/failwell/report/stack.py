@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import (
     DEEPEST,
@@ -144,7 +144,17 @@ def _block(error: BaseException, frames: Frames, most: int) -> str:
     name, ours = full_name(error), is_fault(error)
     text = _stack(frames, name, most)
     own = one_sentence(error) if ours else WITHHELD
+    if issubclass(type(error), SyntaxError):
+        own += _syntax_place(error)
     return f"{text}: {own}\n" if own else f"{text}\n"
+
+
+def _syntax_place(error: BaseException) -> str:
+    """The place of a mistake of syntax, which no frame has."""
+    file, line = safe_getattr(error, "filename"), safe_getattr(error, "lineno")
+    if type(file) is not str or type(line) is not int:
+        return ""
+    return masked(f" ({file[:LONGEST_NAME]}, line {line})").replace("\n", " ")
 
 
 def one_sentence(fault: BaseException) -> str:

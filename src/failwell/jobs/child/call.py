@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from ...processes.wire import Line
-from .failure_report import attempt
+from .failure_report import attempt, failure_text
 
 _signs = [0]
 """How often any call reported progress; the pulse sends it."""
@@ -84,7 +84,7 @@ class Call:
                 "stream": "log",
                 "level": "WARNING",
                 "logger": "failwell",
-                "text": f"a cancel callback failed: {type(error).__name__}: {error}"[:2000],
+                "text": f"a cancel callback failed: {failure_text(error)}"[:2000],
             }
         )
 

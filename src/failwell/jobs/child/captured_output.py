@@ -7,12 +7,13 @@ it is never lost and never mixes with frames.
 import io
 import logging
 import sys
+import threading
 from codecs import getincrementaldecoder
 from typing import Any
 
 from ...processes.wire import Line
 from .author import current
-from .failure_report import attempt
+from .failure_report import attempt, traceback_text
 
 _LONGEST = 8000
 
@@ -106,12 +107,28 @@ class _Bytes(io.BufferedIOBase):
         return len(content)
 
 
+class _Formatter(logging.Formatter):
+    """Formats exceptions by the policy: the text of a foreign exception is not the capability's own output."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Another handler may have left the whole traceback on the record.
+        cached, record.exc_text = record.exc_text, None
+        try:
+            return super().format(record)
+        finally:
+            record.exc_text = cached
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  (the name that logging calls)
+        return traceback_text(ei[1])
+
+
 class FrameLog(logging.Handler):
     """Sends log records with their level, their logger and the job they belong to."""
 
     def __init__(self, line: Line) -> None:
         super().__init__()
         self._line = line
+        self.setFormatter(_Formatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         # A failure is reported by logging, and never reaches the caller.
@@ -131,10 +148,18 @@ class FrameLog(logging.Handler):
         )
 
 
+def _print_thread_failure(args: threading.ExceptHookArgs) -> None:
+    """Print the exception that ended a thread, as Python does, by the policy."""
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        name = "" if args.thread is None else args.thread.name
+        print(f"Exception in thread {name}:\n{traceback_text(args.exc_value)}", file=sys.stderr)
+
+
 def capture(line: Line) -> tuple[Captured, Captured]:
-    """Replace Python's streams, and add a handler to the root logger."""
+    """Replace Python's streams and its report of failed threads, and add a handler to the root logger."""
     streams = (Captured(line, "stdout"), Captured(line, "stderr"))
     sys.stdout, sys.stderr = streams
+    threading.excepthook = _print_thread_failure
     root = logging.getLogger()
     root.addHandler(FrameLog(line))
     if root.level == logging.WARNING:
@@ -145,6 +170,7 @@ def capture(line: Line) -> tuple[Captured, Captured]:
 def release() -> None:
     """Restore Python's streams, which are pipes that the host reads."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    threading.excepthook = threading.__excepthook__
     root = logging.getLogger()
     for handler in list(root.handlers):
         if isinstance(handler, FrameLog):

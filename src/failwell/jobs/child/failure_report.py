@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+VARIABLE = "FAILWELL_TRACEBACK"
+"""Says how much foreign text is recorded. The host sends the policy, and the worker sets the variable."""
 _LONGEST = 4000
 _T = TypeVar("_T")
 
@@ -53,6 +55,41 @@ def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: di
     if memory and report.resource_shortfall is None:
         return _with_memory(report, memory, str(error))
     return report
+
+
+def failure_text(error: BaseException) -> str:
+    """The type, the place and the message of an exception in one line; the message as far as the policy allows."""
+    return attempt(lambda: _failure_text(error), type(error).__name__)
+
+
+def _failure_text(error: BaseException) -> str:
+    from failwell.report.describe import describe
+
+    report = describe(error)
+    return f"{report.error_type}{_place(error)}: {report.message}"
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    code = trace.tb_frame.f_code
+    return f" at {code.co_filename}:{trace.tb_lineno} in {code.co_name}"
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback of an exception, with its messages and source lines as far as the policy allows."""
+    return attempt(lambda: _traceback_text(error), type(error).__name__)
+
+
+def _traceback_text(error: BaseException) -> str:
+    from failwell.report.describe import describe
+
+    report = describe(error)
+    trace = None if report.internal is None else report.internal.traceback
+    return (trace or report.error_type).rstrip("\n")
 
 
 def _own_error(error: BaseException) -> BaseException:

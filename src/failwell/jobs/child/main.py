@@ -19,7 +19,7 @@ from ...processes.wire import PROTOCOL, Line, encoded
 from . import author
 from .call import Call
 from .captured_output import capture, release
-from .failure_report import attempt, class_names_and_text, describe_failure
+from .failure_report import VARIABLE, attempt, class_names_and_text, describe_failure, failure_text
 from .host_package import offer
 from .peaks import peaks
 from .pulse import Pulse
@@ -45,7 +45,7 @@ def _run_hook(hook: Callable[[], Any]) -> None:
 
 
 def _print_failure(hook: str, error: Exception) -> None:
-    print(f"{hook} failed: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"{hook} failed: {failure_text(error)}", file=sys.stderr)
 
 
 class _Worker:
@@ -56,7 +56,7 @@ class _Worker:
         self._subject: Subject | None = None
         self._name = ""
         self._instance: str | None = None
-        self._policy = "full"
+        self._policy = "strict"
         self._folder: str | None = None
         self._lanes = 1
 
@@ -77,6 +77,8 @@ class _Worker:
         if order is None or order["type"] != "load":
             return 1
         self._name, self._policy, self._folder = order["name"], order["policy"], order["folder"]
+        # The capability's own use of failwell, and what it logs, follow the same policy.
+        os.environ[VARIABLE] = self._policy
         self._instance = order["instance"]
         self._lanes = order["lanes"]
         Pulse(line, order["pulse"], self._count).start()
@@ -111,7 +113,7 @@ class _Worker:
             self._line.send({"type": "loaded", **self._subject.about()})
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (the error is sent to the host)
             # A module that exits during its import is reported too: the error says more than the exit code.
-            self._line.send({"type": "loaded", "error": self._described(error, None, "full")})
+            self._line.send({"type": "loaded", "error": self._described(error, None)})
             return False
         return True
 
@@ -249,11 +251,11 @@ class _Worker:
             frame["error"] = {"exception": class_names_and_text(error)}
             return encoded(frame)
 
-    def _described(self, error: BaseException, job: str | None, policy: str | None = None) -> dict[str, Any]:
+    def _described(self, error: BaseException, job: str | None) -> dict[str, Any]:
         # Calls of hooks are not jobs.
         job_id = None if job is None or job.startswith("#") else job
         scene = {"capability": self._name, "instance": self._instance, "job": job_id}
-        return describe_failure(error, policy=policy or self._policy, scene=scene)
+        return describe_failure(error, policy=self._policy, scene=scene)
 
     def _end(self) -> int:
         hook = self._subject.hook("cleanup") if self._subject else None

@@ -10,6 +10,7 @@ from .depth import DEEPEST, is_too_deep
 from .failure_report import Unsendable
 
 _SHOWN_PLACE = 80
+_LONGEST_KEY = 40
 
 
 def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
@@ -48,7 +49,9 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
         for key in table:
             if not isinstance(key, str | int | float | bool | None):
                 raise Unsendable(f"{place} has a key of type {_named(key)}; keys must be text")
-        return {key: _sendable(item, f"{place}[{key!r}]", folder, depth + 1) for key, item in table.items()}
+        return {
+            key: _sendable(item, f"{place}[{_key(key)}]", folder, depth + 1) for key, item in table.items()
+        }
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
         return [_sendable(item, f"{place}[{index}]", folder, depth + 1) for index, item in enumerate(items)]
@@ -65,6 +68,11 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
             f"{place} is of type {_named(value)}, which JSON does not have; return plain values or bytes"
         ) from None
     return value
+
+
+def _key(key: object) -> str:
+    """A key for a message. One that does not look like the name of a field is data, such as an address."""
+    return repr(key) if isinstance(key, str) and key.isidentifier() and len(key) <= _LONGEST_KEY else "…"
 
 
 def _named(value: object) -> str:

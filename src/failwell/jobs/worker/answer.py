@@ -47,7 +47,7 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
                 title=report.kind if known is None else known.title,
                 scene=merge(scene, NOWHERE if place == NOWHERE else place),
             )
-        report = describe(_builtin_error(error["exception"]), policy=policy, scene=scene)
+        report = describe(_builtin_error(error["exception"], policy), policy=policy, scene=scene)
         free = cast("Mapping[str, Any]", error.get("memory") or {})
         memory = {name: round(float(megabytes), 1) for name, megabytes in free.items()}
         return replace(report, details={**report.details, **memory})
@@ -60,11 +60,12 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         TypeError,
         ValueError,
     ) as unread:
-        fault = CapabilityFatalError(f"the worker's report of a failure cannot be read ({unread!r})")
-        return describe(fault, scene=scene)
+        fault = CapabilityFatalError("the worker's report of a failure cannot be read")
+        fault.__cause__ = unread
+        return describe(fault, policy=policy, scene=scene)
 
 
-def _builtin_error(data: Mapping[str, Any]) -> BaseException:
+def _builtin_error(data: Mapping[str, Any], policy: TracebackPolicy) -> BaseException:
     """A failure that the worker could not describe, as the nearest built-in class with the same text."""
     text = str(data.get("text") or "")
     for module, name in cast("list[list[str]]", data["classes"]):
@@ -73,7 +74,9 @@ def _builtin_error(data: Mapping[str, Any]) -> BaseException:
             error: Exception = cls.__new__(cls)
             error.args = (text,)
             return error
-    return CapabilityFatalError(text)
+    return CapabilityFatalError(
+        text if policy.keeps_message else "a failure that the worker could not describe"
+    )
 
 
 # ------------------------------------------------------------------ errors to raise

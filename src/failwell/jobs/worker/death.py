@@ -1,6 +1,8 @@
 """Classifies the death of a worker by its signal, its exit code, the kernel's counters and its stderr."""
 
 import asyncio
+import re
+from collections.abc import Sequence
 from signal import Signals
 from typing import TypeVar
 
@@ -9,9 +11,10 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, WorkerOOMError
 from failwell.fault.facts import NotBefore
 from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed
+from failwell.jobs.manifest import Manifest
 from failwell.processes.worker import Ending
 from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, Scene
+from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 
 _F = TypeVar("_F", bound=Fault)
 _OUT_OF_MEMORY = (
@@ -27,16 +30,39 @@ _TAIL = 12
 _OURS = ("/failwell/jobs/child/", "/failwell/processes/")
 """Folders of the worker's own code. Its frames say nothing about a crash in a capability."""
 _TOO_OLD = 78
+_VERSION = re.compile(r"a worker needs Python 3\.11 or newer, and .{1,500} is (\d\.\d{1,2})")
+"""What `boot.py` prints under an old interpreter."""
+_STACK = re.compile(
+    r'  File "[^"\n]{1,300}", line \d+,? in [\w.<>]{1,200}|(Current t|T)hread 0x[0-9a-f]+ .{0,40}\(most recent call first\):'
+    r"|Fatal Python error: (Segmentation fault|Aborted|Bus error|Floating-point exception|Illegal instruction)"
+)
+"""Lines of a stack that `faulthandler` or Python printed: types, files, lines and functions."""
 
 
-def death(capability: str, ending: Ending) -> CapabilityError:
+def recorded_output(
+    stderr: Sequence[str], policy: TracebackPolicy = TracebackPolicy.STRICT, most: int = _TAIL
+) -> str:
+    """The last lines of stderr that a report keeps: all of them, or those of a stack if the policy withholds text.
+
+    The output itself is stored with its job.
+    """
+    lines = [line for line in stderr if not any(folder in line for folder in _OURS)]
+    if not policy.keeps_message:
+        lines = [line for line in lines if _STACK.fullmatch(line.rstrip())]
+    return "\n".join(lines[-most:])
+
+
+def death(
+    capability: str, ending: Ending, policy: TracebackPolicy = TracebackPolicy.STRICT
+) -> CapabilityError:
     """The fault of a worker that died."""
+    tail = recorded_output(ending.stderr, policy)
     if _is_out_of_memory(ending):
         error = WorkerOOMError(capability, process_returncode=ending.code)
         error.details = {
             key: value
             for key, value in (
-                ("signal", signal_of(ending)), ("oom_kills", ending.oom_kills), ("stderr_tail", _tail(ending))
+                ("signal", signal_of(ending)), ("oom_kills", ending.oom_kills), ("stderr_tail", tail)
             )
             if value not in (None, "")
         }  # fmt: skip
@@ -46,23 +72,24 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         capability_name=capability,
         exit_code=ending.code,
         signal=signal_of(ending),
-        stderr_tail=_tail(ending),
+        stderr_tail=tail,
     )
 
 
-def failed_start(capability: str, ending: Ending) -> CapabilityError:
+def failed_start(manifest: Manifest, ending: Ending, policy: TracebackPolicy) -> CapabilityError:
     """The fault of a worker that died before it was ready."""
+    capability = manifest.name
     if ending.code is None or ending.code < 0:
         # A signal ended it or its guardian, so its input is not the cause.
-        return death(capability, ending)
-    old = ending.code == _TOO_OLD and _tail(ending)
+        return death(capability, ending, policy)
+    version = _VERSION.search("\n".join(ending.stderr)) if ending.code == _TOO_OLD else None
     return WorkerStartFailed(
-        message=_tail(ending)
-        if old
-        else f"the worker of capability {capability!r} {how(ending)} before it was ready",
+        message=f"the worker of capability {capability!r} {how(ending)} before it was ready"
+        if version is None
+        else f"capability {capability!r} needs Python 3.11 or newer, and {manifest.python} is {version[1]}",
         capability_name=capability,
         exit_code=ending.code,
-        stderr_tail=_tail(ending),
+        stderr_tail=recorded_output(ending.stderr, policy),
     )
 
 
@@ -74,11 +101,6 @@ def signal_of(ending: Ending) -> str | None:
         return Signals(-ending.code).name
     except ValueError:
         return f"signal {-ending.code}"
-
-
-def _tail(ending: Ending) -> str:
-    """The last lines of stderr."""
-    return "\n".join([line for line in ending.stderr if not any(folder in line for folder in _OURS)][-_TAIL:])
 
 
 def how(ending: Ending) -> str:

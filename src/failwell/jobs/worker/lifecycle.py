@@ -17,7 +17,7 @@ from failwell.jobs.config.settings import Settings
 from failwell.jobs.faults import WorkerStalled, ended_by_us
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.calls import Calls
-from failwell.jobs.worker.death import CrashCount, death, described_once, keep_report
+from failwell.jobs.worker.death import CrashCount, death, described_once, keep_report, recorded_output
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.protocol import (
     Died,
@@ -36,7 +36,6 @@ from failwell.report.record import Scene
 
 _TERM_GRACE = 2.0
 _DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled"})
-_STALL_TAIL = 5
 Config = Mapping[str, Any]
 
 
@@ -83,7 +82,8 @@ class WorkerLifecycle:
         self._requested_config: Config = self.config
         self._scene = Scene(capability=manifest.name, instance=self.instance)
         self._events = WorkerEvents(self.instance)
-        self._calls = Calls(self._scene, manifest.cancel_grace, self._supervision.policy, folder)
+        self._policy = self._supervision.policy_for(manifest)
+        self._calls = Calls(self._scene, manifest.cancel_grace, self._policy, folder)
         self._crashes = CrashCount(manifest.name, self._supervision.deaths, self._supervision.cooldown)
         self._waiting: dict[str, asyncio.Future[None]] = {}
         """Job → a future that is done if the job is cancelled while it waits for the process."""
@@ -180,7 +180,7 @@ class WorkerLifecycle:
         process = self._process = WorkerProcess(self._on_frame, self._events.printed)
         self._state = WorkerState.STARTING
         process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
-        startup = self._startup = Startup(self.manifest, process, self._supervision.policy)
+        startup = self._startup = Startup(self.manifest, process, self._policy)
         self._events.on_sign = startup.sign
         try:
             config = await self._make_ready(process, startup, env)
@@ -215,7 +215,7 @@ class WorkerLifecycle:
             load_frame(
                 self.manifest,
                 pulse=self._supervision.pulse,
-                policy=self._supervision.policy,
+                policy=self._policy,
                 folder=self._folder,
                 instance=self.instance,
             )
@@ -348,9 +348,9 @@ class WorkerLifecycle:
     def _death(self, doomed: str | None, ending: Ending) -> CapabilityError | None:
         """The fault of a process that died or was frozen; `None` if the host stopped it."""
         if doomed == "frozen":
-            tail = "\n".join(ending.stderr[-_STALL_TAIL:])
+            tail = recorded_output(ending.stderr, self._policy)
             return WorkerStalled(self.capability, self._supervision.stopped, "stopped by a signal", tail)
-        return None if doomed is not None else death(self.capability, ending)
+        return None if doomed is not None else death(self.capability, ending, self._policy)
 
     def _error_of_call(
         self, fault: CapabilityError | None, doomed: str | None, ending: Ending

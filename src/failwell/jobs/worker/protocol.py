@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
-from failwell.report.record import ErrorReport, TracebackPolicy
+from failwell.jobs.manifest import Manifest
+from failwell.report.record import ErrorReport, TracebackPolicy, default_policy
 
 
 def _host_environment() -> Mapping[str, str]:
@@ -30,14 +31,21 @@ class Supervision:
     """Deaths in a row, without an answered call between them, after which the worker is quarantined."""
     cooldown: float = 30.0
     """Seconds of quarantine, after which one start is tried."""
-    policy: TracebackPolicy = TracebackPolicy.FULL
-    """What is recorded of a capability's tracebacks and messages. They are redacted, and users never see them."""
+    policy: TracebackPolicy | None = None
+    """How much foreign text reports of failures keep. The default is `FAILWELL_TRACEBACK`, else the manifest's
+    `traceback`, else `strict`."""
     respawn: bool = True
     """Whether a worker that died is started again before the next call."""
     stopped: float = 20.0
     """Seconds for which a signal (`SIGSTOP`) may keep the process stopped before it is killed."""
     environment: Mapping[str, str] = field(default_factory=_host_environment)
     """The host's environment variables, of which a worker gets a few."""
+
+    def policy_for(self, manifest: Manifest) -> TracebackPolicy:
+        """The policy for the failures of one capability. The operator decides over its author."""
+        if self.policy is not None:
+            return TracebackPolicy(self.policy)
+        return default_policy(unset=TracebackPolicy(manifest.traceback or TracebackPolicy.STRICT))
 
 
 class WorkerState(StrEnum):

@@ -20,15 +20,16 @@ from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.worker.answer import raisable, read_report
-from failwell.jobs.worker.death import failed_start
+from failwell.jobs.worker.death import failed_start, recorded_output
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.frames import ProtocolMismatch
+from failwell.jobs.worker.protocol import Supervision
 from failwell.jobs.worker.worker_events import BUSY_SHARE
 from failwell.processes.tree import cpu_seconds
 from failwell.processes.wire import PROTOCOL
 from failwell.processes.worker import Ending, WorkerProcess
-from failwell.report.describe import describe
-from failwell.report.record import Scene, TracebackPolicy
+from failwell.report.describe import attach_report, describe
+from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 
 _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
@@ -108,13 +109,21 @@ class Startup:
 
     def _not_imported(self, error_data: Mapping[str, Any]) -> CapabilityError:
         name, target = self._manifest.name, self._manifest.object
-        cause = read_report(error_data, Scene(capability=name), TracebackPolicy.FULL)
+        cause = read_report(error_data, Scene(capability=name), self._policy)
+        return self._failed(f"imported from `{target}`", cause, raisable(cause))
+
+    def _failed(self, doing: str, cause: ErrorReport, error: CapabilityError) -> WorkerStartFailed:
+        """The fault of a start that the capability itself failed, with the stack of the worker."""
+        name = self._manifest.name
+        # The text of a foreign exception is for operators: it stays in the cause and in the stack.
+        is_foreign = self._policy.keeps_message and not cause.caller_facing
+        reason = cause.error_type if is_foreign else f"{cause.error_type}: {cause.message}"
         fault = WorkerStartFailed(
-            message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
-            capability_name=name,
+            message=f"capability {name!r} could not be {doing}: {reason}", capability_name=name
         )
-        report = cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
-        fault.__cause__ = raisable(report)
+        fault.__cause__ = error
+        report = describe(fault, policy=self._policy)
+        attach_report(fault, report if cause.internal is None else replace(report, internal=cause.internal))
         return fault
 
     async def initialize(self, work: Awaitable[_T]) -> _T:
@@ -131,11 +140,7 @@ class Startup:
             # An error that the author raised on purpose names its cause, and a transient one may be retried.
             if cause.caller_facing or cause.category.job in ("resource", "transient"):
                 raise
-            name = self._manifest.name
-            raise WorkerStartFailed(
-                message=f"capability {name!r} could not be initialised: {cause.error_type}: {cause.message}",
-                capability_name=name,
-            ) from fault
+            raise self._failed("initialised", cause, fault) from fault
 
     async def during(self, doing: str, work: Awaitable[_T]) -> _T:
         """Wait for `work`, a part of the start, as long as there are signs of progress.
@@ -166,7 +171,7 @@ class Startup:
                 and end_of_process.done()
                 and not (task.done() and task.exception() is None)
             ):
-                raise failed_start(self._manifest.name, end_of_process.result())
+                raise failed_start(self._manifest, end_of_process.result(), self._policy)
             return task.result()
         finally:
             for future in (task, watch):
@@ -189,7 +194,8 @@ class Startup:
             used = now
         silence = self._loop.time() - self._last_sign
         self._process.kill("stalled")
-        raise WorkerStalled(self._manifest.name, silence, doing, "\n".join(list(self._process.stderr)[-5:]))
+        tail = recorded_output(self._process.stderr, self._policy)
+        raise WorkerStalled(self._manifest.name, silence, doing, tail)
 
     def close(self) -> None:
         """Stop watching."""
@@ -198,11 +204,15 @@ class Startup:
 
 
 async def inspect_capability(
-    manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]
+    manifest: Manifest,
+    *,
+    host: Mapping[str, str],
+    secrets: Mapping[str, str],
+    policy: TracebackPolicy | None = None,
 ) -> dict[str, Any]:
     """What the capability reports when it is imported: name, version, schema, actions, hooks.
 
-    It is not initialised, and its process ends with this call.
+    It is not initialised, and its process ends with this call. `policy` is that of `Supervision`.
 
     Raises:
         Fault: it cannot be imported, or its environment is not complete.
@@ -217,11 +227,12 @@ async def inspect_capability(
             startups[0].sign()
 
     process = WorkerProcess(on_frame, lambda _stream, _line: startups[0].sign())
-    startup = Startup(manifest, process, TracebackPolicy.FULL)
+    policy = Supervision(policy=policy).policy_for(manifest)
+    startup = Startup(manifest, process, policy)
     startups.append(startup)
     try:
         await startup.spawn(env)
-        return await startup.load(load_frame(manifest, pulse=0.25, policy=TracebackPolicy.FULL, folder=None))
+        return await startup.load(load_frame(manifest, pulse=0.25, policy=policy, folder=None))
     finally:
         startup.close()
         if process.is_started:

@@ -132,7 +132,7 @@ class SupervisedWorker(WorkerLifecycle):
         watch = Startup(
             self.manifest,
             self._process,
-            self._supervision.policy,
+            self._policy,
             is_busy=lambda: bool(self._calls.jobs()),
         )
         self._events.on_sign = watch.sign
@@ -161,7 +161,10 @@ class SupervisedWorker(WorkerLifecycle):
         if self.manifest.config is None and not self.about:
             # The schema is not known yet, and an unchecked configuration would fail the next start.
             self.about = await inspect_capability(
-                self.manifest, host=self._supervision.environment, secrets=self._secrets
+                self.manifest,
+                host=self._supervision.environment,
+                secrets=self._secrets,
+                policy=self._policy,
             )
         settled = self._settings.settle(config, self.about.get("schema"))
         if self._state is WorkerState.READY:

@@ -18,7 +18,7 @@ from failwell.jobs.worker.protocol import (
     Used,
     WorkerEvent,
 )
-from failwell.report.redact import mask_known
+from failwell.report.redact import redact_text
 
 _log = logging.getLogger("failwell.jobs")
 _E = TypeVar("_E")
@@ -89,7 +89,7 @@ class WorkerEvents:
                     instance=self._instance,
                     job=_job(frame),
                     fraction=frame["fraction"],
-                    message=mask_known(frame["message"]),
+                    message=redact_text(frame["message"]),
                 )
             )
         elif kind == "log":
@@ -125,7 +125,7 @@ class WorkerEvents:
                 stream=stream,
                 level=level,
                 logger=logger,
-                text=mask_known(text, _LONGEST),
+                text=redact_text(text, _LONGEST),
             )
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.capabilities import registry
 from failwell.apps.cli.jobs.capability_settings import pair
-from failwell.apps.cli.output import print_json, print_text
+from failwell.apps.cli.output import error_format, print_json, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.fault.facts import UserAction
     from failwell.jobs.capability_registry import CapabilityRegistry
+    from failwell.jobs.faults import WorkerStartFailed
     from failwell.jobs.manifest import Manifest
 
 
@@ -43,14 +44,21 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.config.schema_language import dropped_keys_text
     from failwell.jobs.config.settings import settle
+    from failwell.jobs.faults import WorkerStartFailed
     from failwell.jobs.platform import check_platform, this_machine
     from failwell.jobs.worker.startup import inspect_capability, manifest_differences
+    from failwell.report.record import TracebackPolicy, default_policy
 
     manifest = _manifest(capabilities, args.name)
     check_platform(manifest)
-    about = asyncio.run(
-        inspect_capability(manifest, host=os.environ, secrets=capabilities.secrets(manifest.name))
-    )
+    secrets = capabilities.secrets(manifest.name)
+    try:
+        # Nothing is recorded, and its author asks why: messages are shown unless the operator withholds them.
+        policy = default_policy(unset=TracebackPolicy.FULL)
+        about = asyncio.run(inspect_capability(manifest, host=os.environ, secrets=secrets, policy=policy))
+    except WorkerStartFailed as error:
+        _print_stack(error, args)
+        raise
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
     config_values = {**capabilities.config(manifest.name), **dict(pair(text) for text in args.values)}
     try:
@@ -87,6 +95,16 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
     print_text("\n".join([*lines, *(f"warning: {text}" for text in data["warnings"])]))
     return Exit.DONE
+
+
+def _print_stack(error: "WorkerStartFailed", args: Namespace) -> None:
+    """Print where the import of a capability failed, above the error itself."""
+    from failwell.delivery.plain_text import neutral
+    from failwell.report.describe import describe
+
+    internal = describe(error).internal
+    if error_format(args) == "text" and internal is not None and internal.traceback:
+        print_stderr(neutral(internal.traceback.rstrip()))
 
 
 def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserAction | None":

@@ -152,14 +152,20 @@ def run_show(args: Namespace) -> int:
     return Exit.DONE
 
 
+_HOW_TO_RECORD = 'set FAILWELL_TRACEBACK=full, or traceback = "full" in the manifest, to record messages'
+
+
 def _blocks(job: "Job", texts: set[str], form: str) -> list[str]:
     """The traceback of a failure, and its last lines on stderr unless they are in `texts` already."""
     error = job.error
     if error is None:
         return []
     from failwell.delivery.plain_text import neutral
+    from failwell.report.stack import WITHHELD
 
     trace = None if error.internal is None else error.internal.traceback
+    if trace is not None and WITHHELD in trace:
+        trace = f"{trace.rstrip()}\n{WITHHELD}: {_HOW_TO_RECORD}"
     last: object = error.details.get("stderr_tail")
     if isinstance(last, str) and all(line.strip() in texts for line in last.splitlines()):
         last = None
