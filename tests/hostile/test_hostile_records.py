@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -102,9 +102,9 @@ def _first_run(planted: Planted) -> str:
 def _without_output(value: Any) -> Any:
     """An event without the output of its node."""
     if isinstance(value, dict):
-        return {
-            name: _without_output(inner)
-            for name, inner in value.items()
-            if name not in ("output", "stderr_tail")
-        }
-    return [_without_output(inner) for inner in value] if isinstance(value, list) else value
+        table = cast("dict[str, Any]", value)
+        kept = {name: inner for name, inner in table.items() if name not in ("output", "stderr_tail")}
+        return {name: _without_output(inner) for name, inner in kept.items()}
+    return (
+        [_without_output(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
+    )
