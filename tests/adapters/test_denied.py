@@ -224,3 +224,19 @@ def test_a_stored_report_with_that_status_is_not_repeated() -> None:
     assert report.kind == "provider.rate_limited"
     assert not is_repeated(report)
     assert is_repeated(replace(report, provider_metadata=None, retryable=True))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (401, {"error": {"code": "context_length_exceeded"}}),
+        (401, {"error": {"code": "content_policy_violation"}}),
+        (403, {"error": {"message": "context length exceeded maximum"}}),
+    ],
+)
+def test_a_denial_is_not_blamed_on_the_content(status: int, body: dict[str, object]) -> None:
+    request = httpx.Request("POST", "https://provider.example/v1")
+    with pytest.raises(httpx.HTTPStatusError) as caught:
+        httpx.Response(status, json=body, request=request).raise_for_status()
+
+    assert failwell.describe(caught.value).kind in ("provider.auth", "provider.permission")

@@ -64,11 +64,13 @@ def from_top_to_bottom(found: Facts) -> list[Rule]:
         if found.status is not None:
             fitting = [rule for rule in fitting if rule.kind != "internal.bug"]
     if status in (401, 403):
-        # Words never make these repeatable, and at a 401 no code does either.
-        passing = [rule for rule in fitting if kind(rule.kind).category.retryable]
-        fitting = [
-            rule for rule in fitting if rule not in passing or (status == 403 and rule.basis == "code")
-        ]
+        # Words never make these repeatable or a matter of length, and at a 401 no code does either.
+        long = "provider.context_too_long"
+        weak = [rule for rule in fitting if kind(rule.kind).category.retryable or rule.kind == long]
+        weak = weak if status == 401 else [rule for rule in weak if rule.basis != "code"]
+        if status == 401:
+            weak += [rule for rule in fitting if rule.kind == "provider.content_refused"]
+        fitting = [rule for rule in fitting if rule not in weak]
     fitting += [rule for rule in by_status if rule not in fitting]
     return [fitting[0], *[rule for rule in fitting if rule.kind != fitting[0].kind][:3]]
 

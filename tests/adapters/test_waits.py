@@ -290,3 +290,12 @@ def test_ignored_waits_are_told_in_the_report() -> None:
 
     assert report.not_before is None
     assert report.details["ignored_waits"] == ["header retry-after"]
+
+
+@pytest.mark.parametrize("value", ["1000000000", "1e9", "1700000000", "1500000000000"])
+def test_a_time_that_is_long_past_is_no_delay(value: str) -> None:
+    assert seconds({"retry-after": value}) is None
+
+
+def test_a_server_whose_clock_is_a_little_behind_asks_for_no_delay() -> None:
+    assert seconds({"retry-after": str(EPOCH - 5)}) == 0

@@ -393,3 +393,16 @@ def test_what_a_document_says_is_masked_and_cut_again() -> None:
     assert key not in trusted.to_json() + report.to_json()
     assert len(trusted.message) <= 2_000
     assert len(report.details["peer"]["detail"]) <= 500
+
+
+@pytest.mark.parametrize("body", [[], None, 3, True, "null", b"[]"])
+def test_a_body_that_is_no_object_is_read_by_its_status(body: object) -> None:
+    assert from_problem(body, status=502).kind == "provider.unavailable"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422])
+def test_a_peer_cannot_allow_a_repeat_that_its_status_forbids(status: int) -> None:
+    document = {"schema": "failwell.error/1", "kind": "provider.overloaded", "retryable": True}
+
+    assert not from_problem(document, status=status).retryable
+    assert from_problem(document, status=503).retryable

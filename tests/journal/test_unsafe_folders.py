@@ -35,7 +35,7 @@ def test_the_command_says_what_to_do_about_it(tmp_path: Path) -> None:
     done = failwell("runs", "list", "--store", str(tmp_path), "--json")
     assert done.code != 0
     assert f"chmod go-w {tmp_path}" in done.error["hint"]
-    assert f"--store {tmp_path}/failwell" in done.error["hint"]
+    assert "--store DIR" in done.error["hint"]
 
 
 def test_a_folder_that_others_can_read_is_taken(tmp_path: Path) -> None:

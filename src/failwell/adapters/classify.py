@@ -118,12 +118,14 @@ def rules_for(facts: Facts) -> list[Rule]:
 
 
 def _is_overruled(rule: Rule, status: int) -> bool:
-    """Whether a 401 or 403 decides instead of `rule`, which allows a repeat.
+    """Whether a 401 or 403 decides instead of `rule`, which allows a repeat or blames the content.
 
     A machine code may say that a 403 is a rate limit, as some vendors document. Words may not, and at a
-    401 nothing may.
+    401 nothing may: who is not known is not told that the text was too long.
     """
-    return rule.kind in _PASSING and (status == 401 or rule.basis != "code")
+    if rule.kind in _PASSING or rule.kind == "provider.context_too_long":
+        return status == 401 or rule.basis != "code"
+    return rule.kind == "provider.content_refused" and status == 401
 
 
 def _is_theirs(rule: Rule, facts: Facts) -> bool:

@@ -156,6 +156,10 @@ def _collect(headers: Mapping[str, str], body: object, message: str, now: dateti
     return statements
 
 
+_CLOCK_SKEW = 60.0
+"""Seconds by which a server's clock may be behind ours."""
+
+
 def seconds_of(value: str, statements: _Statements, *, unit: float = 1.0) -> float | None:
     """A header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`.
 
@@ -178,7 +182,9 @@ def _seconds_of_one(value: str, statements: _Statements, unit: float) -> float |
         number = float(text)
         if unit == 1.0 and number >= _EPOCH:
             stamp = number / 1000 if number >= _EPOCH * 1000 else number
-            return max(0.0, stamp - statements.now.timestamp())
+            delay = stamp - statements.now.timestamp()
+            # A time that is long past is none that a server has asked for; a delay of zero would make a loop hot.
+            return None if delay < -_CLOCK_SKEW else max(0.0, delay)
         return number * unit
     return _spans(text) if _SPAN.match(text) else _date(text, statements)
 

@@ -8,7 +8,7 @@ ASGI, WSGI, Flask and Django differ only in how they send the answer.
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from typing import Any, Literal
 from urllib.parse import quote
@@ -151,14 +151,28 @@ class Border:
         exchange.failure = failure
         refusal = refusal_in(failure)
         if refusal is not None:
-            return self.refuse(exchange, *refusal)
+            return self.refuse(exchange, *refusal, error=failure)
         exchange.status = None
         return self.deliver(exchange, report_for_caller(failure))
 
-    def refuse(self, exchange: Exchange, status: int, detail: object = None) -> ErrorReport:
-        """The report of an answer whose status the application or its framework chose, delivered."""
+    def refuse(
+        self, exchange: Exchange, status: int, detail: object = None, error: BaseException | None = None
+    ) -> ErrorReport:
+        """The report of an answer whose status the application or its framework chose, delivered.
+
+        A 5xx is a failure of the service, so its report has the stack and the causes of `error`.
+        """
         exchange.status = status
-        return self.deliver(exchange, refused(status, detail, is_open=self.disclosure == "verbose"))
+        report = refused(status, detail, is_open=self.disclosure == "verbose")
+        if status >= 500 and error is not None:
+            behind_it = describe(error)
+            report = replace(
+                report,
+                error_type=behind_it.error_type,
+                internal=behind_it.internal,
+                causes=behind_it.causes,
+            )
+        return self.deliver(exchange, report)
 
     def deliver(self, exchange: Exchange, report: ErrorReport) -> ErrorReport:
         """Hand `report` to the observer, or write it to the log."""

@@ -49,6 +49,8 @@ _NEUTRAL = {
     Category.UNKNOWN: _TELL_US,
 }
 """Whose advice is for the operator, and what a caller can do."""
+_PARKED = "Parked"
+"""The fault of a call that waits: its message names the provider's header, which is for the operator."""
 _TOO_LONG = UserAction(ActionKind.CHANGE_INPUT, "Shorten the request.")
 
 
@@ -90,7 +92,11 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
     status = _upstream_status(report)
     kind, title, sentence = _UPSTREAM[status]
     # A fault without a message says what its kind says, and that is for the operator.
-    is_worded = report.caller_facing and (known is None or report.message != known.summary)
+    is_worded = (
+        report.caller_facing
+        and report.error_type != _PARKED
+        and (known is None or report.message != known.summary)
+    )
     wait = report.not_before if report.retryable else None
     if report.retryable:
         category, action = Category.TRANSIENT, _LATER

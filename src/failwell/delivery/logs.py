@@ -17,7 +17,7 @@ from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
 from failwell.delivery.log_values import MESSAGE_CAP, is_exception, is_scalar, printable, safe_member
 from failwell.delivery.plain_text import json_text, neutral, one_line
-from failwell.fault.axes import Category, Domain
+from failwell.fault.axes import Blame, Category, Domain
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import TEXT_CAP, redact_text, redact_value
@@ -74,6 +74,9 @@ def needs_traceback(report: ErrorReport) -> bool:
     if report.kind.startswith("validation."):
         # A plain `ValueError` or `KeyError`: nobody said that the caller is at fault.
         return not report.caller_facing
+    if report.kind.startswith("http."):
+        # An answer with a 5xx that the application chose, often in an `except` block.
+        return report.blame is Blame.OURSELVES
     return report.kind.startswith("internal.") or report.category in (Category.FATAL, Category.UNKNOWN)
 
 

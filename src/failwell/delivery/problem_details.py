@@ -91,8 +91,12 @@ def retry_after_header(report: ErrorReport) -> str | None:
     return str(min(max(0, ceil(wait.after)), _LONGEST_WAIT))
 
 
+_PASSING = frozenset({408, 409, 423, 425, 429})
+"""The statuses of the 400s after which the same call may succeed."""
+
+
 def from_problem(
-    document: Mapping[str, Any] | str | bytes,
+    document: object,
     *,
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
@@ -114,6 +118,8 @@ def from_problem(
     named = fields.get("status") if status is None else status
     code = named if type(named) is int else 0
     kind = _kind_of(fields, code, trusted=trusted)
+    if kind is not None and not trusted and _forbids(code, kind):
+        kind = None
     reply = _reply_of(fields, code, headers)
     if kind is None:
         # Prose of somebody else's service is recorded where the policy keeps foreign text.
@@ -125,6 +131,13 @@ def from_problem(
     report = report_of_claim(kind, fields, error_type=_ERROR_TYPE, rule="problem.kind")
     delay = longer(report.not_before, reply.not_before)
     return replace(report, not_before=delay, provider_metadata=reply.provider_metadata)
+
+
+def _forbids(status: int, kind: str) -> bool:
+    """Whether the status says that a repeat is of no use, and a kind that the peer names says it is."""
+    known = find_kind(kind)
+    is_final = 400 <= status < 500 and status not in _PASSING
+    return is_final and known is not None and known.category.retryable
 
 
 def _for_insiders(report: ErrorReport) -> dict[str, Any]:
@@ -200,11 +213,14 @@ def _copied(document: Mapping[str, Any]) -> dict[str, Any]:
     return dict(document)
 
 
-def _parsed(document: Mapping[str, Any] | str | bytes) -> Mapping[str, Any]:
+def _parsed(document: object) -> Mapping[str, Any]:
     if isinstance(document, Mapping):
-        return safe_call(_copied, None, document) or {}
+        return safe_call(_copied, None, cast("Mapping[str, Any]", document)) or {}
+    if not issubclass(type(document), str | bytes | bytearray):
+        # A body that is JSON, but no object.
+        return {}
     try:
-        parsed: object = loads(document)
+        parsed: object = loads(cast("str | bytes", document))
     except (ValueError, RecursionError):
         # A gateway's HTML page, or bytes of no encoding: the status still speaks.
         return {}

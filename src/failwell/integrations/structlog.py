@@ -7,6 +7,7 @@ Example:
     'provider.connection'
 """
 
+import sys
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -18,20 +19,29 @@ from failwell.report.record import ErrorReport
 __all__ = ["report_exception"]
 
 
+_TOO_LATE = (
+    "the exception was rendered before; put `report_exception` before the steps that render tracebacks"
+)
+
+
 def report_exception(
     logger: object, name: str, event_dict: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Put the operator's view under `error` in place of `report`, `exc_info` or `exception`.
 
     Place it before any step that renders tracebacks. A traceback that was already rendered is
-    dropped, because it ends in the exception's own text. Exceptions among the other values are
+    replaced, because it ends in the exception's own text. Exceptions among the other values are
     named, not quoted, and secrets in texts and in what holds texts are masked.
     """
     del logger, name
     report = _report(event_dict.pop("report", None), event_dict.pop("exc_info", None))
     rendered = event_dict.pop("exception", None)
-    if report is None and is_exception(rendered):
-        report = describe(rendered)
+    if report is None and rendered is not None:
+        # Rendered by an earlier step: in an `except` block the exception itself is still at hand.
+        error = rendered if is_exception(rendered) else sys.exc_info()[1]
+        report = None if error is None else describe(error)
+        if report is None:
+            event_dict["error"] = {"hint": _TOO_LATE}
     for key, value in list(event_dict.items()):
         # Names with an underscore in front are structlog's own: the record, the logger.
         if not key.startswith("_"):

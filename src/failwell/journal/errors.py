@@ -62,7 +62,7 @@ def unsafe_fault(folder: Path, mode: int) -> StoreUnavailable:
         retryable=False,
         user_action=UserAction(
             ActionKind.FIX_CONFIGURATION,
-            f"run `chmod go-w {folder}`, or use a folder inside it: `--store {folder}/failwell`",
+            f"run `chmod go-w {folder}`, or use a folder of your own with `--store DIR`",
         ),
     )
 

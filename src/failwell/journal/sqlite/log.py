@@ -4,9 +4,9 @@ Runs, sessions and jobs use it, each in its own table; the decision record "One 
 An event is committed before it is delivered, and numbers have no gaps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from failwell.journal.errors import damaged_fault
 from failwell.journal.event import Event, from_json
@@ -100,8 +100,8 @@ class EventLog:
         page: list[Event] = []
         for key, type_, at, data, job in rows:
             try:
-                page.append(Event(key - base, type_, at, from_json(data), job))
-            except (ValueError, RecursionError) as error:
+                page.append(Event(key - base, type_, at, _data(data), job))
+            except (TypeError, ValueError, RecursionError) as error:
                 raise damaged_fault(self._database.path, seq=key - base) from error
         return page
 
@@ -127,3 +127,10 @@ def follow(
                 yield event
             if has_ended or (not watch.wait(watch.interval) and give_up is not None and give_up()):
                 return
+
+
+def _data(text: str) -> Mapping[str, Any]:
+    value: object = from_json(text)
+    if not isinstance(value, dict):
+        raise TypeError("the data of an event is an object")
+    return cast("dict[str, Any]", value)
