@@ -1,5 +1,9 @@
 """Ordinary trouble with the state folder is told as what it is: never as a defect of the program."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,3 +129,29 @@ def test_a_broken_file_of_settings_is_named(tmp_path: Path, text: str) -> None:
     assert done.error["kind"] == "validation.config_invalid"
     assert "instances.json" in done.error["message"]
     assert "correct the file" in done.error["hint"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit is set by a shell")
+def test_without_a_file_handle_every_step_of_a_run_names_the_resource(tmp_path: Path) -> None:
+    """The limits end the run while it loads modules, opens the store, starts its loop, and starts the script."""
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        "workflow: {name: w, entry_point: a}\nagents: [{name: a, type: script, command: 'true'}]\n",
+        encoding="utf-8",
+    )
+
+    for limit in (6, 8, 10, 12, 14):
+        command = f'ulimit -n {limit}; exec "$0" -m failwell run "$1" --store "$2" --format json'
+        done = subprocess.run(
+            ["sh", "-c", command, sys.executable, str(file), str(tmp_path / f"store-{limit}")],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert (done.returncode, done.stdout) == (1, ""), (limit, done.stderr)
+        assert json.loads(done.stderr.splitlines()[-1])["kind"] == "resource.file_handles", (
+            limit,
+            done.stderr,
+        )

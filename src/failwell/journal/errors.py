@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PROBE_BYTES = 1 << 16
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SQLITE_FILES = 4
+"""The database, its log, the log's index, and their folder."""
 _NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 _READ_ONLY = frozenset({"SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"})
 _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"})
@@ -162,11 +164,16 @@ def _no_handle(path: Path, **details: object) -> NoFileHandle:
 
 
 def _lacks_handles(path: Path) -> bool:
-    """Whether no file can be opened at all. SQLite does not say why it could not open its own."""
+    """Whether fewer files can be opened than SQLite needs, which does not say why it could not open its own."""
+    handles: list[int] = []
     try:
-        os.close(os.open(path.parent, os.O_RDONLY))
+        while len(handles) < _SQLITE_FILES:
+            handles.append(os.open(path.parent, os.O_RDONLY))
     except OSError as error:
         return error.errno in _NO_HANDLE
+    finally:
+        for handle in handles:
+            os.close(handle)
     return False
 
 

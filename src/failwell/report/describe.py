@@ -28,7 +28,7 @@ from failwell.report.record import (
     default_policy,
 )
 from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
-from failwell.report.resolve import Edge, has_arrived, kind_of, resolve
+from failwell.report.resolve import NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
 from failwell.report.sanitize import (
     action,
     checked_attempts,
@@ -49,6 +49,7 @@ _SHORT = 200
 _CAUSE_CAP = 500
 _REPORT = "__failwell_report__"
 _actions: dict[str, UserAction] = {}
+_NO_ADVICE = UserAction(ActionKind.UNKNOWN, "")
 
 
 def describe(
@@ -372,18 +373,20 @@ def _internal(
 
 def _last_resort(error: BaseException, problem: BaseException, when: datetime) -> ErrorReport:
     name = type_name(error)
+    kind = NO_HANDLE.kind if lacks_handles(error) else "internal.unknown"
+    known = KINDS[kind]
     return ErrorReport(
         id=new_id(),
-        kind="internal.unknown",
-        category=Category.UNKNOWN,
-        certainty=Certainty.UNKNOWN,
-        blame=Blame.OURSELVES,
+        kind=kind,
+        category=known.category,
+        certainty=known.certainty,
+        blame=known.blame,
         retryable=False,
-        message="The failure could not be described.",
-        title="Unclassified failure",
+        message=known.summary if lacks_handles(error) else "The failure could not be described.",
+        title=known.title,
         error_type=name,
-        user_action=UserAction(ActionKind.UNKNOWN, ""),
-        fingerprint=fingerprint("internal.unknown", name),
+        user_action=UserAction(known.action, known.advice) if lacks_handles(error) else _NO_ADVICE,
+        fingerprint=fingerprint(kind, name),
         occurred_at=when,
         evidence=(Evidence(rule="describe_failed", basis="default", saw=type_name(problem)),),
     )

@@ -8,6 +8,7 @@ its worst member. The result is one `Reading`, from which `describe` builds the 
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from enum import StrEnum
+from errno import EMFILE, ENFILE
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -23,6 +24,9 @@ from failwell.report.record import Evidence
 
 UNCLASSIFIED = Reading.from_rule(kind="internal.unknown", rule="unclassified", basis="default")
 _ADAPTER_FAILED = UNCLASSIFIED.by("adapter_failed", UNCLASSIFIED.kind)
+NO_HANDLE = Reading.from_rule(
+    kind="resource.file_handles", rule="python.OSError.EMFILE", basis="errno", saw="EMFILE"
+)
 _SEVERITY = {
     category: rank
     for rank, category in enumerate(
@@ -135,7 +139,13 @@ def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int])
 
 def _read(error: BaseException) -> Reading:
     # A foreign property may raise anything, and one failure must not become two.
-    return safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
+    reading = safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
+    return NO_HANDLE if reading is _ADAPTER_FAILED and lacks_handles(error) else reading
+
+
+def lacks_handles(error: BaseException) -> bool:
+    """Whether the process has as many files open as it may: then not even an adapter can be loaded."""
+    return type(error) is OSError and error.errno in (EMFILE, ENFILE)
 
 
 def _is_untyped(reading: Reading) -> bool:

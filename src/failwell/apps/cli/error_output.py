@@ -6,6 +6,7 @@ the caller in the same shape: text for a person, Markdown or one JSON object for
 
 from collections.abc import Sequence
 from dataclasses import replace
+from errno import EMFILE, ENFILE
 from typing import Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
@@ -55,6 +56,17 @@ def _as_fault(error: BaseException) -> BaseException:
         return error
     if isinstance(error, MemoryError):
         return Fault.wrap(error, "there is not enough memory for this", caller_facing=True)
+    if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
+        return Fault.wrap(
+            error,
+            "too many files are open",
+            kind="resource.file_handles",
+            caller_facing=True,
+            user_action=UserAction(
+                ActionKind.FREE_RESOURCES,
+                "close files, or raise the limit with `ulimit -n`, then run it again",
+            ),
+        )
     return InternalError.wrap(
         error,
         f"failwell itself failed ({type(error).__name__}); this is a defect of failwell, not of your input",
