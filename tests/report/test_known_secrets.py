@@ -234,3 +234,30 @@ def test_lists_under_the_name_of_a_secret_and_pairs_of_headers_are_masked() -> N
         "tokens": 128,
         "token": None,
     }
+
+
+def test_a_value_that_is_part_of_the_mark_ends_the_search_too() -> None:
+    failwell.register_secret("redacted")
+    failwell.register_secret(PLAIN)
+
+    assert redact_text(f"{quote(PLAIN)} %20 redacted {PLAIN}") == f"{MARK} %20 redacted {MARK}"
+
+
+def test_a_text_with_a_secret_in_each_of_many_layers_is_masked_in_all_of_them() -> None:
+    failwell.register_secret(AWKWARD)
+    text = AWKWARD
+    for _ in range(4):
+        text = f"{quote(text, safe='')} {json.dumps(AWKWARD)} {html.escape(AWKWARD)}"
+
+    assert not {"ss", "more"} & set(redact_text(text, 20_000).replace("%", " ").replace(";", " ").split())
+    assert "w\\rd" not in redact_text(text, 20_000)
+
+
+@pytest.mark.parametrize("form", ["json", "percent", "html", "repr"])
+def test_no_part_of_a_long_document_is_shown_in_an_encoding_that_makes_it_longer(form: str) -> None:
+    document = "".join(f"Ärger {number} & Öl <{number}> " for number in range(200))
+    failwell.register_secret(document)
+
+    shown = redact_text(f"refused: {FORMS[form](document)} after")
+
+    assert not any(word in shown for word in ("rger", "Öl", "l%20", "l &"))

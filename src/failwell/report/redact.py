@@ -32,6 +32,8 @@ _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
 _MOST_MEMBERS = 100
+_ESCAPED = 3
+"""How many times longer an escape makes the longest form of a value, which is the hexadecimal one."""
 
 _FRESH_FOR = 0.05
 """Seconds until the whole environment is compared again; to read all of it takes longer than a description."""
@@ -50,8 +52,8 @@ class _State:
         self.holders = tuple((name, environment[name]) for name in held)
         """Environment variables that hold secrets, with their values."""
         self.known = KnownSecrets([*registered, *(secret for found in held.values() for secret in found)])
-        self.window = max(_MARGIN, self.known.longest)
-        """How far beyond its cap a text is read: the margin, or the longest value that is known."""
+        self.window = max(_MARGIN, _ESCAPED * self.known.longest)
+        """How far beyond its cap a text is read: the margin, or the longest value that is known, escaped."""
         self.clean: set[str] = set()
         """Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
         self.stacks: dict[Any, str] = {}

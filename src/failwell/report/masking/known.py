@@ -17,6 +17,8 @@ SHORTEST = 6
 _SHORTEST_LINE = 16
 _PIECE = 4
 _STEP = SHORTEST - _PIECE + 1
+_MOST_ROUNDS = 20
+"""How often a text is searched again for what a deeper layer of escapes shows."""
 _SLICES = tuple(slice(at, at + _PIECE) for at in range(0, 8_192, _STEP))
 
 
@@ -29,7 +31,7 @@ class KnownSecrets:
         for form in forms:
             for at in range(_STEP):
                 index.setdefault(form[at : at + _PIECE], []).append(form)
-        self._index = {piece: tuple(found) for piece, found in index.items()}
+        self._index = {piece: tuple(group) for piece, group in index.items()}
         self._pieces = frozenset(self._index)
         self.longest = max(map(len, forms), default=0)
         """Characters of the longest form."""
@@ -38,25 +40,32 @@ class KnownSecrets:
         """`text` with every form of every value replaced by `mark`."""
         if not self._pieces:
             return text
-        if not self._pieces.isdisjoint(_pieces_of(text)):
-            text = replaced(text, self._spans(text), mark)
-        for layer, plain in enumerate(layers(text)):
-            if self._pieces.isdisjoint(_pieces_of(plain)):
-                continue
-            spans = self._spans(plain)
-            if spans:
-                origin = places(text, layer)
-                written = replaced(text, [(origin[start], _end(origin, end)) for start, end in spans], mark)
-                # What lies deeper is looked for in what is left; each round takes at least one secret away.
-                return self.mask(written, mark) if written != text else written
+        text = replaced(text, self._spans(text, mark), mark)
+        for _ in range(_MOST_ROUNDS):
+            masked = self._mask_layer(text, mark)
+            if masked == text:
+                break
+            text = masked
         return text
 
-    def _spans(self, text: str) -> list[Span]:
+    def _mask_layer(self, text: str, mark: str) -> str:
+        """`text` without what the first layer of escapes shows that holds a value."""
+        for layer, plain in enumerate(layers(text)):
+            spans = self._spans(plain, mark)
+            if spans:
+                origin = places(text, layer)
+                return replaced(text, [(origin[start], _end(origin, end)) for start, end in spans], mark)
+        return text
+
+    def _spans(self, text: str, mark: str) -> list[Span]:
         """Where the values stand in `text`, in order and without overlaps."""
+        if self._pieces.isdisjoint(_pieces_of(text)):
+            return []
         candidates = {form for piece in set(_pieces_of(text)) & self._pieces for form in self._index[piece]}
         spans: list[Span] = []
         for form in candidates:
-            at = text.find(form)
+            # A value that is part of the mark would be found again in what was masked.
+            at = -1 if form in mark else text.find(form)
             while at >= 0:
                 spans.append((at, at + len(form)))
                 at = text.find(form, at + 1)
