@@ -20,7 +20,7 @@ from failwell.report.record import ErrorReport, Evidence
 _MOST_CALLS = 20
 
 
-class _Judged(NamedTuple):
+class _PolicyOutcome(NamedTuple):
     """What one policy makes of a report."""
 
     policy: str
@@ -35,15 +35,15 @@ class _Judged(NamedTuple):
 def run(args: Namespace) -> int:
     """Read the report, judge it, show it."""
     report = recognise(PastedInput(read_input(args.kind)))
-    judged = [_judge(Policy(), report, args)]
+    outcomes = [_judge(Policy(), report, args)]
     if args.policy is not None:
-        judged.append(_judge(_policy(args.policy), report, args))
+        outcomes.append(_judge(_policy(args.policy), report, args))
     if args.format == "json":
-        print_json(_object(report, judged))
+        print_json(_object(report, outcomes))
     elif args.format == "markdown":
-        print_text(_markdown(report, judged))
+        print_text(_markdown(report, outcomes))
     else:
-        print_text(_text(report, judged, args))
+        print_text(_text(report, outcomes, args))
     return Exit.DONE
 
 
@@ -54,7 +54,7 @@ def _policy(path: str) -> Policy:
         raise Unreadable.wrap(error, f"cannot read `{path}`: {reason(error)}", caller_facing=True) from error
 
 
-def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _Judged:
+def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _PolicyOutcome:
     spent = max(1, len(report.attempts))
     idempotent: bool | None = args.idempotent
     reasoned = why(policy, report, Tries(spent, idempotent=idempotent))
@@ -64,7 +64,7 @@ def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _Judged:
         if not isinstance(step, Retry):
             break
         waits.append(step.after)
-    return _Judged(
+    return _PolicyOutcome(
         policy.name,
         reasoned.rule,
         reasoned.others,
@@ -76,39 +76,44 @@ def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _Judged:
 
 def _evidence(report: ErrorReport) -> tuple[list[Evidence], list[Evidence]]:
     """What the classification rests on, and the rules that fitted as well."""
-    spoke = [one for one in report.evidence if one.basis != "runner_up"]
-    return spoke, [one for one in report.evidence if one.basis == "runner_up"]
+    reasons = [evidence for evidence in report.evidence if evidence.basis != "runner_up"]
+    return reasons, [evidence for evidence in report.evidence if evidence.basis == "runner_up"]
 
 
-def _object(report: ErrorReport, judged: list[_Judged]) -> dict[str, Any]:
-    spoke, near = _evidence(report)
+def _object(report: ErrorReport, outcomes: list[_PolicyOutcome]) -> dict[str, Any]:
+    deciding, near = _evidence(report)
     return {
         "id": report.id,
         "kind": report.kind,
         "category": report.category.value,
         "certainty": report.certainty.value,
-        "evidence": [{"rule": one.rule, "basis": one.basis, "saw": one.saw} for one in spoke],
-        "runners_up": [{"rule": one.rule, "kind": one.saw} for one in near],
+        "evidence": [
+            {"rule": evidence.rule, "basis": evidence.basis, "saw": evidence.saw} for evidence in deciding
+        ],
+        "runners_up": [{"rule": evidence.rule, "kind": evidence.saw} for evidence in near],
         "attempts": len(report.attempts),
         "decisions": [
             {
-                "policy": one.policy,
-                "rule": one.rule,
-                "others": list(one.others),
-                "decision": one.decision,
-                "calls": one.calls,
-                "waits": list(one.waits),
+                "policy": outcome.policy,
+                "rule": outcome.rule,
+                "others": list(outcome.others),
+                "decision": outcome.decision,
+                "calls": outcome.calls,
+                "waits": list(outcome.waits),
             }
-            for one in judged
+            for outcome in outcomes
         ],
     }
 
 
 def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
     """Headings with the facts below each."""
-    spoke, near = _evidence(report)
-    reasons = [f"{one.rule}, by its {one.basis}{f': {one.saw}' if one.saw else ''}" for one in spoke]
-    alternatives = [f"{one.rule} would give {one.saw}" for one in near]
+    deciding, near = _evidence(report)
+    reasons = [
+        f"{evidence.rule}, by its {evidence.basis}{f': {evidence.saw}' if evidence.saw else ''}"
+        for evidence in deciding
+    ]
+    alternatives = [f"{evidence.rule} would give {evidence.saw}" for evidence in near]
     facts = [f"category {report.category}", f"certainty {report.certainty}", f"blame {report.blame}"]
     if report.not_before is not None:
         facts.append(f"not before {report.not_before.after:g} s, says {report.not_before.source}")
@@ -120,29 +125,29 @@ def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
     return [(heading, facts) for heading, facts in sections if facts]
 
 
-def _verdicts(report: ErrorReport, judged: list[_Judged]) -> list[tuple[str, list[str]]]:
+def _verdicts(report: ErrorReport, outcomes: list[_PolicyOutcome]) -> list[tuple[str, list[str]]]:
     spent = len(report.attempts)
     after = f" after {spent} attempts" if spent > 1 else ""
     sections: list[tuple[str, list[str]]] = []
-    for one in judged:
-        lines = [f"decision{after}: {one.decision}", f"rule: {one.rule}"]
-        if one.others:
-            lines.append(f"next in line: {', '.join(one.others)}")
-        lines.append(_plan(one))
-        sections.append((f"Under the policy `{one.policy}`", lines))
+    for outcome in outcomes:
+        lines = [f"decision{after}: {outcome.decision}", f"rule: {outcome.rule}"]
+        if outcome.others:
+            lines.append(f"next in line: {', '.join(outcome.others)}")
+        lines.append(_plan(outcome))
+        sections.append((f"Under the policy `{outcome.policy}`", lines))
     return sections
 
 
-def _plan(one: _Judged) -> str:
-    if not one.waits:
+def _plan(outcome: _PolicyOutcome) -> str:
+    if not outcome.waits:
         return "if it always failed like this: one call"
-    waits = ", ".join(f"{wait:g}" for wait in one.waits)
-    return f"if it always failed like this: {one.calls} calls, {waits} s apart"
+    waits = ", ".join(f"{wait:g}" for wait in outcome.waits)
+    return f"if it always failed like this: {outcome.calls} calls, {waits} s apart"
 
 
-def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> list[str]:
+def _text(report: ErrorReport, outcomes: list[_PolicyOutcome], args: Namespace) -> list[str]:
     text = [bold(f"{report.kind}: {report.title}", args), "", report.message]
-    for heading, lines in [*_lines(report), *_verdicts(report, judged)]:
+    for heading, lines in [*_lines(report), *_verdicts(report, outcomes)]:
         text += ["", bold(heading, args), *(f"  {line}" for line in lines)]
     if report.attempts:
         table = Ledger(layer="", attempts=report.attempts).table()
@@ -150,10 +155,10 @@ def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> list[s
     return text
 
 
-def _markdown(report: ErrorReport, judged: list[_Judged]) -> str:
+def _markdown(report: ErrorReport, outcomes: list[_PolicyOutcome]) -> str:
     from failwell.delivery.agent_output import escaped
 
     parts = [f"# {escaped(f'{report.kind}: {report.title}')}", escaped(report.message)]
-    for heading, lines in [*_lines(report), *_verdicts(report, judged)]:
+    for heading, lines in [*_lines(report), *_verdicts(report, outcomes)]:
         parts += [f"## {escaped(heading)}", "\n".join(f"- {escaped(line)}" for line in lines)]
     return "\n\n".join(parts)
