@@ -1,8 +1,14 @@
 """In data, the name of a member is enough: its value is masked however plain it looks."""
 
+import io
+import logging
+from typing import NamedTuple
+
 import pytest
 
 from failwell import Fault, describe
+from failwell.logging import ReportFilter
+from failwell.report.redact import redact_value
 
 PLAIN = (
     "sk-proj-this-must-never-be-seen-anywhere",
@@ -45,3 +51,54 @@ def test_what_stands_in_for_a_secret_is_shown(value: str) -> None:
     report = describe(Fault(kind="provider.auth", message="refused", details={"api_key": value}))
 
     assert report.details["api_key"] == value
+
+
+class Credentials(NamedTuple):
+    user: str
+    password: str
+
+
+V = "Tr0ub4dor3xQz9"
+SHAPES: dict[str, object] = {
+    "a table of secrets": {"secrets": {"db": V}},
+    "an environment of a container": [{"name": "DB_PASSWORD", "value": V}],
+    "a recorded request": {"headers": [{"name": "authorization", "value": V}]},
+    "a form": {"key": "api_key", "value": V},
+    "a named tuple": Credentials("bob", V),
+    "a key in bytes": {b"password": V},
+    "a header with a flag": [("authorization", V, True)],
+    "qualified names": {
+        "password_prod": V,
+        "passwordConfirm": V,
+        "api_key_old": V,
+        "token_v2": V,
+        "pw": V,
+        "creds": V,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_secret_is_masked_in_every_shape_of_data(name: str) -> None:
+    assert V not in str(redact_value(SHAPES[name]))
+
+
+def test_counts_and_names_are_shown() -> None:
+    for value in (
+        {"tokens": {"input": 10, "output": 5}},
+        {"name": "model", "value": "gpt-4o"},
+        {"max_tokens": 5, "token_count": 7, "password_policy": "strict", "sort_key": "asc"},
+    ):
+        assert redact_value(value) == value
+
+
+def test_a_named_argument_of_a_log_call_is_masked() -> None:
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
+    handler.addFilter(ReportFilter())
+    logger = logging.Logger("app")  # noqa: LOG001  (one that nobody else can hear)
+    logger.addHandler(handler)
+
+    logger.error("%(user)s logs in with %(password)s", {"user": "bob", "password": V})
+
+    assert text.getvalue() == "bob logs in with [redacted]\n"

@@ -166,7 +166,7 @@ def _text(record: logging.LogRecord) -> str:
         return template
     if isinstance(arguments, Mapping):
         pairs = islice(items_of(cast("Mapping[Any, Any]", arguments)), _MOST_ARGUMENTS)
-        arguments = {key: printable(value) for key, value in pairs}
+        arguments = {key: safe_member(str(printable(key)), printable(value)) for key, value in pairs}
     else:
         arguments = tuple(printable(value) for value in islice(sequence_of(arguments), _MOST_ARGUMENTS))
     # An argument's number may raise anything, and a log call must not.

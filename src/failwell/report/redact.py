@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from failwell.adapters.headers import allowed_headers
 from failwell.adapters.printed import items_of, sequence_of
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.links import type_name
 from failwell.report.masking.known import SHORTEST, KnownSecrets
 from failwell.report.masking.variables import secrets_in
@@ -249,8 +249,9 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.report.masking.members import is_secret_member
+    from failwell.report.masking.members import is_secret_member, label_of
 
+    label = label_of(value)
     members: dict[str, Any] = {}
     # Counted, because the same key may come again and again from a foreign mapping.
     for count, (key, inner) in enumerate(items_of(value)):
@@ -259,13 +260,16 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
             break
         name = _key(key)
         room[0] -= len(name)
-        members[name] = MARK if is_secret_member(name, inner) else _value(inner, depth + 1, room)
+        named = label if label is not None and name == "value" else name
+        members[name] = MARK if is_secret_member(named, inner) else _value(inner, depth + 1, room)
     return members
 
 
 def _key(key: object) -> str:
     if issubclass(type(key), str):
         return masked(cast("str", key), 200)
+    if type(key) is bytes:
+        return masked(key[:200].decode("ascii", "backslashreplace"), 200)
     return str(key) if type(key) is int and abs(key) < 2**64 else f"<{type_name(key)}>"
 
 
@@ -273,8 +277,11 @@ def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
     from failwell.report.masking.members import is_secret_member, is_secret_pair
 
     if is_secret_pair(value):
-        return [_value(next(iter(sequence_of(value))), depth + 1, room), MARK]
+        first, _, *more = sequence_of(value)
+        return [_value(first, depth + 1, room), MARK, *more]
     items: list[Any] = []
+    fields = safe_getattr(type(value), "_fields") if isinstance(value, tuple) else None
+    names = cast("tuple[object, ...]", fields) if type(fields) is tuple else ()
     flag = ""
     for inner in sequence_of(value):
         if room[0] <= 0 or len(items) >= _MOST_MEMBERS:
@@ -283,6 +290,9 @@ def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
         # `["--password", "…"]`: the name of a command line's option stands before its value.
         items.append(MARK if flag and is_secret_member(flag, inner) else _value(inner, depth + 1, room))
         flag = inner.lstrip("-") if type(inner) is str and inner.startswith("-") else ""
+        if len(items) < len(names) and type(names[len(items)]) is str:
+            # A named tuple: the name of the next value.
+            flag = cast("str", names[len(items)])
     return items
 
 

@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import cast
 
-from failwell.report.masking.names import NameClass, class_of
+from failwell.report.masking.names import NameClass, class_of, is_plural
 from failwell.report.masking.values import is_secret, stands_in_for_a_secret
 
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
@@ -23,7 +23,7 @@ def is_secret_member(name: str, value: object) -> bool:
             return not stands_in_for_a_secret(text)
         return _is_secret_text(name, text, under)
     if under is NameClass.PLAUSIBLE:
-        return _has_secret_item(value)
+        return _has_secret_item(value) or (is_plural(name) and _has_secret_value(value))
     kind = type(value)
     if kind is int or kind is float:
         return under is NameClass.PASSWORD or abs(cast("float", value)) > _LARGEST_COUNT
@@ -31,12 +31,33 @@ def is_secret_member(name: str, value: object) -> bool:
     return bool(value) if any(kind is each for each in (*_SEQUENCES, dict)) else True
 
 
+def label_of(value: object) -> str | None:
+    """The name in `{"name": "DB_PASSWORD", "value": …}`, as manifests, forms and recorded requests have it."""
+    if type(value) is not dict:
+        return None
+    table = cast("dict[object, object]", value)
+    if "value" not in table:
+        return None
+    label = next((table[key] for key in ("name", "key", "header", "field") if key in table), None)
+    return label if type(label) is str else None
+
+
+def _has_secret_value(value: object) -> bool:
+    if type(value) is not dict:
+        return False
+    values = islice(cast("dict[object, object]", value).values(), 100)
+    return any(type(item) is str and is_secret(item, NameClass.SECRET, is_quoted=True) for item in values)
+
+
 def is_secret_pair(value: object) -> bool:
     """Whether `value` is a header and its value, as in `("authorization", "Bearer …")`, and a secret."""
     if type(value) is not list and type(value) is not tuple:
         return False
     pair = cast("list[object]", value)
-    if len(pair) != 2 or type(pair[0]) is not str or not issubclass(type(pair[1]), str):
+    if type(pair[0]) is not str or len(pair) < 2 or not issubclass(type(pair[1]), str):
+        return False
+    # HTTP/2 libraries add whether a header may be stored.
+    if len(pair) > 3 or (len(pair) == 3 and type(pair[2]) is not bool):
         return False
     under = class_of(pair[0])
     if under not in (NameClass.SECRET, NameClass.PASSWORD):

@@ -35,16 +35,33 @@ _PASSWORDS = (
     "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "senha", "secret", "mnemonic", "bindpw",
     "wachtwoord", "clave",
 )  # fmt: skip
-_LAST_PASSWORDS = frozenset({"pass", "passe", "sshpass"})
+_LAST_PASSWORDS = frozenset({"pass", "passe", "sshpass", "pw"})
 _SECRETS = (
     "apikey", "accesskey", "secretkey", "privatekey", "signingkey", "masterkey", "authkey", "accountkey", "authtoken",
     "authorization", "credential", "credentials", "cookie", "cookies", "signature", "sessionid", "sessid", "jwt",
 )  # fmt: skip
 _LAST_SECRETS = frozenset(
-    {"token", "auth", "sig", "dsn", "sas", "otp", "pat", "sid"},
+    {"token", "auth", "sig", "dsn", "sas", "otp", "pat", "sid", "cred", "creds"},
 )
 """Only as a word of their own."""
 _PLAUSIBLE = frozenset({"key", "code", "login", "sign", "hmac"})
+_QUALIFIERS = frozenset(
+    {
+        "old",
+        "prod",
+        "production",
+        "dev",
+        "staging",
+        "live",
+        "confirm",
+        "confirmation",
+        "repeat",
+        "again",
+        "backup",
+        "v",
+    }
+)
+"""Words after a name that do not change what it names: `password_prod`, `passwordConfirm`, `token_v2`."""
 _PLURALS = {
     "keys": "key",
     "tokens": "token",
@@ -79,7 +96,7 @@ def class_of(name: str) -> NameClass:
     if len(name) > _LONGEST:
         return NameClass.NONE
     words = [part.lower() for part in _PARTS.findall(name)]
-    if len(words) > 1 and words[-1].isdigit():
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _QUALIFIERS):
         words.pop()
     if not words:
         return NameClass.NONE
@@ -110,6 +127,12 @@ def _class_of_word(last: str, before: str) -> NameClass:
     if last in _LAST_SECRETS or last.endswith(_SECRETS):
         return NameClass.SECRET
     return NameClass.PLAUSIBLE if last in _PLAUSIBLE else NameClass.NONE
+
+
+def is_plural(name: str) -> bool:
+    """Whether `name` ends in the plural of a name: `secrets`, `api_keys`."""
+    words = _PARTS.findall(name[:_LONGEST])
+    return bool(words) and words[-1].lower() in _PLURALS
 
 
 def names_a_secret(name: str) -> bool:
