@@ -87,6 +87,7 @@ def test_counts_and_names_are_shown() -> None:
     for value in (
         {"tokens": {"input": 10, "output": 5}},
         {"name": "model", "value": "gpt-4o"},
+        {"empty": [], "one": ["a"], "pair": ["a", "b"], "three": ["a", "b", "c"]},
         {"max_tokens": 5, "token_count": 7, "password_policy": "strict", "sort_key": "asc"},
     ):
         assert redact_value(value) == value

@@ -54,7 +54,7 @@ def is_secret_pair(value: object) -> bool:
     if type(value) is not list and type(value) is not tuple:
         return False
     pair = cast("list[object]", value)
-    if type(pair[0]) is not str or len(pair) < 2 or not issubclass(type(pair[1]), str):
+    if len(pair) < 2 or type(pair[0]) is not str or not issubclass(type(pair[1]), str):
         return False
     # HTTP/2 libraries add whether a header may be stored.
     if len(pair) > 3 or (len(pair) == 3 and type(pair[2]) is not bool):
