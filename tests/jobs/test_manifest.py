@@ -13,7 +13,7 @@ from failwell.capability import CapabilityConfigError, CapabilityInputError, Cap
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.schema_language import TYPES
-from failwell.jobs.manifest import Resources, Variable, check_instance, is_temporary, new_instance
+from failwell.jobs.manifest import Manifest, Resources, Variable, check_instance, is_temporary, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
 from failwell.jobs.worker.startup import manifest_differences
 from failwell.report.record import TracebackPolicy
@@ -111,6 +111,15 @@ def test_a_policy_that_does_not_exist_is_refused_with_the_nearest() -> None:
 
     assert error.fields_invalid == ["traceback"]
     assert "must be one of full, repr_only, none, strict" in str(error)
+
+
+def test_a_policy_in_code_is_checked_where_it_is_written() -> None:
+    written: Any = "everything"
+
+    with pytest.raises(
+        CapabilityInputError, match="`traceback` must be one of full, repr_only, none, strict"
+    ):
+        Manifest(name="x", object="m:f", traceback=written)
 
 
 @pytest.mark.parametrize("target", ["", "module", "module:", ":f", "mod ule:f", "a:b c"])

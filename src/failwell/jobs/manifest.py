@@ -70,6 +70,12 @@ class Manifest:
     directory: str = "."
     """The folder that relative paths of the manifest start at."""
 
+    def __post_init__(self) -> None:
+        if self.traceback is not None and self.traceback not in list(TracebackPolicy):
+            raise CapabilityInputError(
+                f"`traceback` must be one of {', '.join(TracebackPolicy)}", fields_invalid=["traceback"]
+            )
+
 
 def check_instance(instance: str) -> str:
     """Return `instance` if it is a valid id of an instance.
