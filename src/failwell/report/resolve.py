@@ -347,5 +347,8 @@ def _is_empty(value: object) -> bool:
 
 def _items(details: Any) -> dict[Any, Any]:
     """A copy of as much as a report has room for, of whatever was put where a mapping should be."""
+    plain = cast("dict[Any, Any]", details)
+    if type(plain) is dict and len(plain) <= _MOST_DETAILS:
+        return plain.copy()
     # A wrong detail must not cost the classification.
     return safe_call(lambda: dict(islice(details.items(), _MOST_DETAILS)), None) or {}
