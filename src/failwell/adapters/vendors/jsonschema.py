@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.field_paths import declared_names, field_details, field_path, whole_path
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.vendors.field_paths import declared_names, field_details, field_path, whole_path
 
 
 def _read(error: BaseException) -> Reading:

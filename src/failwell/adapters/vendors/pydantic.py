@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.field_paths import field_details, field_path, whole_path
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.traceback_frames import reply_in, unparsed_reply
+from failwell.adapters.vendors.field_paths import field_details, field_path, whole_path
 
 _MOST = 20
 _REPLIES = ("Response", "Completion", "Chunk", "Result")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.field_paths import declared_names, field_path
+from failwell.adapters.vendors.field_paths import declared_names, field_path
 from failwell.workflow.envelope import Malformed, parse
 
 
