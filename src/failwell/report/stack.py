@@ -152,7 +152,8 @@ def _block(error: BaseException, frames: Frames, most: int) -> str:
 def _syntax_place(error: BaseException) -> str:
     """The place of a mistake of syntax, which no frame has."""
     file, line = safe_getattr(error, "filename"), safe_getattr(error, "lineno")
-    if type(file) is not str or type(line) is not int:
+    # The name of a text that is no file is the program's to choose, as a message is.
+    if type(file) is not str or type(line) is not int or not safe_call(os.path.isfile, None, file):
         return ""
     return masked(f" ({file[:LONGEST_NAME]}, line {line})").replace("\n", " ")
 
