@@ -1,6 +1,7 @@
 """Kinds that are spelled wrong are refused where they are written, with the nearest ones."""
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from failwell import ErrorReport, Fault, Policy, retry, retrying
 from failwell.decision.match import Match
 from failwell.decision.policy import Rule
 from failwell.fault.classes import Validation
-from failwell.fault.registry import KindError, register_kind
+from failwell.fault.registry import KINDS, OWNED_PREFIXES, KindError, register_kind
 from failwell.report.revive import revive
 from failwell.testing.builders import a_report
 
@@ -90,3 +91,25 @@ def test_kinds_of_a_newer_peer_stay_readable() -> None:
 
     assert failwell.describe(revived).kind == "provider.brand_new"
     assert failwell.describe(pickle.loads(pickle.dumps(revived))).kind == "provider.brand_new"
+
+
+def test_every_suggestion_is_a_kind_or_a_prefix() -> None:
+    for kind in (
+        "provider.",
+        "internal.bug ",
+        " internal.bug",
+        "provider..overloaded",
+        "Provider.Overloaded",
+        "tool.failed.",
+    ):
+        with pytest.raises(KindError) as refused:
+            Fault(kind=kind)
+        message = str(refused.value)
+        suggestions = re.findall("`([^`]*)`", message.partition("did you mean")[2])
+        assert all(name in KINDS or name in OWNED_PREFIXES for name in suggestions), message
+    for kind, suggestion in {
+        "internal.bug ": "internal.bug",
+        "Provider.Overloaded": "provider.overloaded",
+    }.items():
+        with pytest.raises(KindError, match=f"did you mean `{suggestion}`"):
+            Match.of(kind)

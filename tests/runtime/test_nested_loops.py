@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import copy
+import inspect
 import pickle
 import threading
 import warnings
@@ -153,27 +154,63 @@ def test_what_an_inner_loop_would_not_repeat_an_outer_one_may() -> None:
     assert call.count == 3
 
 
-def test_a_failure_of_its_own_is_repeated_although_a_loop_inside_gave_up() -> None:
+@pytest.mark.parametrize("succeeds", [times(2, "other")(Scripted("answer")), lambda: answering().call()])
+def test_a_failure_is_repeated_if_a_loop_inside_has_succeeded_since_another_gave_up(
+    succeeds: Callable[[], Any],
+) -> None:
     asked = failing()
     own = Scripted(overloaded(), "answer")
 
     @times(3, "node")
     def node() -> Any:
         caught(times(2, "ask")(asked))
+        succeeds()
         return own()
 
-    with pytest.warns(NestedRetries), collect_ledgers() as collected:
+    with pytest.warns(NestedRetries) as shown, collect_ledgers() as collected:
         assert node() == "answer"
 
     (rows,) = collected
-    assert [(row.layer, row.kind) for row in rows.attempts] == [
+    assert [(row.layer, row.kind) for row in rows.attempts if row.layer != "chain"] == [
         ("ask", "provider.overloaded"),
         ("ask", "provider.overloaded"),
         ("node", "provider.overloaded"),
         ("ask", "provider.overloaded"),
         ("ask", "provider.overloaded"),
-        ("node", None),
+        *([("node", None)] if len(rows.attempts) == 6 else []),
     ]
+    assert asked.count == 4
+    assert "does not repeat" not in str(shown[0].message)
+
+
+def answering() -> Chain[Any]:
+    return Chain(Entry(provider="p", model="m", call=Scripted("answer")), name="chain")
+
+
+def test_a_call_of_its_own_after_a_loop_inside_gave_up_has_its_own_row_and_is_not_repeated() -> None:
+    own = failing()
+
+    @times(3, "node")
+    def node() -> Any:
+        caught(times(2, "ask")(failing()))
+        return own()
+
+    with pytest.warns(NestedRetries, match="`node` does not repeat"):
+        rows = ledger(caught(node))
+
+    assert own.count == 1
+    assert layers(rows) == [(1, "ask"), (2, "ask"), (3, "node")]
+    assert rows.exhausted
+    assert "`ask` has already tried it 2 times" in rows.stopped
+
+
+def test_a_loop_in_a_watcher_does_not_count_as_the_failure_of_the_next_attempt() -> None:
+    call = Scripted(overloaded(), overloaded(), "answer")
+
+    def note(_event: AttemptEvent) -> None:
+        caught(times(2, "note")(failing()))
+
+    assert times(3, "node", watcher=note)(call)() == "answer"
 
 
 def by_from() -> None:
@@ -188,6 +225,28 @@ def by_handling() -> None:
         times(2, "ask")(failing())()
     except Fault:
         raise_(overloaded())
+
+
+def by_hiding() -> None:
+    try:
+        times(2, "ask")(failing())()
+    except Fault:
+        raise overloaded() from None
+
+
+def by_swallowing() -> None:
+    caught(times(2, "ask")(failing()))
+    raise Fault(kind="provider.rate_limited")
+
+
+async def by_hiding_async() -> None:
+    async def ask() -> None:
+        raise overloaded()
+
+    try:
+        await times(2, "ask")(ask)()
+    except Fault:
+        raise overloaded() from None
 
 
 def by_thread() -> None:
@@ -277,14 +336,16 @@ def by_key() -> None:
 @pytest.mark.parametrize(
     "inner",
     [
-        by_from, by_handling, by_thread, by_thread_with_context, by_gather, by_written_loop, by_generator, by_loop,
+        by_from, by_handling, by_hiding, by_swallowing, by_hiding_async, by_thread, by_thread_with_context, by_gather, by_written_loop, by_generator, by_loop,
         by_group, by_async_generator, by_chain, by_chain_of_two, by_key,
     ],
 )  # fmt: skip
-def test_a_loop_inside_is_seen_however_its_failure_comes_out(inner: Callable[[], None]) -> None:
-    with pytest.warns(NestedRetries):
-        error = caught(times(3, "node")(inner))
+def test_a_loop_inside_is_seen_however_its_failure_comes_out(inner: Callable[[], Any]) -> None:
+    node = times(3, "node")(inner)
+    with pytest.warns(NestedRetries) as shown:
+        error = caught((lambda: asyncio.run(node())) if inspect.iscoroutinefunction(inner) else node)
 
+    assert shown[0].filename in (__file__, caught.__code__.co_filename)
     assert layers(ledger(error)) == [(1, "ask"), (2, "ask")]
     assert ledger(error).nested == ("`node` × `ask`: 3 × 2 = up to 6 calls",)
     assert ledger(error).exhausted

@@ -1,4 +1,4 @@
-"""Checks for the numbers that people write: each error names the parameter and the value."""
+"""Checks for the values that people write: each error names the parameter and the value."""
 
 from math import isfinite
 
@@ -32,5 +32,30 @@ def check_number(name: str, value: object, *, most: float | None = None, endless
         raise ValueError(f"`{name}` must be a number {range_}, not {_shown(value)}")
 
 
+def check_type(name: str, value: object, expected: type | tuple[type, ...], takes: str) -> None:
+    """Refuse a value of another type than `expected`, which `takes` describes.
+
+    Raises:
+        TypeError: it has another type.
+    """
+    if not isinstance(value, expected):
+        raise TypeError(f"`{name}` takes {takes}, not {_shown(value)}")
+
+
+def check_callable(name: str, value: object) -> None:
+    """Refuse a value that cannot be called.
+
+    Raises:
+        TypeError: it cannot.
+    """
+    if not callable(value):
+        raise TypeError(f"`{name}` takes a function, not {_shown(value)}")
+
+
 def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, int | float | str | None) else f"a {type(value).__name__}"
+    if isinstance(value, type):
+        return f"the class `{value.__name__}`"
+    if isinstance(value, int | float | str | None):
+        return repr(value)
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -6,10 +6,11 @@ outcome is unknown.
 """
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, NamedTuple
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.bounds import check_count, check_number
+from failwell.decision.bounds import check_count, check_number, check_type
 from failwell.decision.budget import NO_BUDGET, Budget, Spent, over
 from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
@@ -21,6 +22,7 @@ from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
 
 _ONCE_ONLY = "it is tried once only"
+_SEEN = "part of the result has already been seen"
 IN_PROCESS_LIMIT = 60.0
 """Seconds. A longer wait that a provider requests is parked, not slept."""
 
@@ -34,6 +36,7 @@ class Schedule:
     backoff: Backoff
 
     def __post_init__(self) -> None:
+        check_type("backoff", self.backoff, Backoff, "a `Backoff`")
         check_count("max_attempts", self.max_attempts)
 
 
@@ -65,6 +68,8 @@ class Rule:
     name: str = ""
 
     def __post_init__(self) -> None:
+        check_type("match", self.match, Match, "a `Match`")
+        check_type("schedule", self.schedule, (Schedule, NoneType), "a `Schedule`")
         self.match.check_kinds()
 
     def __str__(self) -> str:
@@ -94,6 +99,10 @@ class Policy:
     """Whether to repeat what a loop inside has already repeated up to its limit: the calls of both multiply."""
 
     def __post_init__(self) -> None:
+        check_type("rules", self.rules, (tuple, list), "a tuple of `Rule`s")
+        for rule in self.rules:
+            check_type("rules", rule, Rule, "a tuple of `Rule`s")
+        check_type("budget", self.budget, Budget, "a `Budget`")
         check_number("in_process_limit", self.in_process_limit, endless=True)
 
     @classmethod
@@ -159,6 +168,9 @@ class Tries(NamedTuple):
     """Set where the attempt failed through no fault of the work: it is repeated and not charged."""
     exhausted: str | None = None
     """Why a loop inside this one has given up, if a limit ended it; see `exhausted_inside`."""
+    delivered: bool = False
+    """Whether a loop inside this one had delivered part of its result; only a rule with `retryable=True` repeats
+    it then."""
 
 
 class ExplainedDecision(NamedTuple):
@@ -255,8 +267,8 @@ def decide_by(
     # A worker that is stopped for another job may report that its call was cancelled; the work was not.
     if tries.cancelled or (category is Category.CANCELLED and lost is None):
         return GiveUp(why="it was cancelled", cancelled=True)
-    if tries.visible:
-        return GiveUp(why="part of the result has already been seen")
+    if tries.visible or (tries.delivered and not (rule is not None and rule.retryable)):
+        return GiveUp(why=_SEEN)
     if lost is not None and lost.before < lost.most:
         return _uncharged(tries, report, lost)
     if tries.max_attempts is not None and tries.max_attempts <= 1:
@@ -366,6 +378,8 @@ def _limit_reason(tries: Tries, wait: float) -> str | None:
 
 def _reason_against(report: ErrorReport) -> str:
     if report.category.retryable:
+        if report.certainty is Certainty.PARTIAL:
+            return _SEEN
         return "its exception forbids a repeat"
     return (
         f"{'an' if report.category[0] in 'au' else 'a'} {report.category} failure does not go away by itself"

@@ -128,7 +128,7 @@ def check_prefix(prefix: str) -> None:
 def _mistake(name: str) -> str | None:
     """What is wrong with a name that is not registered; cached, because faults are raised often."""
     if not is_kind(name):
-        hint = [f"{name}."] if is_owned(f"{name}.") else []
+        hint = [f"{name}."] if f"{name}." in OWNED_PREFIXES else near_kinds(name.strip(" .").lower())
         return f"{name!r} is not a kind: use lower-case words joined by dots{_or_hint(hint)}"
     if is_owned(name):
         return _not_registered(name)

@@ -13,7 +13,7 @@ from failwell.fault.facts import DENYING, NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, type_name
 from failwell.fault.registry import KINDS
-from failwell.report.failure_context import attempts_of, current_scene, ledger_of, merge, stamps_of
+from failwell.report.failure_context import current_scene, ledger_of, merge, nearest_ledger, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.report.record import (
     NOWHERE,
@@ -83,11 +83,22 @@ def describe(
     when = datetime.now(UTC) if at is None else in_utc(at)
     try:
         edge = Edge(untyped, idempotent)
-        return _describe(error, policy, (provider, model), edge, scene, when, attempts)
+        ledger = nearest_ledger(error)
+        if ledger is None:
+            return _describe(error, policy, (provider, model), edge, scene, when, attempts)
+        report = _describe(error, policy, (provider, model), edge, scene, when, attempts or ledger.attempts)
+        return after_delivery(report) if ledger.delivered else report
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
         return _last_resort(error, problem, when)
+
+
+def after_delivery(report: ErrorReport) -> ErrorReport:
+    """The report of a failure after the caller had received part of the result: a repeat would deliver it twice."""
+    if report.certainty is Certainty.PARTIAL and not report.retryable:
+        return report
+    return replace(report, certainty=Certainty.PARTIAL, retryable=False)
 
 
 def _describe(
@@ -99,8 +110,7 @@ def _describe(
     when: datetime,
     attempts: Sequence[Attempt],
 ) -> ErrorReport:
-    earlier = attempts or attempts_of(error)
-    tries = checked_attempts(earlier) if earlier else ()
+    tries = checked_attempts(attempts) if attempts else ()
     ours = is_fault(error)
     if tries and (ours or ledger_of(error) is not None):
         # What the loop was told about the call; what the exception says itself comes first.

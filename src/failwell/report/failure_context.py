@@ -219,6 +219,8 @@ class Ledger:
     """Calls that the loop itself makes at most."""
     inside: tuple[Layer, ...] = ()
     """The loops inside this one, the outermost first."""
+    delivered: bool = False
+    """Whether the caller had received part of the result when it failed, so that no loop may repeat it."""
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -348,7 +350,21 @@ def inner_ledger(error: BaseException, since: int) -> Ledger | None:
     if ledger is not None or stands_alone(error):
         return ledger
     below = (_attached_after(link.error, since) for link in links(error)[0])
-    return next((ledger for ledger in below if ledger is not None), None)
+    ledger = next((ledger for ledger in below if ledger is not None), None)
+    return _handled_ledger(error, since) if ledger is None else ledger
+
+
+def _handled_ledger(error: BaseException, since: int) -> Ledger | None:
+    """The ledger on a failure that was being handled when `error` was raised, also by `raise … from None`."""
+    link: BaseException | None = error
+    for _ in range(_DEEPEST_CAUSE):
+        link = link.__cause__ or link.__context__
+        if link is None:
+            return None
+        ledger = _attached_after(link, since)
+        if ledger is not None:
+            return ledger
+    return None
 
 
 def _attached_after(error: BaseException, since: int) -> Ledger | None:
@@ -358,12 +374,18 @@ def _attached_after(error: BaseException, since: int) -> Ledger | None:
 
 def attempts_of(error: BaseException) -> tuple[Attempt, ...]:
     """The attempts that led to `error`: a loop left them on it, or on what it was raised from."""
+    ledger = nearest_ledger(error)
+    return () if ledger is None else ledger.attempts
+
+
+def nearest_ledger(error: BaseException) -> Ledger | None:
+    """The ledger that a loop attached to `error`, or to what it was raised from."""
     link: BaseException | None = error
     for _ in range(_DEEPEST_CAUSE):
         if link is None:
             break
         ledger = ledger_of(link)
         if ledger is not None:
-            return ledger.attempts
+            return ledger
         link = cause_of(link)
-    return ()
+    return None

@@ -6,10 +6,12 @@ ledger with its tokens and its price, and so is every entry that was passed over
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextvars import ContextVar
+from types import NoneType
 from typing import Any, Generic, TypeVar, overload
 from warnings import warn
 
 from failwell._moved import renamed_parameters
+from failwell.decision.bounds import check_type
 from failwell.decision.breaker import LONGEST_REST, Scope, scope_of
 from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport
@@ -52,6 +54,7 @@ class Chain(Generic[_R_co]):
         name: The name of the chain in ledgers and reports.
 
     Raises:
+        TypeError: a parameter has the wrong type.
         ValueError: there is no entry.
     """
 
@@ -71,6 +74,11 @@ class Chain(Generic[_R_co]):
     ) -> None:
         if not entries:
             raise ValueError("a chain needs at least one entry")
+        for entry in entries:
+            check_type("entries", entry, Entry, "entries, each an `Entry(provider=…, model=…, call=…)`")
+        check_type("policy", policy, (ChainPolicy, NoneType), "a `ChainPolicy`")
+        check_type("prices", prices, (Prices, NoneType), "`Prices`")
+        check_type("guard", guard, (Guard, NoneType), "a `Guard`")
         self.entries = entries
         self.policy = policy or ChainPolicy()
         self.prices = prices or Prices()

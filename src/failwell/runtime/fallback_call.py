@@ -261,7 +261,7 @@ class ChainCall:
         self.loop.policy = chain.plans[place][0 if has_next else 1]
         self.loop.allowed = Allowed(idempotent, fall_back=has_next)
         budget = self.operation.budget
-        decision = self.loop.failed(
+        decision, report = self.loop.failed(
             report,
             failed.error,
             since=self.operation.since,
@@ -294,6 +294,7 @@ class ChainCall:
         watcher = self.chain.options.watcher
         if is_watched(watcher):
             notify(AttemptFailed(layer=self.loop.name, attempt=row, report=report), watcher)
+        self.loop.failed_inside = None
 
     def _usage_of_error(self, error: Exception) -> Mapping[str, int]:
         return {} if self.chain.policy.usage is None else self.usage_of(error)

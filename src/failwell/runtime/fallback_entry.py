@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.bounds import check_count, check_number
+from failwell.decision.bounds import check_callable, check_count, check_number, check_type
 from failwell.decision.breaker import CallTarget
 from failwell.decision.match import Match
 from failwell.decision.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
@@ -125,6 +125,13 @@ class Entry(Generic[_R_co]):
     """Looks up the key before every attempt; it is passed to `call` as the keyword `credential`."""
 
     def __post_init__(self) -> None:
+        check_type("provider", self.provider, str, "the name of a provider")
+        check_type("model", self.model, str, "the name of a model")
+        entry = f"entry `{self.provider}/{self.model}"
+        check_callable(f"call` of {entry}", self.call)
+        check_type(f"backoff` of {entry}", self.backoff, Backoff, "a `Backoff`, such as `Backoff(first=2.0)`")
+        if self.credential is not None:
+            check_callable(f"credential` of {entry}", self.credential)
         check_count(f"attempts` of entry `{self.provider}/{self.model}", self.attempts)
 
     @property
@@ -167,5 +174,9 @@ class ChainPolicy:
     """Reads the tokens off a reply, a chunk or an exception; by default the common shapes are known."""
 
     def __post_init__(self) -> None:
+        for name in ("refresh", "before", "handover", "usage"):
+            hook = getattr(self, name)
+            if hook is not None:
+                check_callable(name, hook)
         check_number("cooldown", self.cooldown)
         check_number("longest_wait", self.longest_wait, endless=True)

@@ -15,8 +15,9 @@ from typing import NamedTuple, TypeAlias
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Policy, PredicateFailed, Tries, decide_by, first_rule, schedule_of
 from failwell.decision.verdict import Decision, GiveUp, decision_text
-from failwell.fault.base import Fault
+from failwell.fault.base import Fault, is_fault
 from failwell.fault.frozen import frozen
+from failwell.report.describe import after_delivery
 from failwell.report.failure_context import Layer, Ledger, Skipped, inner_ledger, product
 from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.sdk_retries import sdk_calls
@@ -44,8 +45,8 @@ class Loop:
     """One operation being tried: its policy, how often it was called, and the rows so far."""
 
     __slots__ = (
-        "_merges", "allowed", "attempts", "broken", "calls", "inner", "layers", "most", "name", "policy", "rows",
-        "sdk", "skips", "stopped", "tries",
+        "_merges", "allowed", "attempts", "broken", "calls", "delivered", "failed_inside", "inner", "layers", "most",
+        "name", "policy", "rows", "sdk", "skips", "stopped", "tries",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, *, name: str = "call", allowed: Allowed = PLAIN) -> None:
@@ -64,6 +65,10 @@ class Loop:
         self.skips: list[Skipped] = []
         self.inner: list[Ledger] = []
         """Ledgers of loops that ended inside the running attempt."""
+        self.failed_inside: Ledger | None = None
+        """The latest of them, if it failed and no loop inside the attempt has succeeded since."""
+        self.delivered = False
+        """Whether the caller had received part of the result of the latest call that failed."""
         self.layers: tuple[Layer, ...] = ()
         """The largest product of loops inside this one so far."""
         self.stopped = ""
@@ -73,6 +78,11 @@ class Loop:
         """Set where the policy could not be applied."""
         self._merges = False
         """Whether the latest row of a loop inside stands for the running attempt."""
+
+    def ended_inside(self, ledger: Ledger) -> None:
+        """Take note of a loop that ended inside the running attempt."""
+        self.inner.append(ledger)
+        self.failed_inside = ledger if ledger.attempts and ledger.attempts[-1].kind is not None else None
 
     def failed(
         self,
@@ -84,23 +94,31 @@ class Loop:
         jitter: float,
         budgets: tuple[tuple[Budget, Spent], ...] = (),
         visible: bool = False,
-    ) -> Decision:
-        """Take note of a failed call, and say what to do about it.
+    ) -> tuple[Decision, ErrorReport]:
+        """Take note of a failed call; what to do about it, and the report with what this loop knows.
 
-        Ledgers on `error` count as those of loops inside this one if they were attached after `since` others.
+        Ledgers on `error` count as those of loops inside this one if they were attached after `since` others. If
+        it carries none, it counts as the failure of the loop inside that failed last.
         """
         self.attempts += 1
         self.tries += 1
+        inner = inner_ledger(error, since)
+        merges = inner is not None
+        if inner is None and self.failed_inside is not None:
+            inner, merges = self.failed_inside, _is_raised_by_function(error)
+        delivered = inner is not None and inner.delivered
+        self.delivered = visible or delivered
+        if self.delivered:
+            report = after_delivery(report)
         try:
             rule = first_rule(self.policy, report)
         except PredicateFailed as broken:
             self.broken = broken
-            self._join(inner_ledger(error, since), called)
-            return GiveUp(why=str(broken))
+            self._join(inner, called, merges=merges)
+            return GiveUp(why=str(broken)), report
         self.most = max(self.most, schedule_of(rule, report).max_attempts)
-        inner = inner_ledger(error, since)
         if inner is not None or self.inner:
-            self._join(inner, called)
+            self._join(inner, called, merges=merges)
         self.sdk = sdk_calls(error)
         if self.sdk is not None:
             self._nest((self.sdk,))
@@ -115,8 +133,9 @@ class Loop:
             allowed.ask,
             visible,
             exhausted=self._exhausted(inner),
+            delivered=delivered,
         )
-        return decide_by(self.policy, rule, report, tries, jitter)
+        return decide_by(self.policy, rule, report, tries, jitter), report
 
     def record(
         self,
@@ -141,7 +160,7 @@ class Loop:
         if report is None:
             self.tries += 1
             if self.inner:
-                self._join(None, called)
+                self._join(None, called, merges=False)
                 self._merges = self.rows[-1].kind is None
         reason = refused or ("it succeeded" if decision is None else decision_text(decision))
         if wait is None:
@@ -191,11 +210,16 @@ class Loop:
             skipped=tuple(self.skips),
             most=max(self.most, self.tries),
             inside=self.layers,
+            delivered=self.delivered,
         )
 
-    def _join(self, cause: Ledger | None, called: tuple[str | None, str | None]) -> None:
-        """Take over the rows of the loops inside the latest attempt; it failed because of `cause`, if any."""
+    def _join(self, cause: Ledger | None, called: tuple[str | None, str | None], *, merges: bool) -> None:
+        """Take over the rows of the loops inside the latest attempt; it failed because of `cause`, if any.
+
+        The last row of `cause` stands for the attempt if it `merges` with it.
+        """
         inner, self.inner = self.inner, []
+        self.failed_inside = None
         ledgers = [ledger for ledger in inner if ledger is not cause]
         for ledger in ledgers if cause is None else [*ledgers, cause]:
             self.rows += [
@@ -209,14 +233,15 @@ class Loop:
             ]
             self.skips += [replace(skip, before=self.calls + skip.before) for skip in ledger.skipped]
             self.calls += ledger.attempts[-1].number if ledger.attempts else 0
-            self._nest(ledger.layers)
-        self._merges = cause is not None and bool(cause.attempts)
+            self._nest(ledger.layers, stops=ledger is cause and ledger.exhausted)
+        self._merges = merges and cause is not None and bool(cause.attempts)
 
-    def _nest(self, layers: tuple[Layer, ...]) -> None:
+    def _nest(self, layers: tuple[Layer, ...], *, stops: bool = False) -> None:
         if prod(layer.calls for layer in layers) > prod(layer.calls for layer in self.layers):
             self.layers = layers
         if layers and layers[0].calls > 1 and self.most > 1:
-            warn_about_nesting(Layer(self.name, self.most), layers, repeats=self.policy.repeat_exhausted)
+            stops = stops and not self.policy.repeat_exhausted
+            warn_about_nesting(Layer(self.name, self.most), layers, repeats=not stops)
 
     def _exhausted(self, inner: Ledger | None) -> str | None:
         if inner is None or not inner.exhausted:
@@ -226,7 +251,8 @@ class Loop:
 
     def _merged(self, inner: Attempt, own: Attempt) -> Attempt:
         """The row of a call that a loop inside this one made last, with what this loop decided about it."""
-        reason = own.reason if own.kind is None else f"{inner.reason}; `{self.name}`: {own.reason}"
+        kind = "" if own.kind == inner.kind else f" ({own.kind})"
+        reason = own.reason if own.kind is None else f"{inner.reason}; `{self.name}`{kind}: {own.reason}"
         if own.kind is not None and own.wait is None and inner.exhausted and self.policy.repeat_exhausted:
             reason = f"{reason} ({product((Layer(self.name, self.most), *self.layers))})"
         return replace(
@@ -237,6 +263,24 @@ class Loop:
             reason=reason,
             exhausted=inner.exhausted or own.exhausted,
         )
+
+
+def _is_raised_by_function(error: BaseException) -> bool:
+    """Whether the repeated function itself raised the fault, and nothing that it called.
+
+    After the failure of a loop inside, such a fault reports that failure and is no further call. Other exceptions
+    may come from a call without a frame.
+    """
+    if not is_fault(error):
+        return False
+    trace = error.__traceback__
+    while trace is not None and _is_package(trace.tb_frame.f_globals.get("__name__"), "failwell"):
+        trace = trace.tb_next
+    return trace is not None and trace.tb_next is None
+
+
+def _is_package(module: object, *packages: str) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in packages
 
 
 class NestedRetries(UserWarning):
@@ -279,10 +323,13 @@ def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool)
     call_hook(_warn, text, reason="a warning was turned into an error")
 
 
+_NOT_THE_CALLER = ("failwell", "asyncio", "concurrent", "contextlib", "threading")
+
+
 def _warn(text: str) -> None:
-    """Warn at the line that called the outermost function of this package."""
+    """Warn at the line that called the outermost function of this package, below event loops and threads."""
     frame, level = _getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("failwell."):
+    while frame.f_back is not None and _is_package(frame.f_globals.get("__name__"), *_NOT_THE_CALLER):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, NestedRetries, stacklevel=level)
 

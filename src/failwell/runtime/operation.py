@@ -226,6 +226,8 @@ class Operation(KeyHolder):
                 _reset_key(token)
                 if self.budget is not None:
                     reset_open_budget(self._budget_token)
+            if self.outer is not None:
+                self._report_success()
             return False
         try:
             if error is None:
@@ -279,11 +281,13 @@ class Operation(KeyHolder):
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped()
         if loop is None:
+            self._report_success()
             return
         if not loop.tries:
             # Only loops inside it have failed; a loop around it may need their ledgers.
             for ledger in loop.inner:
                 self.report_ledger(ledger)
+            self._report_success()
             return
         loop.record(None, None, called=(options.provider, options.model))
         watched = is_watched(options.watcher)
@@ -359,7 +363,7 @@ class Operation(KeyHolder):
         report = describe(error, provider=options.provider, model=options.model, idempotent=idempotent)
         if options.guard is not None:
             options.guard.failed(self.called, report)
-        decision = loop.failed(
+        decision, report = loop.failed(
             report,
             error,
             since=self.since,
@@ -389,10 +393,16 @@ class Operation(KeyHolder):
         """Pass the ledger of a loop that has ended to the loop around this one, and to `collect_ledgers`."""
         outer = None if self.outer is None else self._outer_operation()
         if outer is not None:
-            outer.failing_loop().inner.append(ledger)
+            outer.failing_loop().ended_inside(ledger)
         collector = _collector.get()
         if collector is not None and collector.outer is outer:
             collector.ledgers.append(ledger)
+
+    def _report_success(self) -> None:
+        """Tell the loop around this one that something inside it has succeeded."""
+        outer = self._outer_operation()
+        if outer is not None and outer.loop is not None:
+            outer.loop.failed_inside = None
 
     def _outer_operation(self) -> "Operation | None":
         outer = self.outer
@@ -433,6 +443,8 @@ class Operation(KeyHolder):
         if watched:
             notify(AttemptFailed(layer=loop.name, attempt=row, report=report), options.watcher)
         if wait is not None:
+            # What failed in a hook or a watcher is not the failure of the next attempt.
+            loop.failed_inside = None
             return wait
         ledger = loop.ledger()
         attach(error, ledger)

@@ -118,6 +118,7 @@ def retry(
         options: All of these as one value. A parameter beside it wins.
 
     Raises:
+        TypeError: a parameter has the wrong type.
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
     merged = merge_options(
@@ -166,7 +167,7 @@ def retrying(
     Write `for attempt in retrying():` and, inside it, `with attempt:`. Works with `async for` and `async with`
     as well. The parameters are those of `retry`; the name is that of the function around the loop by default.
     """
-    if name is None and (options is None or options.name is None):
+    if name is None and getattr(options, "name", None) is None:
         # One frame is that of the decorator above.
         name = _getframe(2).f_code.co_qualname.replace(".<locals>.", ".")
     return RetryLoop(

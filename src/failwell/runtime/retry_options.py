@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import field, replace
+from types import NoneType
 from typing import Any
 from warnings import warn
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.bounds import check_count, check_number
+from failwell.decision.bounds import check_callable, check_count, check_number, check_type
 from failwell.decision.budget import NO_BUDGET
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
@@ -50,6 +51,7 @@ class RetryOptions:
     """Whether a guard or a budget must be checked before the first call."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)
         if self.layer is not None:
             if self.name is not None:
@@ -59,6 +61,37 @@ class RetryOptions:
             object.__setattr__(self, "layer", None)
         if self.guard is not None and self.provider is None:
             raise ValueError("a guard needs to know the `provider` whose calls it counts")
+
+    def _check_types(self) -> None:
+        """Refuse a wrong type here: later, its error would replace the failure of the call."""
+        check_type("policy", self.policy, Policy, "a `Policy`")
+        for name, expected, takes in _TYPES:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, expected):
+                check_type(name, value, expected, takes)
+        for hook in ("evict", "reconcile", "watcher", "jitter"):
+            function = getattr(self, hook)
+            if function is not None:
+                check_callable(hook, function)
+        if not hasattr(self.clock, "monotonic"):
+            raise TypeError(f"`clock` takes a `Clock`, not {type(self.clock).__name__}")
+
+
+_TYPES: tuple[tuple[str, type, str], ...] = (
+    ("name", str, "a name"),
+    ("idempotent", bool, "`True` or `False`"),
+    ("keyed", bool, "`True` or `False`"),
+    ("provider", str, "the name of a provider"),
+    ("model", str, "the name of a model"),
+    ("account", str, "the name of an account"),
+    ("guard", Guard, "a `Guard`"),
+    ("budget", SharedBudget, "a `SharedBudget`"),
+    ("cancel", CancelScope, "a `CancelScope`"),
+)
+
+
+_DEFAULTS = RetryOptions()
+_ON_TAKES = "a kind, the beginning of kinds with its dot, or a `Match` such as `Match.of('provider.', 'tool.timeout')`"
 
 
 def merge_options(
@@ -75,13 +108,19 @@ def merge_options(
     """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
 
     Raises:
+        TypeError: a parameter has the wrong type.
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
+    check_type("options", options, (RetryOptions, NoneType), "`RetryOptions`")
+    check_type("policy", policy, (Policy, NoneType), "a `Policy`")
+    check_type("backoff", backoff, (Backoff, NoneType), "a `Backoff`, such as `Backoff(first=2.0)`")
+    check_type("on", on, (str, Match, NoneType), _ON_TAKES)
+    check_type("repeat_exhausted", repeat_exhausted, (bool, NoneType), "`True` or `False`")
     if attempts is not None:
         check_count("attempts", attempts)
     if timeout is not None:
         check_number("timeout", timeout, endless=True)
-    base = options or RetryOptions()
+    base = options or _DEFAULTS
     policy = policy or base.policy
     rules = policy.rules
     match = Match.of(on) if isinstance(on, str) else on
