@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from failwell.report.masking.names import STEMS, NameClass, class_of
-from failwell.report.masking.randomness import is_mixed, is_random
+from failwell.report.masking.randomness import is_identifier, is_mixed, is_random
 from failwell.report.masking.spans import Span
 from failwell.report.masking.values import is_secret
 
@@ -16,26 +16,45 @@ _STEM = re.compile("|".join(re.escape(stem.rstrip("=:'\"%3")) for stem in STEMS)
 _NAME_AFTER = re.compile(r"[A-Za-z0-9_-]*+(?:\.(?=[A-Za-z])[A-Za-z0-9_-]++)*+")
 _WORD_BEFORE = re.compile(r"[A-Za-z]+[ ]\Z")
 _LONGEST_NAME = 100
-_QUOTE = r"(?:\\*+[\"'`]|&quot;|&\#3[49];|%22)"
+_QUOTE = r"(?:\"\"\"|'''|\\*+[\"'`]|&quot;|&\#3[49];|%22)"
 _SEPARATOR = re.compile(
     rf"(?P<close>{_QUOTE}?\]?)(?:"
-    r"[ \t]{0,4}(?:=>|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)(?:\s{0,20}(?=[\"'])|[ \t]{0,4})(?P<equals>)"
-    r"|[ \t]{0,4}(?:[:：]|%3[Aa]|\\+u003[aA])[ \t]{0,4}(?P<colon>)"
-    r"|(?<=[\"']),[ \t]{0,4}(?=[bB]?\\*+[\"'])(?P<comma>)"
+    # A source line: `api_key: str = "…"`.
+    r"[ \t]{0,4}:[ \t]{0,4}&?[A-Za-z_][\w.]{0,40}(?:\[[^\]\n]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,40}){0,3}[ \t]{0,4}=[ \t]{0,4}"
+    r"(?=[bBfFrRuU]{0,2}[\"'])(?P<annotation>)"
+    # A field of a model that did not fit, on the same line or with the error on the next.
+    r"|(?::|\n[ ]{2})[^\n]{0,300}?\binput_value=(?P<input>)"
+    # A column of a table, after a constraint of PostgreSQL.
+    r"|(?:,[^()\n]{0,100})?\)=\((?P<column>)"
+    # A part of a form: headers, an empty line, the value.
+    r"|(?<=[\"'])[^\r\n\\]{0,80}(?:(?:\r?\n|\\r\\n)[A-Za-z-]{1,40}:[^\r\n\\]{0,80}){0,3}(?:\r?\n|\\r\\n){2}(?P<part>)"
+    # A value on a line of its own.
+    r"|[ \t]{0,4}:[ \t]{0,4}(?:[|>][+-]?)?\r?\n[ \t]{1,20}(?P<block>)|"
+    r"[ \t]{0,4}(?:=>|->|→|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)(?:\s{0,20}(?=[\"'])|[ \t]{0,4})(?P<equals>)"
+    r"|[ \t]{0,4}(?:[:：]|%3[Aa]|\\+u003[aA])[ \t]{0,4}(?:(?:got|received)[ \t]+)?(?P<colon>)"
     r"|[\s,]{1,40}\\*+[\"']?value\\*+[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<attribute>)"
+    r"|(?<=[\"']),[ \t]{0,4}(?=[bB]?\\*+[\"'])(?P<comma>)"
     r"|(?<![\"'])[^<>\n]{0,60}>(?P<markup>)"
-    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+(?:is|was|to|set|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
+    r"|[ \t]{0,40}\|[ \t]{0,4}(?P<cell>)"
+    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+[a-z]{2,20}){1,6}(?=:[ \t])"
+    r"|(?:[ \t]+(?:is|was|to|set|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
     r")"
 )
 _OPEN = re.compile(
     # What may stand before a value: the kind of a string, a type, an encoding.
-    r"(?:[bBfFrRuU]{1,2}(?=\\*+[\"'])|string\([0-9]+\)[ ]|[A-Za-z]*Secret[A-Za-z]*\(|base64:|0x(?=[0-9a-f]{32}))?"
+    r"(?:[bBfFrRuU]{1,2}(?=\\*+[\"'])|string\([0-9]+\)[ ]|[A-Za-z]*(?:Secret|Token)[A-Za-z]*\((?:value=)?"
+    r"|(?:Some|Just|Ok|Optional(?:\.of)?|String::from|str|bytes)\((?=[\"'])|![a-z!]{1,20}[ ]|base64:|0x(?=[0-9a-f]{32}))?"
     rf"(?P<quote>{_QUOTE})?"
 )
 _BARE = re.compile(r"[^\s\"'&,;)}\]<>|`]++")
 _BARE_IN_QUERY = re.compile(r"[^\s\"'&;)}\]<>|`\#]++")
 _LISTED = re.compile(r"[^\s\"'&;)}\]<>|`]++")
 _ITEM = re.compile(r"[^,]++")
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_MEMBER = re.compile(r"[:=]>?[ \t]{0,4}\\*+[\"'](?P<value>[^\"'\\]++)")
+_LINE = re.compile(r"[\"']?(?P<value>[^\s:\"']{6,512})[\"']?[ \t]*+(?=\r?\n|\Z)")
+_COLUMNS = re.compile(r"[^()\n]{1,4096}(?=\))")
+_COLUMN = re.compile(r"[^,\s][^,]*+")
 _STRING = re.compile(r"\\*+[\"'](?P<value>[^\"'\\]++)\\*+[\"']")
 _UP_TO = {
     '"': re.compile(r"(?:[^\"\\\r\n]|\\.)*+"),
@@ -48,6 +67,9 @@ _LINE_END = re.compile(r"[\r\n]|\\+[rn]")
 _LONGEST = 4_096
 """Characters of a value that are looked through."""
 _LONGEST_BARE = 512
+_OBJECT = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+_RESOURCE = re.compile(r"arn:[a-z-]+:[^\s\"']*\Z")
+"""What stands before a name that is part of the name of a resource."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]*[ \t]+(?=\S)")
 _KNOWN_SCHEME = re.compile(
     r"(?i:bearer|basic|digest|token|key|api-?key|api-token|geniekey|ssws|jwt)[ \t]+(?=\S)"
@@ -105,22 +127,36 @@ def _name(text: str, stem: re.Match[str]) -> Span:
 
 def _values(text: str, start: int, end: int, under: NameClass) -> Iterator[Span]:
     separator = _SEPARATOR.match(text, end)
-    if separator is None:
+    if separator is None or (
+        text[start - 1 : start] == ":" and _RESOURCE.search(text, max(0, start - 200), start)
+    ):
         return
     kind, at = separator.lastgroup, separator.end()
     name = text[start:end].lower()
     if kind == "prose":
-        yield from _in_prose(text, name, separator, under)
+        yield from _in_prose(text, start, separator, under)
+    elif kind in ("block", "column", "part"):
+        yield from _elsewhere(text, start, separator, under)
     elif kind == "markup":
         value = _MARKUP.match(text, at, at + _LONGEST) if text[start - 1 : start] in ("<", ":") else None
         if value and is_secret(value.group(), under, is_quoted=True):
             yield value.span()
     elif kind == "colon" and name in _HEADERS:
         yield from _header(text, name, start, at)
+    elif kind == "cell":
+        yield from _value(text, at, NameClass.PLAUSIBLE)
     elif kind == "comma":
         # Names stand side by side in lists, too; only raw headers are pairs of bytes.
         is_raw = text[at : at + 1] in ("b", "B")
         yield from _value(text, at, under if is_raw else NameClass.PLAUSIBLE)
+    elif (
+        kind == "colon"
+        and name == "token"
+        and (word := _BARE.match(text, at))
+        and is_identifier(word.group())
+    ):
+        # What a parser calls a token.
+        return
     elif kind != "colon" or separator["close"] or name not in _ORDINARY:
         is_query = start > 0 and text[start - 1] in "?&"
         if is_query:
@@ -131,12 +167,9 @@ def _values(text: str, start: int, end: int, under: NameClass) -> Iterator[Span]
 def _value(
     text: str, at: int, under: NameClass, *, is_colon: bool = False, is_query: bool = False
 ) -> Iterator[Span]:
-    opening = text[at : at + 1]
-    if opening in ("[", "("):
-        closing = text.find("]" if opening == "[" else ")", at, at + _LONGEST)
-        for item in _STRING.finditer(text, at, closing if closing > 0 else at + _LONGEST):
-            if is_secret(_credential(item["value"]), under, is_quoted=True):
-                yield item.span("value")
+    if text[at : at + 1] in _CLOSING:
+        yield from _collection(text, at, under)
+    if text[at : at + 1] in ("[", "("):
         return
     head = _OPEN.match(text, at)
     if head is not None:
@@ -154,6 +187,17 @@ def _value(
         # All of a secret that is longer than what was looked through.
         rest = pattern.match(text, end) if end == at + _LONGEST_BARE else None
         yield start, rest.end() if rest else end
+
+
+def _collection(text: str, at: int, under: NameClass) -> Iterator[Span]:
+    """The strings of a list, or the values of a table; a table also holds names and descriptions."""
+    is_table = text[at] == "{"
+    limit = at + (_LONGEST_BARE if is_table else _LONGEST)
+    closing = text.find(_CLOSING[text[at]], at, limit)
+    for item in (_MEMBER if is_table else _STRING).finditer(text, at, closing if closing > 0 else limit):
+        value = _credential(item["value"])
+        if (not is_table or is_random(value)) and is_secret(value, under, is_quoted=True):
+            yield item.span("value")
 
 
 def _bare(text: str, bare: re.Match[str], under: NameClass, *, is_colon: bool) -> Iterator[Span]:
@@ -225,20 +269,46 @@ def _is_credential(value: str, is_cookie: bool, *, is_quoted: bool) -> bool:
     return any(map(is_mixed, rest.split())) and is_secret(value, NameClass.PASSWORD, is_quoted=True)
 
 
-def _in_prose(text: str, name: str, separator: re.Match[str], under: NameClass) -> Iterator[Span]:
+def _elsewhere(text: str, start: int, separator: re.Match[str], under: NameClass) -> Iterator[Span]:
+    """A value that stands apart from its name: on a later line, or in a list of its own."""
+    kind, at = separator.lastgroup, separator.end()
+    if kind == "column":
+        values = _COLUMNS.match(text, at)
+        for item in _COLUMN.finditer(values.group()) if values else ():
+            if is_secret(item.group(), under, is_quoted=False):
+                yield at + item.start(), at + item.end()
+    elif kind == "block":
+        line = _LINE.match(text, at)
+        if line and is_mixed(line["value"]) and is_secret(line["value"], under, is_quoted=False):
+            yield line.span("value")
+    elif text[max(0, start - 6) : start].lstrip("\\;").startswith(("name=", " name=")):
+        end = _LINE_END.search(text, at, at + _LONGEST)
+        yield at, end.start() if end else min(len(text), at + _LONGEST)
+
+
+def _in_prose(text: str, start: int, separator: re.Match[str], under: NameClass) -> Iterator[Span]:
     """`the password is X`, `--token X`, `my API key X`: the value must look like one by itself."""
+    name = text[start : separator.start()].lower()
     if under is NameClass.PLAUSIBLE and name not in ("key", "keys"):
         return
     at = separator.end()
+    at += text[at : at + 1] in ("[", "(")
     head = _OPEN.match(text, at)
     at = head.end() if head else at
     bare = _BARE.match(text, at)
     value = bare.group().rstrip(".,:;?") if bare else ""
     is_stated = bool(separator["verb"]) or ":" in separator.group()
-    if under is NameClass.PASSWORD and (is_stated or any(map(str.isdigit, value))):
+    is_option = text[max(0, start - 1) : start + 1] in ("--", "-") or name.startswith("-")
+    if is_option and under is not NameClass.PLAUSIBLE:
+        looks_secret = is_mixed(value)
+    elif name == "secret" and not is_stated and _OBJECT.fullmatch(value):
+        # The name of a secret in Kubernetes.
+        looks_secret = False
+    elif under is NameClass.PASSWORD and (is_stated or any(map(str.isdigit, value))):
         looks_secret = len(value) >= 6 and is_mixed(value)
     else:
-        looks_secret = len(value) >= 16 and is_random(value)
+        shortest = 16 if under is NameClass.PLAUSIBLE else 8
+        looks_secret = len(value) >= shortest and is_random(value) and not is_identifier(value)
     if looks_secret and not _is_other(value) and is_secret(value, NameClass.PASSWORD, is_quoted=False):
         yield at, at + len(value)
 

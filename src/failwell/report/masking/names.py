@@ -13,7 +13,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 STEMS = (
     "key", "token", "secret", "pass", "pwd", "auth", "cookie", "signature", "sig=", 'sig"', "sig'", "sig:", "cred",
-    "sessionid", "session_id", "session-id", "sessid", "jwt", "dsn", "code=", "code%3", "bindpw", "login=", "mnemonic",
+    "sessionid", "session_id", "session-id", "sessid", "jwt", "dsn", "code=", "code%3", "bindpw", "pw=", "pw:", 'pw"', "pw'", "masterauth", "login=", "mnemonic",
     "saml", "sid=", "sign:", "sas=", "senha", "contraseña", "пароль", "密码", "パスワード", "비밀번호",
 )  # fmt: skip
 """What a text in lower case holds if it holds the name of a secret."""
@@ -35,7 +35,9 @@ _PASSWORDS = (
     "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "senha", "secret", "mnemonic", "bindpw",
     "wachtwoord", "clave",
 )  # fmt: skip
-_LAST_PASSWORDS = frozenset({"pass", "passe", "sshpass", "pw"})
+_LAST_PASSWORDS = frozenset(
+    {"pass", "passe", "sshpass", "requirepass", "masterauth", "pw", "dbpw", "adminpw", "rootpw", "userpw"}
+)
 _SECRETS = (
     "apikey", "accesskey", "secretkey", "privatekey", "signingkey", "masterkey", "authkey", "accountkey", "authtoken",
     "authorization", "credential", "credentials", "cookie", "cookies", "signature", "sessionid", "sessid", "jwt",

@@ -5,6 +5,7 @@ import re
 _CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
+_IDENTIFIER = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)*+[0-9]{0,4}")
 _CAPITAL = re.compile(r"[A-Z]")
 
 
@@ -30,3 +31,11 @@ def is_mixed(word: str) -> bool:
     letters = "".join(filter(str.isalpha, word))
     capitals = sum(map(str.isupper, letters[1:]))
     return 0 < capitals < len(letters) - 1
+
+
+def is_identifier(word: str) -> bool:
+    """Whether `word` is written as names in code are: two words or more with capitals, and a number at the end."""
+    if not _IDENTIFIER.fullmatch(word):
+        return False
+    words = len(_CAPITAL.findall(word)) + word[0].islower()
+    return words > 1 and len(word.rstrip("0123456789")) >= 3 * words

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from failwell.report.masking.names import STEMS, NameClass
-from failwell.report.masking.randomness import is_mixed, is_random
+from failwell.report.masking.randomness import is_identifier, is_mixed, is_random
 from failwell.report.masking.spans import Span, replaced
 from failwell.report.masking.values import is_secret
 
@@ -23,12 +23,40 @@ _USERINFO = re.compile(
     r"|(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+)(?=@)"
 )
 _SCHEMES = ("bearer", "basic", "digest", "token", "apikey", "ssws")
-_CREDENTIAL = re.compile(r"(?:[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)")
+_CREDENTIAL = re.compile(r"(?:(?P<colon>:)?[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)")
 _FLAG = re.compile(
-    r"(?<!\S)(?:(?:-u|--user|--auth)[ =][^\s:\"']{1,80}:|(?:-p|-w)[ ]?)(?P<value>[^\s:\"']{6,}+)"
+    r"(?<!\S)(?:(?:-u|--user|--auth)[ =][^\s:\"']{1,80}:|(?:-p|-w)(?P<space>[ ]?))(?P<value>[^\s:\"']{6,}+)"
 )
-_CALL = re.compile(r"(?:[Cc]lient|login|authenticate|connect)\((?P<arguments>[^()\n]{8,400})")
+_CALL = re.compile(
+    r"(?:[Cc]lient|login|authenticate|connect|configure|Auth|Credentials?|OpenAI|Anthropic)\((?P<arguments>[^()\n]{8,400})"
+)
 _ARGUMENT = re.compile(r"(?<![=:])[\"'](?P<value>[^\"'\s]{8,})[\"']")
+_IDENTIFIED = re.compile(
+    r"identified[ ](?:with[ ]\S{1,60}[ ])?(?:by|as)[ ](?:password[ ])?'(?P<value>[^'\n]{1,512})",
+    re.IGNORECASE,
+)
+_MEMBER_OF_KEY = re.compile(
+    r"(?<=[\"'])(?:d|k|p|q|dp|dq|qi)\\*+[\"']\s{0,4}:\s{0,4}\\*+[\"'](?P<value>[A-Za-z0-9_=-]{16,}+)"
+)
+"""The private members of a JSON web key."""
+_COOKIE = re.compile(r"<Cookie[ ][^\s=<>]{1,80}=(?P<value>[^\s<>]{1,4096})(?=[ ]for[ ])")
+"""The repr of a cookie."""
+_RECEIVED = re.compile(r"Received=(?P<value>[^\s,]{6,200})(?=,[ ]expected[ ]to[ ]start)")
+"""What LiteLLM says about a key of another vendor."""
+_ANNOUNCED = (
+    ("private-lines: ", _PUTTY),
+    ("identified ", _IDENTIFIED),
+    ("<cookie ", _COOKIE),
+    ("received=", _RECEIVED),
+    ("kty", _MEMBER_OF_KEY),
+)
+"""Patterns of values, each with a text in lower case that stands near them."""
+_LOGIN = re.compile(
+    r"(?:(?<=thin:)|(?<=sqlplus ))[^\s/@:]{1,60}/(?P<oracle>[^\s@\"']{1,200})(?=@)"
+    r"|(?<![\w/@.:%+-])[A-Za-z][\w.-]{0,60}:(?P<value>[^\s/@:\"'<>]{8,200})"
+    r"(?=@[A-Za-z][\w-]{0,60}(?::[0-9]{2,5}(?![0-9A-Za-z])|(?:\.[\w-]{1,60})*\.[a-z]{2,10}\b))"
+)
+"""A user and a password before a host, in an address without `//`."""
 _WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
 _PLACEHOLDERS = frozenset({"password", "pass", "passwd", "pwd", "secret", "token"})
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -62,8 +90,8 @@ def mask_shapes(text: str, mark: str) -> str:
 
 def _may_hold_a_token(text: str) -> bool:
     """Whether a word of `text` is no name: every token has a long piece of letters and digits, or is random."""
-    if "sk-" in text or "sk_" in text:
-        # The prefix of keys that people imitate in examples.
+    if "sk-" in text or "sk_" in text or text.count("$") > 1:
+        # The prefix of keys that people imitate in examples, or the hash of a password, which slashes cut.
         return True
     for word in _WORD.findall(text):
         for piece in word.replace("-", "_").split("_"):
@@ -75,9 +103,26 @@ def _may_hold_a_token(text: str) -> bool:
 
 
 def _unnamed(text: str, low: str) -> Iterator[Span]:
-    """Values that a scheme or a flag announces."""
-    if "private-lines: " in low:
-        yield from (match.span("value") for match in _PUTTY.finditer(text))
+    """Values that something other than a name announces."""
+    for sign, pattern in _ANNOUNCED:
+        if sign in low:
+            yield from (match.span("value") for match in pattern.finditer(text))
+    yield from _after_schemes(text, low)
+    if '("' in text or "('" in text:
+        # Clients are given their key as an argument without a name.
+        for call in _CALL.finditer(text):
+            for match in _ARGUMENT.finditer(text, *call.span("arguments")):
+                if is_random(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=True):
+                    yield match.span("value")
+    if "@" in text:
+        for match in _LOGIN.finditer(text):
+            if match["oracle"] or is_random(match["value"]):
+                yield match.span(match.lastgroup or 0)
+    if "-" in text:
+        yield from _after_flags(text)
+
+
+def _after_schemes(text: str, low: str) -> Iterator[Span]:
     for scheme in _SCHEMES:
         at = low.find(scheme)
         while at >= 0:
@@ -85,23 +130,30 @@ def _unnamed(text: str, low: str) -> Iterator[Span]:
             match = (
                 None if low[at - 1 : at].isalpha() and low[at - 1] != "n" else _CREDENTIAL.match(text, end)
             )
-            if match and _is_credential(scheme, match["value"]):
+            # Any other scheme before a colon is the name of a field.
+            if (
+                match
+                and (scheme == "bearer" or not match["colon"])
+                and _is_credential(scheme, match["value"])
+            ):
                 yield match.span("value")
             at = low.find(scheme, end)
-    if '("' in text or "('" in text:
-        # Clients are given their key as an argument without a name.
-        for call in _CALL.finditer(text):
-            for match in _ARGUMENT.finditer(text, *call.span("arguments")):
-                if is_random(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=True):
-                    yield match.span("value")
-    if "-" in text:
-        for match in _FLAG.finditer(text):
-            if is_mixed(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=False):
-                yield match.span("value")
+
+
+def _after_flags(text: str) -> Iterator[Span]:
+    for match in _FLAG.finditer(text):
+        # After a space, most programs read the name of a database, a port or a path.
+        looks_secret = is_random if match["space"] else is_mixed
+        if looks_secret(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=False):
+            yield match.span("value")
 
 
 def _is_credential(scheme: str, value: str) -> bool:
-    looks_so = is_mixed(value) if scheme == "bearer" else is_random(value) or value.endswith("=")
+    looks_so = (
+        is_mixed(value)
+        if scheme == "bearer"
+        else value.endswith("=") or (is_random(value) and not is_identifier(value))
+    )
     return looks_so and is_secret(value, NameClass.SECRET, is_quoted=False)
 
 
