@@ -62,10 +62,11 @@ def test_an_exception_is_described_in_whatever_form_it_comes(form: str) -> None:
     assert "secret words" not in json.dumps(line)
 
 
-def test_a_traceback_that_was_already_rendered_is_dropped() -> None:
+def test_a_traceback_that_was_already_rendered_is_replaced_by_a_hint() -> None:
     line = logged(exception="Traceback (most recent call last): secret words")
 
-    assert line == {"event": "failed"}
+    assert line.keys() == {"event", "error"}
+    assert "put `report_exception` before" in line["error"]["hint"]
 
 
 def test_nothing_is_added_where_nothing_failed() -> None:
