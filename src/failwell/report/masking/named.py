@@ -30,13 +30,15 @@ _SEPARATOR = re.compile(
     r"|(?<=[\"'])[^\r\n\\]{0,80}(?:(?:\r?\n|\\r\\n)[A-Za-z-]{1,40}:[^\r\n\\]{0,80}){0,3}(?:\r?\n|\\r\\n){2}(?P<part>)"
     # A value on a line of its own.
     r"|[ \t]{0,4}:[ \t]{0,4}(?:[|>][+-]?)?\r?\n[ \t]{1,20}(?P<block>)|"
-    r"[ \t]{0,4}(?:=>|->|→|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)(?:\s{0,20}(?=[\"'])|[ \t]{0,4})(?P<equals>)"
+    r"[ \t]{0,4}(?:=>|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)(?:\s{0,20}(?=[\"'])|[ \t]{0,4})(?P<equals>)"
     r"|[ \t]{0,4}(?:[:：]|%3[Aa]|\\+u003[aA])[ \t]{0,4}(?:(?:got|received)[ \t]+)?(?P<colon>)"
     r"|[\s,]{1,40}\\*+[\"']?value\\*+[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<attribute>)"
     r"|(?<=[\"']),[ \t]{0,4}(?=[bB]?\\*+[\"'])(?P<comma>)"
+    r"|[ \t]{0,40}(?:\||->|→)[ \t]{0,4}(?P<cell>)"
     r"|(?<![\"'])[^<>\n]{0,60}>(?P<markup>)"
-    r"|[ \t]{0,40}\|[ \t]{0,4}(?P<cell>)"
-    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+[a-z]{2,20}){1,6}(?=:[ \t])"
+    r"|(?:[ \t]+for[ \t]+[^\s:]{1,60}(?=:))?(?P<verb>(?:[ \t]+[a-z]{2,20}){0,5}[ \t]+"
+    # The last word speaks of the secret; `auth failed for run: …` quotes something else.
+    r"(?:provided|supplied|given|received|used|sent|specified|entered|invalid|incorrect|wrong|expired|rejected|refused|revoked)(?=:[ \t])"
     r"|(?:[ \t]+(?:is|was|to|set|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
     r")"
 )
@@ -279,7 +281,12 @@ def _elsewhere(text: str, start: int, separator: re.Match[str], under: NameClass
                 yield at + item.start(), at + item.end()
     elif kind == "block":
         line = _LINE.match(text, at)
-        if line and is_mixed(line["value"]) and is_secret(line["value"], under, is_quoted=False):
+        if (
+            line
+            and is_mixed(line["value"])
+            and not is_identifier(line["value"])
+            and is_secret(line["value"], under, is_quoted=False)
+        ):
             yield line.span("value")
     elif text[max(0, start - 6) : start].lstrip("\\;").startswith(("name=", " name=")):
         end = _LINE_END.search(text, at, at + _LONGEST)
@@ -299,11 +306,11 @@ def _in_prose(text: str, start: int, separator: re.Match[str], under: NameClass)
     value = bare.group().rstrip(".,:;?") if bare else ""
     is_stated = bool(separator["verb"]) or ":" in separator.group()
     is_option = text[max(0, start - 1) : start + 1] in ("--", "-") or name.startswith("-")
-    if is_option and under is not NameClass.PLAUSIBLE:
-        looks_secret = is_mixed(value)
-    elif name == "secret" and not is_stated and _OBJECT.fullmatch(value):
+    if name.lstrip("-") == "secret" and not is_stated and _OBJECT.fullmatch(value):
         # The name of a secret in Kubernetes.
         looks_secret = False
+    elif is_option and under is not NameClass.PLAUSIBLE:
+        looks_secret = is_mixed(value)
     elif under is NameClass.PASSWORD and (is_stated or any(map(str.isdigit, value))):
         looks_secret = len(value) >= 6 and is_mixed(value)
     else:

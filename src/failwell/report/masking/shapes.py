@@ -53,8 +53,10 @@ _ANNOUNCED = (
 """Patterns of values, each with a text in lower case that stands near them."""
 _LOGIN = re.compile(
     r"(?:(?<=thin:)|(?<=sqlplus ))[^\s/@:]{1,60}/(?P<oracle>[^\s@\"']{1,200})(?=@)"
-    r"|(?<![\w/@.:%+-])[A-Za-z][\w.-]{0,60}:(?P<value>[^\s/@:\"'<>]{8,200})"
-    r"(?=@[A-Za-z][\w-]{0,60}(?::[0-9]{2,5}(?![0-9A-Za-z])|(?:\.[\w-]{1,60})*\.[a-z]{2,10}\b))"
+    # Mail has no port; only the users that stand for a token need none.
+    r"|(?<![\w/@.:%+-])(?!(?:mailto|xmpp|sips?|acct|stun|turn):)(?:[A-Za-z][\w.-]{0,60}:(?P<value>[^\s/@:\"'<>]{8,200})"
+    r"(?=@[A-Za-z][\w.-]{0,120}:[0-9]{2,5}(?![0-9A-Za-z]))"
+    r"|(?:oauth2|x-access-token|x-token-auth|gitlab-ci-token|__token__|git|token):(?P<token>[^\s/@:\"'<>]{8,200})(?=@[A-Za-z]))"
 )
 """A user and a password before a host, in an address without `//`."""
 _WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
@@ -116,7 +118,7 @@ def _unnamed(text: str, low: str) -> Iterator[Span]:
                     yield match.span("value")
     if "@" in text:
         for match in _LOGIN.finditer(text):
-            if match["oracle"] or is_random(match["value"]):
+            if match["oracle"] or is_random(match["value"] or match["token"]):
                 yield match.span(match.lastgroup or 0)
     if "-" in text:
         yield from _after_flags(text)
