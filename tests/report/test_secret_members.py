@@ -67,6 +67,8 @@ SHAPES: dict[str, object] = {
     "a named tuple": Credentials("bob", V),
     "a key in bytes": {b"password": V},
     "a header with a flag": [("authorization", V, True)],
+    "a private key of the web": {"kty": "EC", "crv": "P-256", "d": V},
+    "a symmetric key of the web": {"keys": [{"kty": "oct", "k": V}]},
     "qualified names": {
         "password_prod": V,
         "passwordConfirm": V,
@@ -87,6 +89,15 @@ def test_counts_and_names_are_shown() -> None:
     for value in (
         {"tokens": {"input": 10, "output": 5}},
         {"name": "model", "value": "gpt-4o"},
+        {"logprobs": {"content": [{"token": " the", "logprob": -0.1, "bytes": [32, 116, 104, 101]}]}},
+        {
+            "top_logprobs": [
+                {"token": "Paris", "logprob": -0.02},
+                {"token": "Tr0ub4dor3xQz9", "logprob": -9.5},
+            ]
+        },
+        {"vector": {"d": "Tr0ub4dor", "k": "nearest-17"}},
+        {"kty": "RSA", "n": "0vx7agoebGcQSuuPiLJXZptQ", "e": "AQAB", "kid": "2011-04-29"},
         {"empty": [], "one": ["a"], "pair": ["a", "b"], "three": ["a", "b", "c"]},
         {"max_tokens": 5, "token_count": 7, "password_policy": "strict", "sort_key": "asc"},
     ):

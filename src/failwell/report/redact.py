@@ -249,9 +249,8 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.report.masking.members import is_secret_member, label_of
+    from failwell.report.masking.members import is_secret_member, name_in
 
-    label = label_of(value)
     members: dict[str, Any] = {}
     # Counted, because the same key may come again and again from a foreign mapping.
     for count, (key, inner) in enumerate(items_of(value)):
@@ -260,8 +259,9 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
             break
         name = _key(key)
         room[0] -= len(name)
-        named = label if label is not None and name == "value" else name
-        members[name] = MARK if is_secret_member(named, inner) else _value(inner, depth + 1, room)
+        members[name] = (
+            MARK if is_secret_member(name_in(value, name), inner) else _value(inner, depth + 1, room)
+        )
     return members
 
 

@@ -7,6 +7,8 @@ from failwell.report.masking.names import NameClass, class_of, is_plural
 from failwell.report.masking.values import is_secret, stands_in_for_a_secret
 
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
+_PRIVATE = frozenset({"d", "k", "p", "q", "dp", "dq", "qi"})
+"""Private members of a JSON web key."""
 _LARGEST_COUNT = 99_999
 _SEQUENCES = (list, tuple, set, frozenset)
 
@@ -31,15 +33,19 @@ def is_secret_member(name: str, value: object) -> bool:
     return bool(value) if any(kind is each for each in (*_SEQUENCES, dict)) else True
 
 
-def label_of(value: object) -> str | None:
-    """The name in `{"name": "DB_PASSWORD", "value": …}`, as manifests, forms and recorded requests have it."""
-    if type(value) is not dict:
-        return None
-    table = cast("dict[object, object]", value)
-    if "value" not in table:
-        return None
-    label = next((table[key] for key in ("name", "key", "header", "field") if key in table), None)
-    return label if type(label) is str else None
+def name_in(table: object, name: str) -> str:
+    """What the member `name` of `table` is called, where another member says more about it than its own name."""
+    if type(table) is not dict:
+        return name
+    members = cast("dict[object, object]", table)
+    if name == "value":
+        # `{"name": "DB_PASSWORD", "value": …}`, as manifests, forms and recorded requests have it.
+        label = next((members[key] for key in ("name", "key", "header", "field") if key in members), None)
+        return label if type(label) is str else name
+    if name == "token" and "logprob" in members:
+        # A piece of a model's text.
+        return "logprob"
+    return "private_key" if name in _PRIVATE and "kty" in members else name
 
 
 def _has_secret_value(value: object) -> bool:
