@@ -52,7 +52,11 @@ class Guard(NamedTuple):
         settings = {
             name: value for name, value in ((self.key, "lab"), (self.address, url)) if name is not None
         }
-        return getattr(import_module(self.module), self.async_client if wait else self.client)(**settings)
+        client = self.async_client if wait else self.client
+        module = import_module(self.module)
+        # Earlier releases have it at the top of their package.
+        holder = module if hasattr(module, client) else import_module(self.module.partition(".")[0])
+        return getattr(holder, client)(**settings)
 
 
 _GUARDS = {
