@@ -38,9 +38,11 @@ def name_in(table: object, name: str) -> str:
     if type(table) is not dict:
         return name
     members = cast("dict[object, object]", table)
-    if name == "value":
+    if name in ("value", "val", "contents"):
         # `{"name": "DB_PASSWORD", "value": …}`, as manifests, forms and recorded requests have it.
-        label = next((members[key] for key in ("name", "key", "header", "field") if key in members), None)
+        label = next(
+            (members[key] for key in ("name", "key", "header", "field", "label") if key in members), None
+        )
         return label if type(label) is str else name
     if name == "token" and "logprob" in members:
         # A piece of a model's text.

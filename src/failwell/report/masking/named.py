@@ -17,22 +17,25 @@ _NAME_AFTER = re.compile(r"[A-Za-z0-9_-]*+(?:\.(?=[A-Za-z])[A-Za-z0-9_-]++)*+")
 _WORD_BEFORE = re.compile(r"[A-Za-z]+[ ]\Z")
 _LONGEST_NAME = 100
 _QUOTE = r"(?:\"\"\"|'''|\\*+[\"'`]|&quot;|&\#3[49];|%22)"
+_NEWLINE = r"(?:\r?\n|\\+r\\+n|\\+n)"
 _SEPARATOR = re.compile(
     rf"(?P<close>{_QUOTE}?\]?)(?:"
     # A source line: `api_key: str = "…"`.
-    r"[ \t]{0,4}:[ \t]{0,4}&?[A-Za-z_][\w.]{0,40}(?:\[[^\]\n]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,40}){0,3}[ \t]{0,4}=[ \t]{0,4}"
+    r"(?:[ \t]{0,4}:[ \t]{0,4}&?|[ \t](?=string\b))[A-Za-z_][\w.]{0,40}(?:\[[^\]\n]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,40}){0,3}[ \t]{0,4}=[ \t]{0,4}"
     r"(?=[bBfFrRuU]{0,2}[\"'])(?P<annotation>)"
     # A field of a model that did not fit, on the same line or with the error on the next.
-    r"|(?::|\n[ ]{2})[^\n]{0,300}?\binput_value=(?P<input>)"
+    rf"|(?::|{_NEWLINE}[ ]{{2}})[^\n]{{0,300}}?\binput_value=(?P<input>)"
     # A column of a table, after a constraint of PostgreSQL.
-    r"|(?:,[^()\n]{0,100})?\)=\((?P<column>)"
+    r"|(?:::[a-z]{1,20})?(?:,[^()\n]{0,100})?\){1,3}=\((?P<column>)"
     # A part of a form: headers, an empty line, the value.
     r"|(?<=[\"'])[^\r\n\\]{0,80}(?:(?:\r?\n|\\r\\n)[A-Za-z-]{1,40}:[^\r\n\\]{0,80}){0,3}(?:\r?\n|\\r\\n){2}(?P<part>)"
     # A value on a line of its own.
-    r"|[ \t]{0,4}:[ \t]{0,4}(?:[|>][+-]?)?\r?\n[ \t]{1,20}(?P<block>)|"
+    r"|[ \t]{0,4}:[ \t]{0,4}(?:[|>][+-]?)?"
+    rf"{_NEWLINE}[ \t]{{1,20}}(?P<block>)|"
     r"[ \t]{0,4}(?:=>|:=|={1,3}|%3[Dd]|\\+u003[dD]|&\#61;)(?:\s{0,20}(?=[\"'])|[ \t]{0,4})(?P<equals>)"
     r"|[ \t]{0,4}(?:[:：]|%3[Aa]|\\+u003[aA])[ \t]{0,4}(?:(?:got|received)[ \t]+)?(?P<colon>)"
-    r"|[\s,]{1,40}\\*+[\"']?value\\*+[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<attribute>)"
+    rf"|(?:{_NEWLINE})?[\s,]{{1,40}}"
+    r"\\*+[\"']?value\\*+[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<attribute>)"
     r"|(?<=[\"']),[ \t]{0,4}(?=[bB]?\\*+[\"'])(?P<comma>)"
     r"|[ \t]{0,40}(?:\||->|→)[ \t]{0,4}(?P<cell>)"
     r"|(?<![\"'])[^<>\n]{0,60}>(?P<markup>)"
@@ -54,7 +57,7 @@ _LISTED = re.compile(r"[^\s\"'&;)}\]<>|`]++")
 _ITEM = re.compile(r"[^,]++")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _MEMBER = re.compile(r"[:=]>?[ \t]{0,4}\\*+[\"'](?P<value>[^\"'\\]++)")
-_LINE = re.compile(r"[\"']?(?P<value>[^\s:\"']{6,512})[\"']?[ \t]*+(?=\r?\n|\Z)")
+_LINE = re.compile(r"[\"']?(?P<value>[^\s:\"'\\]{6,512})[\"']?[ \t]*+(?=[\r\n]|\\+[rn]|\Z)")
 _COLUMNS = re.compile(r"[^()\n]{1,4096}(?=\))")
 _COLUMN = re.compile(r"[^,\s][^,]*+")
 _STRING = re.compile(r"\\*+[\"'](?P<value>[^\"'\\]++)\\*+[\"']")

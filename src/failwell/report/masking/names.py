@@ -14,7 +14,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 STEMS = (
     "key", "token", "secret", "pass", "pwd", "auth", "cookie", "signature", "sig=", 'sig"', "sig'", "sig:", "cred",
     "sessionid", "session_id", "session-id", "sessid", "jwt", "dsn", "code=", "code%3", "bindpw", "pw=", "pw:", 'pw"', "pw'", "masterauth", "login=", "mnemonic",
-    "saml", "sid=", "sign:", "sas=", "senha", "contraseña", "пароль", "密码", "パスワード", "비밀번호",
+    "saml", "sid=", "sign:", "sas=", "senha", "psw", "kennwort", "contraseña", "пароль", "密码", "パスワード", "비밀번호",
 )  # fmt: skip
 """What a text in lower case holds if it holds the name of a secret."""
 
@@ -33,10 +33,22 @@ class NameClass(Enum):
 
 _PASSWORDS = (
     "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "senha", "secret", "mnemonic", "bindpw",
-    "wachtwoord", "clave",
+    "wachtwoord", "clave", "kennwort",
 )  # fmt: skip
 _LAST_PASSWORDS = frozenset(
-    {"pass", "passe", "sshpass", "requirepass", "masterauth", "pw", "dbpw", "adminpw", "rootpw", "userpw"}
+    {
+        "pass",
+        "passe",
+        "sshpass",
+        "psw",
+        "requirepass",
+        "masterauth",
+        "pw",
+        "dbpw",
+        "adminpw",
+        "rootpw",
+        "userpw",
+    }
 )
 _SECRETS = (
     "apikey", "accesskey", "secretkey", "privatekey", "signingkey", "masterkey", "authkey", "accountkey", "authtoken",
@@ -97,6 +109,8 @@ def class_of(name: str) -> NameClass:
     """What `name` says about the value under it."""
     if len(name) > _LONGEST:
         return NameClass.NONE
+    if not name.isascii():
+        return NameClass.PASSWORD if name.lower() in STEMS else NameClass.NONE
     words = [part.lower() for part in _PARTS.findall(name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _QUALIFIERS):
         words.pop()

@@ -32,7 +32,7 @@ _CALL = re.compile(
 )
 _ARGUMENT = re.compile(r"(?<![=:])[\"'](?P<value>[^\"'\s]{8,})[\"']")
 _IDENTIFIED = re.compile(
-    r"identified[ ](?:with[ ]\S{1,60}[ ])?(?:by|as)[ ](?:password[ ])?'(?P<value>[^'\n]{1,512})",
+    r"identified[ ](?:with[ ]\S{1,60}[ ])?(?:by|as)[ ](?:password[ ])?[\"'](?P<value>[^\"'\n]{1,512})",
     re.IGNORECASE,
 )
 _MEMBER_OF_KEY = re.compile(

@@ -94,7 +94,7 @@ def _is_written_elsewhere(value: str, is_quoted: bool) -> bool:
     ):
         return True
     if is_quoted:
-        return names_a_secret(value) and value.upper() == value
+        return value.isascii() and names_a_secret(value) and value.upper() == value
     if _CALL.match(value) or (
         names_a_secret(value) and "-" not in value and not any(map(str.isdigit, value))
     ):
