@@ -62,13 +62,18 @@ def caller(name: str) -> Caller:
     return cast("Caller", import_module(f"tests.sdks.callers.{name}"))
 
 
+def has_module(name: str) -> bool:
+    """Whether a module can be imported; the namespace above it may belong to another package."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def is_installed(one: Caller) -> bool:
     """Whether its SDK can be imported, and what it `NEEDS` beside it, found without importing them."""
     more: tuple[str, ...] = getattr(one, "NEEDS", ())
-    try:
-        return all(find_spec(name) is not None for name in (one.SDK, *more))
-    except ModuleNotFoundError:
-        return False
+    return all(map(has_module, (one.SDK, *more)))
 
 
 def modes(one: Caller) -> list[str]:

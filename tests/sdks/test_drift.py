@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from failwell.adapters.registry import HOMES, find
+from tests.sdks.matrix import has_module
 
 EXPORTS = {
     "aiohttp": ("aiohttp",),
@@ -67,7 +68,7 @@ LEFT_ALONE = {
 }
 """Classes that need no entry, each with the reason."""
 
-INSTALLED = [sdk for sdk in EXPORTS if find_spec(sdk.partition(".")[0]) is not None]
+INSTALLED = [sdk for sdk in EXPORTS if has_module(sdk)]
 
 
 def _exported(sdk: str) -> set[type[BaseException]]:

@@ -19,7 +19,7 @@ from failwell.apps.lab.dialects.table import dialect
 from failwell.apps.lab.lab_reply import LabCall
 from failwell.fault.json_values import map_texts
 from failwell.testing.laboratory import Lab
-from tests.sdks.matrix import Case, caller, caller_names, is_installed, judge, make, modes
+from tests.sdks.matrix import Case, caller, caller_names, has_module, is_installed, judge, make, modes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -85,7 +85,7 @@ CODES: list[tuple[str, str, str | None]] = [
     ("huggingface_hub", "overloaded", "overloaded"),
 ]
 """Caller, scenario, and the code that the vendor sends there; Azure answers a bad key with the status alone."""
-_HERE = [name for name in _GUARDS if find_spec(name.partition(".")[0]) is not None]
+_HERE = [name for name in _GUARDS if has_module(name)]
 
 
 @pytest.fixture(scope="module")
