@@ -51,7 +51,11 @@ def to_dict(report: ErrorReport) -> dict[str, Any]:
         data["caller_facing"] = True
     for name, part in REPORT.optional:
         value = getattr(report, name)
-        if value and value is not NOWHERE and (name != "scene" or value.run is not None or value != NOWHERE):
+        if (
+            value
+            and value is not NOWHERE
+            and (name != "scene" or value.run is not None or value.job is not None or value != NOWHERE)
+        ):
             data[name] = dump(part, value)
     # An empty list of invalid fields says something that its absence does not.
     if report.fields_invalid is not None:
