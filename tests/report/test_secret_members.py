@@ -8,7 +8,7 @@ import pytest
 
 from failwell import Fault, describe
 from failwell.logging import ReportFilter
-from failwell.report.redact import redact_value
+from failwell.report.redact import redact_text, redact_value
 
 PLAIN = (
     "sk-proj-this-must-never-be-seen-anywhere",
@@ -117,3 +117,15 @@ def test_a_named_argument_of_a_log_call_is_masked() -> None:
     logger.error("%(user)s logs in with %(password)s", {"user": "bob", "password": V})
 
     assert text.getvalue() == "bob logs in with [redacted]\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[(b'x-api-key', b'{V}')]\n\nmore",
+        f"{{'password': '{V}', 'x': 1}}\r\n\r\nmore",
+        f"password: {V} [type=string, input_value='x']",
+    ],
+)
+def test_what_follows_a_value_does_not_draw_the_mask_away_from_it(text: str) -> None:
+    assert V not in redact_text(text)

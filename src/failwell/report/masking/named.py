@@ -24,11 +24,11 @@ _SEPARATOR = re.compile(
     r"(?:[ \t]{0,4}:[ \t]{0,4}&?|[ \t](?=string\b))[A-Za-z_][\w.]{0,40}(?:\[[^\]\n]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,40}){0,3}[ \t]{0,4}=[ \t]{0,4}"
     r"(?=[bBfFrRuU]{0,2}[\"'])(?P<annotation>)"
     # A field of a model that did not fit, on the same line or with the error on the next.
-    rf"|(?::|{_NEWLINE}[ ]{{2}})[^\n]{{0,300}}?\binput_value=(?P<input>)"
+    rf"|(?::[ \t]{{0,4}}|{_NEWLINE}[ ]{{2}}[^\n]{{0,300}}?\b)input_value=(?P<input>)"
     # A column of a table, after a constraint of PostgreSQL.
     r"|(?:::[a-z]{1,20})?(?:,[^()\n]{0,100})?\){1,3}=\((?P<column>)"
     # A part of a form: headers, an empty line, the value.
-    r"|(?<=[\"'])[^\r\n\\]{0,80}(?:(?:\r?\n|\\r\\n)[A-Za-z-]{1,40}:[^\r\n\\]{0,80}){0,3}(?:\r?\n|\\r\\n){2}(?P<part>)"
+    r"|(?<=[\"'])(?:;[^\r\n\\]{0,80})?(?:(?:\r?\n|\\r\\n)[A-Za-z-]{1,40}:[^\r\n\\]{0,80}){0,3}(?:\r?\n|\\r\\n){2}(?P<part>)"
     # A value on a line of its own.
     r"|[ \t]{0,4}:[ \t]{0,4}(?:[|>][+-]?)?"
     rf"{_NEWLINE}[ \t]{{1,20}}(?P<block>)|"
