@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +89,7 @@ def test_a_long_message_of_many_lines_becomes_one_short_line_with_a_mark() -> No
 def test_of_ten_lines_with_a_key_a_user_sees_none_the_audit_all_but_the_key_and_the_model_none() -> None:
     key = "sk-" + "a1b2c3d4e5f6g7h8i9"
     words = "\n".join(f"row {number}: the key {key} was refused" for number in range(10))
+    openai: Any = pytest.importorskip("openai", reason="the lowest dependencies come without SDKs")
     request = httpx.Request("POST", "https://api.openai.com/v1/chat/completions")
     reply: Any = httpx.Response(401, request=request)
     report = describe(openai.AuthenticationError(words, response=reply, body=None), policy="full")
