@@ -5,7 +5,7 @@ The host leaves it in a file a second, so that other processes can look without 
 
 import os
 from collections.abc import Callable, Mapping
-from json import loads
+from json import dumps, loads
 from pathlib import Path
 from time import time
 from typing import Any, cast
@@ -17,7 +17,6 @@ from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.job_store import JobStore
-from failwell.journal.event import to_json
 
 _MOST_WAITING = 50
 
@@ -102,8 +101,8 @@ def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -
 def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
     """Write a snapshot to a file for other processes. A failure to write it is ignored."""
     try:
-        replace_private(file, to_json(draw()))
-    except (OSError, Fault):
+        replace_private(file, dumps(draw(), allow_nan=False))
+    except (Fault, OSError, TypeError, ValueError):
         # The next snapshot follows in a second.
         return
 
