@@ -12,7 +12,7 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.adapters.classify import register_code as register_code
+    from failwell.adapters.registrations import register_code as register_code
     from failwell.fault.axes import ActionKind as ActionKind
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
@@ -71,7 +71,7 @@ else:
             "is_kind": "failwell.fault.registry",
             "kind": "failwell.fault.registry",
             "kinds": "failwell.fault.registry",
-            "register_code": "failwell.adapters.classify",
+            "register_code": "failwell.adapters.registrations",
             "register_kind": "failwell.fault.registry",
             "revive": "failwell.report.revive",
             "translate": "failwell.report.revive",

@@ -223,7 +223,7 @@ def test_a_prompt_that_does_not_fit_says_so_for_every_provider(name: str) -> Non
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.adapters.classify._registered_codes", {})
+    monkeypatch.setattr("failwell.adapters.registrations._registered_codes", {})
     faults.register_code("PLAN_SUSPENDED", "provider.quota_exhausted")
 
     report = told(a_reply(500, {"error": {"code": "plan_suspended", "message": "x"}}))
@@ -234,7 +234,7 @@ def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_code_is_registered_once_and_never_over_a_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.adapters.classify._registered_codes", {})
+    monkeypatch.setattr("failwell.adapters.registrations._registered_codes", {})
     faults.register_code("plan_suspended", "provider.quota_exhausted")
 
     with pytest.raises(ValueError, match="registered already"):

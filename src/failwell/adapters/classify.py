@@ -5,7 +5,6 @@ missing file, is the same for every provider.
 """
 
 import re
-from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
 from failwell.adapters.headers import allow_listed
 from failwell.adapters.reading import Reading
+from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import CLASSES, CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 from failwell.adapters.waits import wait_of
 from failwell.adapters.word_index import first_match, matching
@@ -87,7 +87,7 @@ def rules_for(facts: Facts) -> list[Rule]:
     """The rule that decides about these facts, followed by the next best that match as well."""
     if facts.cause_bug is not None:
         return [_BUG]
-    if facts.codes and (registered := _registered(facts.codes)) is not None:
+    if facts.codes and (registered := registered_rule(facts.codes)) is not None:
         return [registered]
     codes, phase, status = _table_codes(facts.codes), facts.phase, facts.status
     low = facts.message[:_LONGEST].lower()
@@ -204,52 +204,6 @@ def _is_page(facts: Facts) -> bool:
         "text/html" in kind
         or "mimetype: text/html" in facts.message
         or facts.message.lstrip()[:9].lower() == "<!doctype"
-    )
-
-
-_SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
-_RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in (*CODES, *CLASSES)))
-_registered_codes: dict[str, Rule] = {}
-
-
-def register_code(code: str, kind: str) -> None:
-    """Let `code` in a service's error body mean `kind`, whatever the reply's status says.
-
-    For services of your own, and for a provider's code that has no rule here yet. Register at start-up.
-
-    Raises:
-        KindError: nobody registered the kind.
-        ValueError: the code has a meaning already, or is not spelled like one.
-    """
-    name = code.strip().lower()
-    registered_kind(kind)
-    if not _SPELLED.fullmatch(name):
-        raise ValueError(
-            f"`{code}` is not spelled like a code; use 2 to 80 letters, digits, `_`, `.` and `-`"
-        )
-    if name in _RESERVED:
-        raise ValueError(f"`{code}` has a meaning for every provider; give the service's code another name")
-    if name in _registered_codes:
-        raise ValueError(
-            f"`{code}` is registered already, as `{_registered_codes[name].kind}`; register it once"
-        )
-    _registered_codes[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
-
-
-def is_known_code(code: object) -> bool:
-    """Whether a rule, or a registration, gives `code` a meaning."""
-    if type(code) is not str:
-        return False
-    name = code.strip().lower()
-    return name in _RESERVED or name in _registered_codes
-
-
-def _registered(codes: Iterable[str]) -> Rule | None:
-    """The rule for the first of `codes` that was registered."""
-    return (
-        next((_registered_codes[code] for code in codes if code in _registered_codes), None)
-        if _registered_codes
-        else None
     )
 
 

@@ -201,7 +201,7 @@ def _ours(kind: str, fields: Mapping[str, Any]) -> ErrorReport:
 def _reply_of(fields: Mapping[str, Any], code: int, headers: Mapping[str, str] | None) -> ErrorReport:
     """The report that the reply itself gives: by its status, its headers and its code."""
     lower = lower_headers(headers or {})
-    from failwell.adapters.classify import is_known_code
+    from failwell.adapters.registrations import is_known_code
 
     # A code that no rule knows decides nothing, and would only be quoted.
     codes = {key: fields[key] for key in _CODES if is_known_code(fields.get(key))}
