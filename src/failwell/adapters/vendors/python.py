@@ -4,12 +4,10 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
-import errno
-from collections.abc import Iterable
-
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.adapters.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import ProviderMetadata
 
@@ -102,34 +100,6 @@ def _exit(error: BaseException) -> Reading:
 _MISUSE = Reading.from_rule(kind="internal.bug", rule="python.RuntimeError", exact=True, saw="RuntimeError")
 
 
-_KINDS: dict[str, Iterable[str]] = {
-    "resource.disk": ("ENOSPC", "EDQUOT", "EFBIG"),
-    "resource.system_memory": ("ENOMEM", "ENOBUFS"),
-    "resource.file_handles": ("EMFILE", "ENFILE"),
-    "validation.path_not_found": ("ENOENT", "ENXIO", "ENODEV"),
-    "validation.path_wrong_type": ("ENOTDIR", "EISDIR", "ELOOP"),
-    "validation.path_denied": ("EACCES", "EPERM", "EROFS"),
-    "validation.input_invalid": ("EINVAL", "ENAMETOOLONG", "EDOM", "ERANGE", "E2BIG", "EILSEQ"),
-    "internal.spawn_failed": ("ENOEXEC",),
-    "tool.busy": (
-        "EAGAIN", "EWOULDBLOCK", "EINTR", "EBUSY", "ETXTBSY", "EADDRINUSE", "EDEADLK", "ENOLCK", "EALREADY",
-        "EINPROGRESS",
-    ),
-    "provider.connection": (
-        "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ENETDOWN", "EHOSTDOWN", "EADDRNOTAVAIL",
-    ),
-    "provider.outcome_unknown": (
-        "ECONNRESET", "ECONNABORTED", "EPIPE", "ESHUTDOWN", "ENOTCONN", "ENETRESET", "ETIMEDOUT",
-    ),
-}  # fmt: skip
-
-_BY_NUMBER = {
-    number: (kind, name)
-    for kind, names in _KINDS.items()
-    for name in names
-    if (number := getattr(errno, name, None)) is not None
-}
-
 _BY_CLASS = {
     "FileNotFoundError": "validation.path_not_found",
     "NotADirectoryError": "validation.path_wrong_type",
@@ -150,13 +120,9 @@ _BY_CLASS = {
 def read_oserror(error: BaseException) -> Reading:
     """What the errno says; without one, what the class says; else an unnamed failure of the system."""
     number = int_attr(error, "errno")
-    known = None if number is None else _BY_NUMBER.get(number)
+    known = None if number is None else read_errno(NAME_BY_NUMBER.get(number, ""))
     if known is not None:
-        kind, name = known
-        details: dict[str, object] = {"errno": name}
-        return Reading.from_rule(
-            kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details
-        )
+        return known
     for cls in type(error).__mro__:
         kind = _BY_CLASS.get(cls.__name__)
         if kind is not None and cls.__module__ == "builtins":
