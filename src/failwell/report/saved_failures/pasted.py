@@ -14,6 +14,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
 from failwell.adapters.saved import read_saved
 from failwell.adapters.sdk import PHASES
+from failwell.adapters.text.python_traceback import TextError, TextFrame, read_traceback
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
@@ -22,7 +23,6 @@ from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport, Evidence, Internal, TracebackPolicy, default_policy
 from failwell.report.redact import redact_text
 from failwell.report.saved_failures.saved_row import evidence_of, fields_of
-from failwell.report.saved_failures.traceback_text import TextError, TextFrame, read_traceback
 
 _FACTS = (
     re.compile(r"\[Errno (?P<errno>-?\d{1,9})\]"),
@@ -106,6 +106,9 @@ def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
 
 
 def _one(parsed: TextError, policy: TracebackPolicy) -> BaseException:
+    if redact_text(parsed.dotted) != parsed.dotted:
+        # A token may be spelled like a name: then the exception is not called by it.
+        parsed.module, parsed.name = "", "Exception"
     message = "\n".join([parsed.text, *parsed.rest]).strip()
     if parsed.module.partition(".")[0] == "failwell" and (ours := _our_class(parsed.name)) is not None:
         return _fault(ours, message, policy)
@@ -211,8 +214,7 @@ def _chain(parsed: TextError) -> list[dict[str, str]]:
     chain: list[dict[str, str]] = []
     below = parsed.below
     while below is not None and len(chain) < _MOST_BELOW:
-        name = f"{below.module}.{below.name}" if below.module else below.name
-        chain.append({"class": name, "message": below.text})
+        chain.append({"class": below.dotted, "message": below.text})
         below = below.below
     return chain
 
@@ -232,9 +234,8 @@ def _evidence(error: BaseException, report: ErrorReport) -> tuple[Evidence, ...]
 
 
 def _internal(parsed: TextError, text: str, policy: TracebackPolicy) -> Internal:
-    name = f"{parsed.module}.{parsed.name}" if parsed.module else parsed.name
     return Internal(
-        repr=redact_text(f"{name}: {parsed.text}" if parsed.text else name),
+        repr=redact_text(f"{parsed.dotted}: {parsed.text}" if parsed.text else parsed.dotted),
         traceback=_end_of(text.strip()) if policy is TracebackPolicy.FULL else None,
     )
 

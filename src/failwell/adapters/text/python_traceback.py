@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from failwell.report.redact import redact_text
-
 Via = Literal["cause", "context"]
 
 
@@ -39,6 +37,11 @@ class TextError:
     via: Via = "cause"
     """How it was raised from `below`."""
     members: list["TextError"] = field(default_factory=list["TextError"])
+
+    @property
+    def dotted(self) -> str:
+        """Module and class as they are printed."""
+        return f"{self.module}.{self.name}" if self.module else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +251,6 @@ def _last_named(lines: list[str]) -> TextError | None:
 
 def _names_an_exception(name: str) -> bool:
     """Whether a word of running text is the name of an exception rather than of anything else."""
-    if redact_text(name) != name:
-        return False
     module, _, last = name.rpartition(".")
     if not module and isinstance(getattr(builtins, last, None), type):
         return issubclass(getattr(builtins, last), BaseException)
@@ -260,8 +261,7 @@ def _names_an_exception(name: str) -> bool:
 
 def _name(error: TextError, printed: str, text: str | None) -> None:
     """Split `pkg.module.Outer.<locals>.Name` into the module and the class's own name."""
-    # A token may be spelled like a name: then it is not called by it.
-    *before, error.name = printed.split(".") if redact_text(printed) == printed else ["Exception"]
+    *before, error.name = printed.split(".")
     module: list[str] = []
     for part in before:
         if part == "<locals>":
