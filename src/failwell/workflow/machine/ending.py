@@ -153,7 +153,7 @@ def is_stopping(turn: Turn, task: Task) -> bool:
 def _success(turn: Turn, task: Task, node: Node, output: Any) -> tuple[str | None, dict[str, Any] | None]:
     if not has_success_routes(node):
         return END, None
-    names = turn.names(task, node, unrestricted=True, **_result(node, task, output))
+    names = turn.names(task, node, _result(node, task, output), unrestricted=True)
     route = success_route(node, names)
     if route is None:
         return None, None
@@ -202,7 +202,8 @@ def _route(
     slot: dict[str, Any] = {"error": error} if output is None else {"error": error, "output": output}
     if node.type in GROUPS and isinstance(output, dict):
         slot = {**cast("dict[str, Any]", output), "error": error}
-    names = turn.names(owner, node, unrestricted=True, error=error, output=output, **{owner.node: slot})
+    extra: dict[str, Any] = {"error": error, "output": output, owner.node: slot}
+    names = turn.names(owner, node, extra, unrestricted=True)
     try:
         # The members of a group have had their repeats when the group fails.
         may_repeat = owner is not task or task.type not in GROUPS
@@ -218,7 +219,7 @@ def _follow_error(
         _unhandled(turn, task)
         return
     recorded = turn.state.tasks[task.path].failure or failure
-    names = turn.names(task, node, unrestricted=True, error=error_view(failure), output=output)
+    names = turn.names(task, node, {"error": error_view(failure), "output": output}, unrestricted=True)
     try:
         if route.halt is not None:
             _halt(turn, task, render(route.halt, names), recorded)

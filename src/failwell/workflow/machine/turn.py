@@ -82,10 +82,12 @@ class Turn:
         assert isinstance(spec, ParallelSpec)
         return self.plan(task.scope).nodes[task.node]
 
-    def names(self, task: Task, node: Node, *, unrestricted: bool = False, **extra: Any) -> ScopeNames:
-        """The names that the templates of a task can use."""
+    def names(
+        self, task: Task, node: Node, extra: Mapping[str, Any] | None = None, *, unrestricted: bool = False
+    ) -> ScopeNames:
+        """The names that the templates of a task can use. A name of `extra` comes before all others."""
         scope = self.state.scopes[task.scope]
-        values: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **extra}
+        values: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **(extra or {})}
         return names_of(self.state, self.plan(scope), scope, node, extra=values, unrestricted=unrestricted)
 
     def _loops(self, task: Task) -> dict[str, Any]:

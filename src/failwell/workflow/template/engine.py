@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from operator import is_
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from failwell.workflow.template.data_views import is_view, unwrapped, view
 from failwell.workflow.template.filters import FILTERS, INNER, MISSING_VALUE, bounded
@@ -52,11 +52,11 @@ _DETAILS = {
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-_HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filter|autoescape)\b")
+_HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filter|autoescape)\b|\bself\b")
 
 
 def hides_names(text: str) -> bool:
-    """Whether a text may use names that the engine does not list, such as before `[1:]`."""
+    """Whether a text may use names that the engine does not list, such as before `[1:]`, or `self`."""
     return _HIDING.search(text) is not None
 
 
@@ -87,7 +87,7 @@ class Engine:
             if value is not MISSING:
                 data[name] = view(value)
         start_budget()
-        output: str = guarded_call(engine.render_template, template.name, **data)
+        output: str = call_with_names(engine, "render_template", template.name, data)
         if len(output) > LARGEST:
             raise TemplateMistake(MistakeType.MEMORY)
         return output
@@ -185,7 +185,7 @@ def condition(text: str) -> Condition:
     return Condition(source.replace("EXPR", f"({expression})", 1), dotted)
 
 
-def guarded_call(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def guarded_call(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call the engine. Any error becomes a `TemplateMistake`, which quotes neither template nor data."""
     problem: TemplateMistake
     try:
@@ -203,6 +203,15 @@ def guarded_call(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             raise
         problem = _mistake(error)
     raise problem
+
+
+def call_with_names(engine: Any, method: str, text: str, values: dict[str, Any]) -> Any:
+    """`guarded_call` of a method of the engine with the values of names, which may be any names.
+
+    The method of the base class is called: the wrapper around it has a parameter of its own, `self`.
+    """
+    base = cast("Any", super(type(engine), engine))
+    return guarded_call(getattr(base, method), text, **values)
 
 
 def _mistake(error: BaseException) -> TemplateMistake:

@@ -11,7 +11,13 @@ from functools import cache, lru_cache
 from typing import Any, cast
 
 from failwell.workflow.template.data_views import view
-from failwell.workflow.template.engine import FUEL, guarded_call, hides_names, new_environment
+from failwell.workflow.template.engine import (
+    FUEL,
+    call_with_names,
+    guarded_call,
+    hides_names,
+    new_environment,
+)
 from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, start_budget
@@ -48,11 +54,11 @@ class _FastTemplate:
         values = _values_of(self._paths, names)
         if not self._was_rendered:
             self._was_rendered = True
-            return _call_engine(environment.environment.render_str, self._text, values)
+            return _call_engine("render_str", self._text, values)
         if self._compiled != environment.generation:
             environment.add(self._text)
             self._compiled = environment.generation
-        return _call_engine(environment.environment.render_template, self._text, values)
+        return _call_engine("render_template", self._text, values)
 
 
 class _CompiledTemplates:
@@ -85,9 +91,7 @@ def holds_fast(text: str, names: Names) -> bool | None:
     if expression is None:
         return None
     paths, dotted = expression
-    result = _call_engine(
-        _compiled_templates().environment.eval_expr, text, _values_of(paths, FlatNames(names, dotted))
-    )
+    result = _call_engine("eval_expr", text, _values_of(paths, FlatNames(names, dotted)))
     # `None` may be an undefined value, and a text may be the engine's name of a function.
     return bool(result) if type(result) in _TRUTHS else None
 
@@ -114,10 +118,10 @@ def _narrow(path: tuple[str, ...], value: object) -> Any:
     return part
 
 
-def _call_engine(call: Callable[..., Any], text: str, values: dict[str, Any]) -> Any:
+def _call_engine(method: str, text: str, values: dict[str, Any]) -> Any:
     start_budget()
     try:
-        return guarded_call(call, text, **values)
+        return call_with_names(_compiled_templates().environment, method, text, values)
     except TemplateMistake:
         # `Engine` fails in the same way and reports it.
         return None
