@@ -7,7 +7,15 @@ continue, or until the turn has enough facts to be written.
 
 from typing import Any
 
-from failwell.workflow.machine.closing import cancel_run, end_run, finish_turn, hook, repeat_question
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.closing import (
+    cancel_run,
+    close_run,
+    end_run,
+    finish_turn,
+    hook,
+    repeat_question,
+)
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
 from failwell.workflow.machine.fold import LEAVES
@@ -53,6 +61,19 @@ class Machine:
         if turn.pending and not turn.state.is_over:
             turn.commands.append(Continue())
         turn.state.owed = [] if turn.state.is_over else list(turn.pending)
+        return turn
+
+    def close(self, state: State, event: Event, failure: Failure) -> Turn:
+        """The turn that ends a run which `advance` could not advance; `event` was not handled.
+
+        It follows no route and evaluates no template. What was running runs again when the run is continued.
+        """
+        turn = Turn(state, self.plans, event.at, event.jitter)
+        if isinstance(event, Begin):
+            _record_start(turn, event)
+        elif isinstance(event, Resume):
+            _record_resume(turn, event)
+        close_run(turn, failure)
         return turn
 
 
@@ -114,6 +135,16 @@ def _apply_event(turn: Turn, event: Event) -> None:
 
 
 def _begin(turn: Turn, event: Begin) -> None:
+    _record_start(turn, event)
+    hook(turn, "on_start")
+    _arm_run_timer(turn)
+    if event.continues is None:
+        turn.schedule("")
+    else:
+        _restart_tasks(turn)
+
+
+def _record_start(turn: Turn, event: Begin) -> None:
     plan = turn.plans[event.file]
     data: dict[str, Any] = {
         "run": event.run,
@@ -128,15 +159,15 @@ def _begin(turn: Turn, event: Begin) -> None:
         data["continues"] = dict(event.continues)
         data["state"] = turn.state.to_dict()
     turn.record("run:started", data)
-    hook(turn, "on_start")
-    _arm_run_timer(turn)
-    if event.continues is None:
-        turn.schedule("")
-    else:
-        _restart_tasks(turn)
 
 
 def _resume(turn: Turn, event: Resume) -> None:
+    _record_resume(turn, event)
+    _arm_run_timer(turn)
+    _restart_tasks(turn)
+
+
+def _record_resume(turn: Turn, event: Resume) -> None:
     state = turn.state
     # Only the time in which a process drove the run counts; it ends with the last fact.
     worked = state.active + max(0.0, state.at - state.begun)
@@ -146,8 +177,6 @@ def _resume(turn: Turn, event: Resume) -> None:
     if event.limits:
         data["limits"] = dict(event.limits)
     turn.record("run:resumed", data)
-    _arm_run_timer(turn)
-    _restart_tasks(turn)
 
 
 def _restart_tasks(turn: Turn) -> None:

@@ -1,5 +1,6 @@
 """Ends or pauses a run: stops what still runs, then records exactly one terminal fact."""
 
+from dataclasses import replace
 from typing import Any
 
 from failwell.fault.base import Fault
@@ -79,7 +80,7 @@ def finish_turn(turn: Turn) -> None:
     if state.cancel is not None:
         _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
     elif state.ending is not None:
-        data = _failed(turn)
+        data = _failed(turn, failure_in(state.ending))
         failure: Failure = data["failure"]
         hook(turn, "on_error", error={"type": data["error_type"], **failure.template_error})
         _finish(turn, "run:failed", data)
@@ -117,9 +118,25 @@ def _longest_wait(turn: Turn) -> float:
     return turn.plans[turn.state.file].limits.park_after_seconds if parked else float("inf")
 
 
-def _failed(turn: Turn) -> dict[str, Any]:
+def close_run(turn: Turn, failure: Failure) -> None:
+    """End the run now, without stopping what runs: the driver has done that.
+
+    A run that was being cancelled is cancelled. One that was failing keeps its failure, and `failure` comes second.
+    """
+    state = turn.state
+    if state.cancel is not None:
+        _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
+        return
+    if state.ending is None:
+        turn.record("run:ending", {"failure": failure, "error_type": "MachineDefect"})
+        _finish(turn, "run:failed", _failed(turn, failure))
+        return
+    first = failure_in(state.ending)
+    _finish(turn, "run:failed", _failed(turn, first and replace(first, others=(*first.others, failure))))
+
+
+def _failed(turn: Turn, failure: Failure | None) -> dict[str, Any]:
     ending = turn.state.ending or {}
-    failure = failure_in(ending)
     assert failure is not None
     data = {key: value for key, value in ending.items() if key != "failure"}
     errors_file = turn.state.metadata.get("errors_file")

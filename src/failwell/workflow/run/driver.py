@@ -10,17 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
-from failwell.journal.folder import write_error, write_notification
+from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.store import append_with_retry
+from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.messages import (
     Answered,
     Ask,
+    Begin,
     CancelTimer,
     Command,
     Continue,
@@ -41,12 +45,15 @@ from failwell.workflow.machine.messages import (
 from failwell.workflow.machine.run_state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
+from failwell.workflow.run.run_faults import MachineDefect
+from failwell.workflow.run.run_files import WRITTEN, write_event, write_failures
 from failwell.workflow.run.run_settings import DriveResult, Opener, Settings
 
 if TYPE_CHECKING:
     from asyncio import Task as Work
 
 _LOG = logging.getLogger("failwell.workflow")
+Facts = list[tuple[str, float, Mapping[str, Any]]]
 FIRST_SNAPSHOT = 2_000
 """Facts before the first snapshot of the state. Each further snapshot is taken after half as many again."""
 
@@ -116,12 +123,18 @@ class Driver:
             await self._cancel_all()
 
     async def _turn(self) -> None:
-        facts: list[tuple[str, float, Mapping[str, Any]]] = []
+        before = state = self.state
+        facts: Facts = []
         commands: list[Command] = []
-        state = self.state
+        first: Event | None = None
         while self._queue and len(facts) < 1_024:
             event = self._queue.popleft()
-            turn = self.machine.advance(state, event)
+            first = first or event
+            try:
+                turn = self.machine.advance(state, event)
+            except Exception as error:  # noqa: BLE001  (whatever the machine raises, the run is closed)
+                await self._end_after_defect(state, facts, event, error)
+                return
             state = turn.state
             facts.extend([(kind, event.at, data) for kind, data in turn.facts])
             commands.extend(turn.commands)
@@ -129,24 +142,67 @@ class Driver:
                 commands.pop()
                 self._queue.append(Tick(at=self.now(), jitter=self.settings.jitter()))
         self.state = state
-        if facts and not await self._write(facts):
+        try:
+            if facts and not await self._write(facts):
+                return
+        except NotRecordable as fault:
+            assert first is not None
+            await self._end_after_defect(before, [], first, fault)
             return
         for command in commands:
             self._carry_out(command)
 
-    async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
-        """Write facts and notify watchers. Returns whether they were written."""
+    async def _end_after_defect(self, state: State, facts: Facts, event: Event, error: Exception) -> None:
+        """Stop everything, and end the run with a failure that no route takes. It can be resumed."""
+        run = event.run if isinstance(event, Begin) else state.run
+        failure = self._defect(run, state, event, error)
+        await self._cancel_all()
+        self._queue.clear()
+        turn = self.machine.close(state, event, failure)
+        self.state = turn.state
+        facts += [(kind, event.at, data) for kind, data in turn.facts]
+        try:
+            if not await self._write(facts):
+                return
+        except NotRecordable as fault:
+            self._end_unrecorded(fault)
+            return
+        if turn.state.cancel is not None:
+            stored = failure.to_dict()
+            write_failures(self._run_folder, run, self._workflow, stored, at=event.at, node=None)
+        self._ended = self._outcome()
+
+    def _defect(self, run: str, state: State, event: Event, error: Exception) -> Failure:
+        if isinstance(error, (Fault, MemoryError)) and not isinstance(error, NotRecordable):
+            return Failure.from_exception(error)
+        advice = UserAction(
+            ActionKind.CONTACT_SUPPORT, "Report it with the run's `errors.jsonl`, then resume the run."
+        )
+        defect = MachineDefect(run=run, event=type(event).__name__, user_action=advice)
+        defect.__cause__ = error
+        task = state.tasks.get(getattr(event, "path", ""))
+        node = None if task is None else task.node
+        return Failure.from_exception(defect, scene=Scene(run=run, node=node))
+
+    async def _write(self, facts: Facts) -> bool:
+        """Write facts and notify watchers. Returns whether they were written.
+
+        Raises:
+            NotRecordable: a fact holds what JSON cannot represent. Nothing was written.
+        """
         try:
             events = await append_with_retry(
                 self.settings.store, self.state.run, facts, clock=self.settings.clock
             )
+        except NotRecordable:
+            raise
         except Fault as fault:
             # Watchers learn nothing that is not recorded, except that the run has ended.
             self._end_unrecorded(fault)
             return False
         for event in events:
-            if event.type in ("run:failed", "notification"):
-                self._write_files(event)
+            if event.type in WRITTEN:
+                write_event(self._run_folder, self.state.run, self._workflow, event)
             elif event.type == "human_gate:resumed":
                 self._withdraw_question(event.data["gate"])
         self._notify(events)
@@ -154,28 +210,19 @@ class Driver:
             self._save_snapshot()
         return True
 
-    def _write_files(self, event: Entry) -> None:
-        """Write failures and notifications to files for other programs, in addition to the journal."""
-        state = self.state
-        folder = self._run_folder
-        try:
-            if event.type == "notification":
-                write_notification(folder, {"timestamp": event.at, "run_id": state.run, **event.data})
-                return
-            failure = event.data["failure"]
-            name = self.plans[state.file].name
-            for member in (failure, *failure.get("others", ())):
-                leaf = member["frames"][0]["node"] if member["frames"] else event.data.get("node")
-                write_error(folder, at=event.at, run=state.run, workflow=name, node=leaf, failure=member)
-        except Fault as fault:
-            # The journal has it already; a copy that cannot be written must not fail the run.
-            _LOG.error("run %s: %s", state.run, fault)
+    @property
+    def _workflow(self) -> str:
+        return self.plans[self.state.file].name
 
     def _save_snapshot(self) -> None:
         import json
 
         text = json.dumps(self.state.to_dict(), separators=(",", ":"))
-        self.settings.store.snapshot(self.state.run, self.state.seq - 1, text)
+        try:
+            self.settings.store.snapshot(self.state.run, self.state.seq - 1, text)
+        except Fault as fault:
+            # The events are recorded, so a resume only takes longer without it.
+            _LOG.warning("run %s: a snapshot was not stored: %s", self.state.run, fault)
         self._next_snapshot = self.state.seq * 3 // 2
 
     def _end_unrecorded(self, fault: Fault) -> None:
@@ -279,9 +326,12 @@ class Driver:
         path = normpath(join(command.folder, command.file))
         try:
             self.plans[path] = await self._opener(command.file, command.folder)
-        except Fault as fault:
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with the file fails its step only)
+            failure = Failure.from_exception(error)
+            if not isinstance(error, Fault):
+                _LOG.error("%s: unexpected error in `%s`", failure.report.id, command.path, exc_info=error)
             self._work.pop(command.path, None)
-            self._enqueue(Failed(at=self.now(), path=command.path, failure=Failure.from_exception(fault)))
+            self._enqueue(Failed(at=self.now(), path=command.path, failure=failure))
             return
         self._work.pop(command.path, None)
         self._enqueue(Opened(at=self.now(), path=command.path, file=path))
@@ -293,7 +343,11 @@ class Driver:
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.settings.asker is not None
-        reply = await self.settings.asker(gate, question)
+        try:
+            reply = await self.settings.asker(gate, question)
+        except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
+            _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
+            reply = None
         self._questions.pop(gate, None)
         if reply is None:
             self._enqueue(Tick(at=self.now()))

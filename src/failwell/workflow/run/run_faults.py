@@ -37,6 +37,17 @@ class FileChanged(Fault, kind="session.resume_mismatch"):
         return f"the files of run `{self.run}` have changed: {'; '.join(self.changed)}"
 
 
+class MachineDefect(Fault, kind="internal.bug"):
+    """failwell failed to handle an event of a run. The run was ended, and can be resumed."""
+
+    run: str
+    event: str
+
+    def summary(self) -> str:
+        """The run, and what happened in it."""
+        return f"failwell has a defect: it could not handle `{self.event}` in run `{self.run}`"
+
+
 class NothingToResume(Fault, kind="session.no_snapshot"):
     """The run has completed, or never began."""
 

@@ -1,0 +1,41 @@
+"""The JSON lines files of a run: its failures and its notifications, for other programs.
+
+The journal has all of it already, so a file that cannot be written does not fail the run.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.journal.event import Event
+from failwell.journal.folder import write_error, write_notification
+
+_LOG = logging.getLogger("failwell.workflow")
+WRITTEN = frozenset({"run:failed", "notification"})
+"""The types of event that are written to a file."""
+
+
+def write_event(folder: Path, run: str, workflow: str, event: Event) -> None:
+    """Write the failure or the notification of an event."""
+    if event.type == "run:failed":
+        failure = event.data["failure"]
+        write_failures(folder, run, workflow, failure, at=event.at, node=event.data.get("node"))
+        return
+    try:
+        write_notification(folder, {"timestamp": event.at, "run_id": run, **event.data})
+    except Fault as fault:
+        _LOG.error("run %s: %s", run, fault)
+
+
+def write_failures(
+    folder: Path, run: str, workflow: str, failure: Mapping[str, Any], *, at: float, node: str | None
+) -> None:
+    """Write a failure, and the further failures of its group, one line each."""
+    try:
+        for member in (failure, *failure.get("others", ())):
+            leaf = member["frames"][0]["node"] if member["frames"] else node
+            write_error(folder, at=at, run=run, workflow=workflow, node=leaf, failure=member)
+    except Fault as fault:
+        _LOG.error("run %s: %s", run, fault)
