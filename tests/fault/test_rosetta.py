@@ -140,13 +140,13 @@ def test_relavium_provider_kinds_keep_their_word_on_retrying() -> None:
     assert retried == {"rate_limit", "overloaded", "timeout", "transport"}
 
 
-def test_only_the_time_out_of_a_sandbox_is_worth_repeating() -> None:
+def test_no_reason_of_a_sandbox_is_worth_repeating() -> None:
     reasons = names_of("relavium", "sandbox/")
 
     retried = [r for r in reasons if kind(only_kind("relavium", f"sandbox/{r}")).category.retryable]
 
     assert len(reasons) == 8
-    assert retried == ["timeout"]
+    assert retried == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ ROWS = {
     "was running when the host died.",
     "node:completed": "It completed: `output`, `usage`, `duration_ms`.",
     "node:failed": "It failed, and is not retried: `failure`, and `output` if it had one.",
-    "node:retrying": "It failed and will be retried: `failure`, `delay`, `until`, and `by`: `node`, `route` or `parking`.",
+    "node:retrying": "It failed and will be retried: `failure`, `delay`, `until`, and `by`: `node`, `route` (with its index as `route`) or `parking`.",
     "node:waiting": "A `wait` step waits: `until`, `seconds`, `reason`.",
     "node:skipped": "A member of a group was skipped: `reason`.",
     "route:taken": "The route that was chosen: `node`, `to`, `on_error` (the kind), `output` that the route adds.",

@@ -19,7 +19,7 @@ from failwell.workflow.template.coerce import (
     [
         ("007", 7), ("010", 10), ("yes", "yes"), ("2024-01-01", "2024-01-01"), ("", ""), ("  ", ""), ("true", True),
         ("None", None), ("~", None), ("1.5", 1.5), ("[1, 2]", [1, 2]), ("['a', 'b']", ["a", "b"]), ("{a: 1}", {"a": 1}),
-        ("- a\n- b", ["a", "b"]), ("{'a': True}", {"a": True}), ('"q"', "q"), ("a\nb", "a\nb"), (".nan", ".nan"),
+        ("- a\n- b", ["a", "b"]), ("{'a': True}", {"a": True}), ('"q"', "q"), ("a\nb", "a\nb"), ("12345e6", "12345e6"), ("1e-05", 1e-05), ("['nan']", ["nan"]),
         ("when: 2024-01-01", {"when": "2024-01-01"}), ("- !!python/name:os.system x", "- !!python/name:os.system x"),
         ("a: &x 1\nb: *x", "a: &x 1\nb: *x"), ("[1, 2", "[1, 2"),
     ],
@@ -61,7 +61,8 @@ def test_a_set_value_of_another_type_is_refused_without_being_quoted(text: str, 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("True", True), ("False", False), ("None", None), ("007", "007"), ("+5", "+5"), ("-5", -5), ("1.50", 1.5),
-     ('{"a": [1]}', {"a": [1]}), ("[]", []), ('"7"', "7"), ("NaN", "NaN"), ("1e999", "1e999"), ("[NaN]", "[NaN]"),
+     ('{"a": [1]}', {"a": [1]}), ("[]", []), ('"7"', "7"), ("NaN", "NaN"), ("1e999", "1e999"), ("[NaN]", "[NaN]"), ("12345e6", "12345e6"), ("[1e999]", "[1e999]"),
+     ("1e-05", 1e-05), ("1e+16", 1e16), ("1_000", "1_000"), (str(2**200), 2**200),
      (" text ", " text "), ("['a']", "['a']"), ("9" * 5000, "9" * 5000)],
 )  # fmt: skip
 def test_an_output_is_read_as_json_writes_it(text: str, expected: Any) -> None:
@@ -69,6 +70,25 @@ def test_an_output_is_read_as_json_writes_it(text: str, expected: Any) -> None:
 
     assert value == expected
     assert type(value) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nan", "inf", "-inf", "NaN", "Infinity", "-Infinity", ".nan", "-.inf", "1.0e999", "[1, NaN]", "[inf]",
+     '{"a": -Infinity}', "{'a': nan}", "[1e999]"],
+)  # fmt: skip
+def test_a_set_value_that_is_not_finite_is_refused(text: str) -> None:
+    with pytest.raises(CoercionFailed, match="not a finite number"):
+        as_set_value(text)
+
+    assert as_set_value(text, "string") == text
+
+
+def test_digits_e_digits_is_a_number_only_where_one_is_declared() -> None:
+    assert [as_set_value("12345e6"), as_output("12345e6"), as_input("12345e6"), as_mapped("12345e6")] == [
+        "12345e6"
+    ] * 4
+    assert (as_set_value("12345e6", "number"), as_input("12345e6", "number")) == (12345e6, 12345e6)
 
 
 def test_an_input_follows_its_declared_type() -> None:

@@ -213,7 +213,9 @@ FOR_EACH = GroupShape(
         "as": Key(Converted(Text(), _variable), "how templates name the item", required=True),
         "agent": Key(Body(), "the step that runs for each item, or its name", required=True, topics=(FLOW,)),
         "max_concurrent": Key(Number(1, 1_000, integer=True), "how many run at once (default: 10)"),
-        "key_by": Key(Text(), "where in an item its key is, such as `file.path`"),
+        "key_by": Key(
+            Text(), "where in an item its key is, such as `path` or, with the loop variable, `file.path`"
+        ),
     },
     _for_each,
     about="One step for each item of a list.",

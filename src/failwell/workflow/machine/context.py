@@ -18,16 +18,24 @@ from failwell.workflow.template.render import render, render_value
 class ScopeNames:
     """The names of a scope: its inputs, its nodes, and names that only this template has."""
 
-    __slots__ = ("_extra", "_mode", "_plan", "_run", "_scope")
+    __slots__ = ("_ended", "_extra", "_mode", "_plan", "_run", "_scope")
 
     def __init__(
-        self, run: str, plan: Plan, scope: Scope, extra: Mapping[str, Any], *, mode: str = "accumulate"
+        self,
+        run: str,
+        plan: Plan,
+        scope: Scope,
+        extra: Mapping[str, Any],
+        *,
+        mode: str = "accumulate",
+        ended: str | None = None,
     ) -> None:
         self._run = run
         self._plan = plan
         self._scope = scope
         self._extra = extra
         self._mode = mode
+        self._ended = ended
 
     def get(self, name: str) -> object:
         """What `name` stands for here, or `MISSING`."""
@@ -44,7 +52,9 @@ class ScopeNames:
             plan = self._plan
             return {"input": self._scope.inputs, "dir": plan.folder, "file": plan.file, "name": plan.name}
         if name == "context":
-            return {"iteration": self._scope.iterations, "history": self._scope.past}
+            # Routes are chosen before the end of their step is recorded, and see it as ended.
+            history = self._scope.past + ([] if self._ended is None else [self._ended])
+            return {"iteration": len(history), "history": history}
         return {"retry_attempt": self._extra.get("_attempt", 0), "run_id": self._run}
 
 
@@ -71,7 +81,8 @@ def names_of(
 ) -> ScopeNames:
     """The names that `node` can use; with `unrestricted`, in any context mode."""
     if unrestricted or plan.context_mode == "accumulate":
-        return ScopeNames(state.run, plan, scope, extra)
+        ended = node.name if unrestricted and "output" in extra else None
+        return ScopeNames(state.run, plan, scope, extra, ended=ended)
     if plan.context_mode == "last_only":
         return ScopeNames(state.run, plan, scope, extra, mode="last_only")
     return _Granted(state.run, plan, scope, {**extra, **_granted(state, plan, scope, node)})

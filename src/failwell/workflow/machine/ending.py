@@ -280,6 +280,8 @@ def _repeat(turn: Turn, task: Task, failure: Failure, repeat: Repeat, extra: dic
         "until": turn.at + repeat.delay,
         "by": repeat.by,
     }
+    if repeat.route is not None:
+        data["route"] = repeat.route
     if "usage" in extra:
         data["usage"] = extra["usage"]
     turn.record("node:retrying", data)

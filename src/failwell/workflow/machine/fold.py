@@ -4,7 +4,7 @@ Folding needs no plan and no template engine, because a fact holds the result of
 can be resumed from its journal alone, and with a later version of its file.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from failwell.workflow.failure import Failure, stored_template_error
@@ -182,8 +182,17 @@ def _node_retrying(state: State, _at: float, data: Data) -> None:
         until=data["until"],
         stored=data["failure"],
         retries=task.retries + (data["by"] == "route"),
+        route_retries=_route_retries(task, data),
         parked=task.parked + (data["by"] == "parking"),
     )
+
+
+def _route_retries(task: Task, data: Data) -> Mapping[str, int] | None:
+    route = data.get("route")
+    if route is None:
+        return task.route_retries
+    counts = task.route_retries or {}
+    return {**counts, str(route): counts.get(str(route), 0) + 1}
 
 
 def _node_waiting(state: State, _at: float, data: Data) -> None:

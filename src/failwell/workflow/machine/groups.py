@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.classes import Validation
+from failwell.files.suggestions import Near
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
@@ -26,7 +27,7 @@ def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     else:
         assert isinstance(spec, ForEachSpec)
         items = _items(turn, task, spec)
-        keys = [_key(item, spec.key_by, index) for index, item in enumerate(items)]
+        keys = _keys(task, spec, items)
         if len(set(keys)) != len(keys):
             duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
             raise Validation(
@@ -53,13 +54,40 @@ def _items(turn: Turn, task: Task, spec: ForEachSpec) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def _key(item: Any, key_by: str | None, index: int) -> str:
-    if key_by is None:
-        return str(index)
-    value = item
-    for step in key_by.split("."):
+def _keys(task: Task, spec: ForEachSpec, items: list[Any]) -> list[str]:
+    """The keys of the items: their positions, or what `key_by` names. An item without it has its position.
+
+    A `key_by` that no item has is a mistake in the file.
+    """
+    if spec.key_by is None:
+        return [str(index) for index in range(len(items))]
+    steps = spec.key_by.split(".")
+    own = steps[1:] if steps[0] == spec.variable else None
+    values = [_key(item, steps, own) for item in items]
+    if items and all(value is MISSING for value in values):
+        name = (own or steps)[0]
+        fields = {field for item in items if isinstance(item, dict) for field in cast("dict[str, Any]", item)}
+        near = Near()(name, sorted(fields), spec.key_by)
+        hint = "" if near is None else f"; did you mean `{near}`?"
+        raise Validation(
+            kind="validation.input_invalid",
+            message=f"no item of `{task.node}` has `{name}`, which its `key_by` names{hint}",
+            details={"key_by": spec.key_by},
+        )
+    return [str(index) if value is MISSING else str(value) for index, value in enumerate(values)]
+
+
+def _key(item: Any, steps: list[str], own: list[str] | None) -> Any:
+    """The key in an item: from the loop variable as in `it.id`, or from the item as in `id`."""
+    value = MISSING if own is None else _at(item, own)
+    value = _at(item, steps) if value is MISSING else value
+    return MISSING if isinstance(value, (dict, list)) else value
+
+
+def _at(value: Any, steps: list[str]) -> Any:
+    for step in steps:
         value = value.get(step, MISSING) if isinstance(value, dict) else MISSING  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return str(index) if value is MISSING or isinstance(value, (dict, list)) else str(value)  # pyright: ignore[reportUnknownArgumentType]
+    return cast("Any", value)
 
 
 def _skip(turn: Turn, task: Task, spec: ParallelSpec, names: ScopeNames) -> None:

@@ -20,6 +20,8 @@ class Repeat(NamedTuple):
     delay: float
     by: str
     """The cause: `node`, `route`, or `parking` for a delay that uses up no attempt."""
+    route: int | None = None
+    """The index of the route that decided it."""
 
 
 def error_view(failure: Failure) -> dict[str, Any]:
@@ -51,12 +53,12 @@ def error_route(
     turn: Turn, task: Task, node: Node, failure: Failure, names: ScopeNames, *, may_repeat: bool = True
 ) -> Route | Repeat | None:
     """The first error route that matches and holds. A retry that is used up is passed over."""
-    for route in node.routes:
+    for index, route in enumerate(node.routes):
         if route.on_error is None or not route.on_error.fits(failure.report):
             continue
         repeat = None
         if route.retry is not None:
-            repeat = _repeat_by_route(turn, task, route.retry, failure) if may_repeat else None
+            repeat = _repeat_by_route(turn, task, index, route.retry, failure) if may_repeat else None
             if repeat is None:
                 continue
         if route.when is None or holds(route.when, names):
@@ -90,9 +92,13 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
     return _repeat(decision, "node") or failure
 
 
-def _repeat_by_route(turn: Turn, task: Task, policy: Policy, failure: Failure) -> Repeat | None:
-    tries = Tries(attempts=task.retries + 1, idempotent=True)
-    return _repeat(_decision(turn, task, policy, failure, tries), "route")
+def _repeat_by_route(turn: Turn, task: Task, index: int, policy: Policy, failure: Failure) -> Repeat | None:
+    # Retries of a record from before each route had its own counter count for every route.
+    counts = task.route_retries or {}
+    uncounted = task.retries - sum(counts.values())
+    tries = Tries(attempts=counts.get(str(index), 0) + uncounted + 1, idempotent=True)
+    repeat = _repeat(_decision(turn, task, policy, failure, tries), "route")
+    return repeat if repeat is None or repeat.by == "parking" else repeat._replace(route=index)
 
 
 def _decision(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: Tries) -> Decision:

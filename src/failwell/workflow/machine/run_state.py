@@ -24,7 +24,7 @@ class Task:
 
     __slots__ = (
         "approved", "asked", "attempt", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
-        "reserve", "retries", "scope", "started", "status", "stored", "type", "until", "visit",
+        "reserve", "retries", "route_retries", "scope", "started", "status", "stored", "type", "until", "visit",
     )  # fmt: skip
 
     path: str
@@ -37,6 +37,8 @@ class Task:
     attempt: int
     retries: int
     """How often a route ran it again."""
+    route_retries: Mapping[str, int] | None
+    """The same for each route, by its index in the file."""
     parked: int
     """How often it waited for a time that the server requested; that uses up no attempt."""
     rerun: int
@@ -68,6 +70,7 @@ class Task:
         attempt: int,
         started: float,
         retries: int = 0,
+        route_retries: Mapping[str, int] | None = None,
         parked: int = 0,
         rerun: int = 0,
         parent: str | None = None,
@@ -89,6 +92,7 @@ class Task:
         self.attempt = attempt
         self.started = started
         self.retries = retries
+        self.route_retries = route_retries
         self.parked = parked
         self.rerun = rerun
         self.parent = parent

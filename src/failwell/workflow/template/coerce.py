@@ -1,7 +1,7 @@
 """Converts rendered and typed texts into values.
 
 Each place where a text becomes a value has its own rules, in one function each. A text that no rule covers stays
-text. Numbers that JSON cannot represent (`NaN`, infinities) stay text everywhere.
+text. Numbers that JSON cannot represent (`NaN`, infinities) stay text, except in a `set` step, which they fail.
 """
 
 import json
@@ -21,8 +21,20 @@ LONGEST_WAIT = 86_400.0
 
 _WHOLE = re.compile(r"[-+]?[0-9]+\Z")
 _JSON_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
-_JSON_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
-_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_JSON_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+][0-9]+)\Z")
+_FRACTION = re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+][0-9]+)\Z")
+_EXPONENT = re.compile(r"-?[0-9]+[eE][0-9]+\Z")
+"""Digits, `e`, digits: a number in JSON, and possibly the name of a commit. Text, unless a number is declared."""
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = frozenset(
+    {"nan", "inf", "-inf", "NaN", "Infinity", "-Infinity", ".nan", ".NaN", ".inf", "-.inf"}
+)
+"""Numbers that are not finite, as Python, JavaScript and YAML write them."""
+_INNER_INFINITE = re.compile(
+    r"[\[,:]\s*(?:-?inf|nan|NaN|-?Infinity|\.nan|-?\.inf|-?[0-9.]+[eE]\+?[0-9]{3,})\s*[,\]}]"
+)
+_INFINITIES = frozenset({float("inf"), float("-inf")})
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h)?\Z")
 _WORDS: dict[str, Any] = {
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -65,10 +77,17 @@ def _constant(_: str) -> NoReturn:
     raise ValueError
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise ValueError
+    return value
+
+
 def _json(text: str) -> Any:
-    """`text` as strict JSON. Raises `ValueError`."""
+    """`text` as strict JSON, with finite numbers. Raises `ValueError`."""
     try:
-        value = json.loads(text, parse_constant=_constant)
+        value = json.loads(text, parse_constant=_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError from None
     return value
@@ -90,7 +109,7 @@ def _structure(text: str, starts: str) -> Any:
 def as_output(text: str) -> Any:
     """A value of the final output: words, objects, lists, quoted texts and numbers as JSON writes them.
 
-    `007` and `+5` are not numbers in JSON and stay text, like everything else.
+    `007` and `+5` are not numbers in JSON and stay text, like everything else; `12345e6` may be the name of a commit.
     """
     bare = text.strip()
     if bare in _WORDS:
@@ -122,7 +141,7 @@ def as_input(text: str, declared: InputType | None = None) -> Any:
     if lowered in {"null", "none"} and declared is None:
         return None
     if declared in {None, "number"}:
-        number = _number(bare, _JSON_WHOLE, _JSON_FRACTION)
+        number = _number(bare, _JSON_WHOLE, _JSON_FRACTION if declared is None else _JSON_NUMBER)
         if number is not None:
             return number
     if declared in {None, "array", "object"}:
@@ -136,6 +155,8 @@ def as_mapped(text: str) -> Any:
     bare = text.strip()
     if bare in {"True", "False", "None"}:
         return _WORDS[bare]
+    if _EXPONENT.match(bare):
+        return text
     try:
         return _json(bare)
     except ValueError:
@@ -164,7 +185,8 @@ def _auto(value: Any) -> Any:
     number = _number(bare, _WHOLE, _FRACTION)
     if number is not None:
         return number
-    return _yaml(bare)
+    _refuse_infinite(bare)
+    return bare if _EXPONENT.match(bare) else _yaml(bare)
 
 
 def _yaml(text: str) -> Any:
@@ -186,11 +208,27 @@ def _string(value: Any) -> str:
 
 
 def _numeric(value: Any) -> Any:
+    if isinstance(value, str) and _EXPONENT.match(value.strip()):
+        _refuse_infinite(value.strip())
+        return float(value)
     number = _auto(value)
     # `bool` is a subclass of `int`.
     if isinstance(number, bool) or not isinstance(number, int | float):
         _refuse("a number")
     return number
+
+
+def _refuse_infinite(text: str) -> None:
+    """Fail for a number that is not finite, alone or in a list or mapping: JSON cannot represent it."""
+    is_number = _FRACTION.match(text) or _EXPONENT.match(text)
+    is_infinite = (
+        float(text) in _INFINITIES
+        if is_number
+        else text in _NOT_FINITE
+        or (text[:1] in {"[", "{"} and _INNER_INFINITE.search(_QUOTED.sub("''", text)))
+    )
+    if is_infinite:
+        _refuse("a finite number; `output_type: string` keeps it as text")
 
 
 def _integer(value: Any) -> Any:
