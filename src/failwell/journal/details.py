@@ -10,6 +10,9 @@ from typing import Any
 from failwell.journal.event import Event
 from failwell.journal.status import as_mapping, as_text
 
+_TAIL = 2_000
+"""Characters of a failed script's stderr."""
+
 
 @dataclass(slots=True)
 class NodeRow:
@@ -30,6 +33,12 @@ class NodeRow:
     message: str | None = None
     stderr_tail: str | None = None
     """The end of a failed script's stderr."""
+    exit_code: int | None = None
+    """Of a script; the negative number of the signal that ended it."""
+    item: str | None = None
+    """The key of its item, in a `for_each`."""
+    output: Any = None
+    """What it returned in its latest visit. The output of a group is that of its members."""
 
     @property
     def seconds(self) -> float | None:
@@ -106,8 +115,10 @@ def _node_started(details: RunDetails, event: Event) -> None:
     row.visits = visit
     row.node = str(data.get("node", row.node))
     row.type = str(data.get("type", row.type))
+    row.item = as_text(data.get("item"))
     row.started = event.at if row.started is None else row.started
     row.status, row.ended, row.until = "running", None, None
+    row.exit_code = row.output = None
 
 
 def _ended(status: str) -> Callable[[RunDetails, Event], None]:
@@ -116,6 +127,7 @@ def _ended(status: str) -> Callable[[RunDetails, Event], None]:
         row.status, row.ended, row.until = status, event.at, None
         if status == "completed":
             row.kind = row.message = row.stderr_tail = None
+        row.output, row.exit_code = event.data.get("output"), exit_code_of(event.data)
         _note_failure(row, event)
 
     return fold
@@ -128,16 +140,43 @@ def _pending(status: str) -> Callable[[RunDetails, Event], None]:
         until: object = event.data.get("until")
         row.until = float(until) if isinstance(until, int | float) else None
         row.started = event.at if row.started is None else row.started
+        row.exit_code = exit_code_of(event.data)
         _note_failure(row, event)
 
     return fold
+
+
+def exit_code_of(data: Mapping[str, Any]) -> int | None:
+    """The exit code in the data of an event that ends a script, or one of its attempts."""
+    envelope = as_mapping(as_mapping(data.get("failure")).get("envelope"))
+    for place in (as_mapping(data.get("output")), as_mapping(envelope.get("details")), data):
+        code = place.get("exit_code")
+        if isinstance(code, int) and not isinstance(code, bool):
+            return code
+    return None
+
+
+def stderr_of(failure: Mapping[str, Any], output: object) -> str | None:
+    """The end of a failed script's stderr, as text: as the failure holds it, or else the output."""
+    details = as_mapping(as_mapping(failure.get("envelope")).get("details"))
+    tail = as_text(failure.get("stderr_tail")) or as_text(details.get("stderr_tail"))
+    if tail is not None:
+        return tail
+    printed = as_text(as_mapping(output).get("stderr"))
+    if printed is None:
+        return None
+    from failwell.report.redact import redact_text
+
+    # Masked before it is cut, so that no part of a secret is left at the edge.
+    end = printed[-2 * _TAIL :]
+    return redact_text(end, 2 * len(end) + 100)[-_TAIL:]
 
 
 def _note_failure(row: NodeRow, event: Event) -> None:
     failure = as_mapping(event.data.get("failure"))
     envelope = as_mapping(failure.get("envelope"))
     if envelope:
-        row.stderr_tail = as_text(failure.get("stderr_tail"))
+        row.stderr_tail = stderr_of(failure, event.data.get("output"))
         row.kind, row.message = as_text(envelope.get("kind")), as_text(envelope.get("message"))
     elif row.status == "skipped":
         row.message = as_text(event.data.get("reason"))

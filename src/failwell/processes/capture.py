@@ -27,9 +27,20 @@ class Capture:
         limit: int = LIMIT,
         secrets: Iterable[bytes] = (),
         on_chunk: Callable[[bytes], None] | None = None,
+        on_cut: Callable[[], None] | None = None,
     ) -> None:
-        self._spill, self._limit, self._on_chunk = spill, max(1, limit), on_chunk
+        """Nothing is captured yet.
+
+        Args:
+            spill: The file for output beyond the limit.
+            limit: Bytes that are kept in memory.
+            secrets: Values that are masked.
+            on_chunk: Called with each chunk, masked, until the limit is passed.
+            on_cut: Called once, after the chunk that passes the limit.
+        """
+        self._spill, self._limit, self._on_chunk, self._on_cut = spill, max(1, limit), on_chunk, on_cut
         self._secrets = tuple(secrets)
+        self._first_bytes = frozenset(secret[0] for secret in self._secrets)
         self._overlap = max(map(len, self._secrets), default=1) - 1
         self._carried = b""
         self._head = bytearray()
@@ -45,6 +56,11 @@ class Capture:
         return self._spill if self._has_file else None
 
     @property
+    def trouble(self) -> str:
+        """Why the file does not hold the complete output; empty if it does."""
+        return self._trouble
+
+    @property
     def was_cut(self) -> bool:
         """Whether the output in memory was cut."""
         return self.size > self._limit
@@ -55,10 +71,18 @@ class Capture:
             self._keep(chunk)
             return
         data = _masked(self._carried + chunk, self._secrets)
-        end = max(0, len(data) - self._overlap)
-        # The end may be the first half of a secret: it waits for the rest.
+        end = self._end_of_known(data)
         self._carried = data[end:]
         self._keep(data[:end])
+
+    def _end_of_known(self, data: bytes) -> int:
+        """Where the first half of a secret begins, which waits for the rest; else the end of `data`."""
+        for start in range(max(0, len(data) - self._overlap), len(data)):
+            if data[start] in self._first_bytes:
+                end = data[start:]
+                if any(secret.startswith(end) for secret in self._secrets):
+                    return start
+        return len(data)
 
     def close(self) -> None:
         """Flush what is buffered and close the file. Call it once the stream has ended."""
@@ -91,7 +115,7 @@ class Capture:
     def _keep(self, chunk: bytes) -> None:
         if not chunk:
             return
-        if self._on_chunk is not None and self.size < self._limit:
+        if self._on_chunk is not None and self.size <= self._limit:
             self._on_chunk(chunk)
         before, self.size = self.size, self.size + len(chunk)
         if self.size <= self._limit:
@@ -106,6 +130,8 @@ class Capture:
         else:
             self._tail += chunk
         self._write(chunk)
+        if before <= self._limit and self._on_cut is not None:
+            self._on_cut()
         # Cut now and then, not with every chunk: that would copy the tail each time.
         if len(self._tail) > 2 * self._limit:
             del self._tail[: len(self._tail) - self._limit]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from failwell.journal.event import Event as Event
     from failwell.journal.journal_faults import UnknownRun as UnknownRun
     from failwell.journal.journal_faults import UnknownStatus as UnknownStatus
+    from failwell.journal.output_log import LogEntry as LogEntry
     from failwell.journal.store import Run as Run
     from failwell.workflow.run.run_faults import FileChanged as FileChanged
     from failwell.workflow.run.run_faults import NothingToResume as NothingToResume
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from failwell.workflows.recorded_runs import list_gates as list_gates
     from failwell.workflows.recorded_runs import list_runs as list_runs
     from failwell.workflows.recorded_runs import read_events as read_events
+    from failwell.workflows.recorded_runs import read_logs as read_logs
 else:
     from failwell._lazy import lazy_names
 
@@ -51,6 +53,7 @@ else:
             "Gate": "failwell.workflows.gate_answers",
             "GateAnswer": "failwell.workflow.run.run_settings",
             "GateRefused": "failwell.workflows.gate_answers",
+            "LogEntry": "failwell.journal.output_log",
             "Mistake": "failwell.files.mistakes",
             "NotRunning": "failwell.workflows.gate_answers",
             "NothingToResume": "failwell.workflow.run.run_faults",
@@ -69,6 +72,7 @@ else:
             "list_runs": "failwell.workflows.recorded_runs",
             "load": "failwell.workflows.api",
             "read_events": "failwell.workflows.recorded_runs",
+            "read_logs": "failwell.workflows.recorded_runs",
             "resume": "failwell.workflows.api",
             "run": "failwell.workflows.api",
             "validate": "failwell.workflows.api",

@@ -1,6 +1,6 @@
-"""Recorded runs from Python: list them, read one, answer its gates, stop it."""
+"""Recorded runs from Python: list them, read one and its logs, answer its gates, stop it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from failwell.journal.store import Run
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
+    from failwell.journal.output_log import LogEntry
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.workflows.gate_answers import Gate
 
@@ -66,6 +67,31 @@ def read_events(run_id: str, *, store: str | Path | None = None, after: int = -1
     """
     with _existing(run_id, store) as (journal, _run):
         return list(journal.read(run_id, after))
+
+
+def read_logs(
+    run_id: str, step: str | None = None, *, store: str | Path | None = None, follow: bool = False
+) -> "Iterator[LogEntry]":
+    """What the steps of a run printed on stdout and stderr, in order.
+
+    Args:
+        run_id: The run.
+        step: Only this step, with everything below it: its name, or its path in events.
+        store: The state folder.
+        follow: Whether to go on until the run ends, or no process drives it.
+
+    Raises:
+        UnknownRun: it is not recorded.
+    """
+    from failwell.workflows.run_logs import run_output
+
+    get_run(run_id, store=store)
+
+    def entries() -> "Generator[LogEntry]":
+        with _existing(run_id, store) as (journal, _run):
+            yield from run_output(journal, run_id, step=step, follow=follow)
+
+    return entries()
 
 
 def list_gates(run_id: str, *, store: str | Path | None = None) -> "list[Gate]":

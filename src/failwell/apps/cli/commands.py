@@ -94,6 +94,7 @@ COMMANDS: dict[str, Command] = {
             "list, show, follow, export, cancel and prune recorded runs",
             Command("list", "list recorded runs", "workflows.runs"),
             Command("show", "show one run and its next step", "workflows.runs_show"),
+            Command("logs", "show what the steps of a run print", "workflows.runs_logs"),
             Command("tail", "follow the events of a run", "workflows.runs_stream"),
             Command("export", "export the events of a run", "workflows.runs_stream"),
             Command("cancel", "stop a running workflow", "workflows.runs"),

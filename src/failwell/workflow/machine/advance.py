@@ -15,6 +15,8 @@ from failwell.workflow.machine.closing import (
     finish_turn,
     hook,
     repeat_question,
+    running_below,
+    while_running,
 )
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
@@ -281,11 +283,12 @@ def _run_timed_out(turn: Turn) -> None:
         return
     limit = state.limits.get("timeout_seconds", turn.plans[state.file].limits.timeout_seconds)
     elapsed = state.active + max(0.0, turn.at - state.begun)
-    turn.record("run:timeout", {"elapsed": round(elapsed, 3), "limit": limit})
+    running = running_below(turn, "")
+    turn.record("run:timeout", {"elapsed": round(elapsed, 3), "limit": limit, "running": running})
     late = turn.failure(
         "limit.run_timeout",
-        f"the run reached its time limit of {limit:g} s",
-        details={"timeout_seconds": limit},
+        f"the run reached its time limit of {limit:g} s{while_running(running)}",
+        details={"timeout_seconds": limit, "running": running},
     )
     end_run(turn, late, error_type="LimitReached", node=None)
 

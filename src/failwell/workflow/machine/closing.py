@@ -12,6 +12,10 @@ from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END
 from failwell.workflow.template.render import render
 
+_MOST_RUNNING = 50
+"""Executions that a time-out records as running."""
+_MOST_NAMED = 5
+
 
 def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **details: Any) -> None:
     """Fail the run. It ends when nothing runs any more, with the first failure that was passed here."""
@@ -37,6 +41,35 @@ def _stop_all(turn: Turn, kind: str, message: str) -> None:
     task = None if cursor is None else turn.state.tasks.get(cursor)
     if task is not None and task.status != "failed":
         stop_task(turn, task, kind, message)
+
+
+def running_below(turn: Turn, path: str) -> list[dict[str, Any]]:
+    """The executions below `path` that have not ended, with the seconds since each began; at most `_MOST_RUNNING`."""
+    pending = [
+        task
+        for task in turn.state.tasks.values()
+        if task.status not in ("failed", "group", "child") and _is_below(task.path, path)
+    ]
+    entries: list[dict[str, Any]] = []
+    for task in pending[:_MOST_RUNNING]:
+        entry: dict[str, Any] = {"path": task.path, "status": task.status, "attempt": task.attempt}
+        if task.item is not None:
+            entry["item"] = task.item
+        entries.append({**entry, "seconds": round(max(0.0, turn.at - task.started), 3)})
+    return entries
+
+
+def _is_below(path: str, above: str) -> bool:
+    return not above or path.startswith((f"{above}/", f"{above}["))
+
+
+def while_running(running: list[dict[str, Any]]) -> str:
+    """What was running, as the end of a sentence."""
+    if not running:
+        return ""
+    names = ", ".join(f"`{entry['path']}`" for entry in running[:_MOST_NAMED])
+    more = f" and {len(running) - _MOST_NAMED} more" if len(running) > _MOST_NAMED else ""
+    return f"; still running: {names}{more}"
 
 
 def stop_task(turn: Turn, task: Task, kind: str, message: str) -> bool:

@@ -284,5 +284,8 @@ def _repeat(turn: Turn, task: Task, failure: Failure, repeat: Repeat, extra: dic
         data["route"] = repeat.route
     if "usage" in extra:
         data["usage"] = extra["usage"]
+    output = extra.get("output")
+    if isinstance(output, dict) and "exit_code" in output:
+        data["exit_code"] = output["exit_code"]
     turn.record("node:retrying", data)
     turn.commands.append(SetTimer(timer=task.path, at=turn.at + repeat.delay))

@@ -17,6 +17,7 @@ from failwell.fault.facts import UserAction
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import NotRecordable
+from failwell.journal.output_log import OutputLog
 from failwell.journal.store import append_with_retry
 from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
@@ -79,6 +80,7 @@ class Driver:
         self._opener = opener
         self._secrets: Mapping[str, str] = {} if secrets is None else secrets
         self._tools: dict[str, Tools] = {}
+        self._output = OutputLog(run_folder)
         self._queue: deque[Event] = deque()
         self._wake: Any = None
         self._loop: Any = None
@@ -121,6 +123,7 @@ class Driver:
         finally:
             self._loop = None
             await self._cancel_all()
+            self._output.close()
 
     async def _turn(self) -> None:
         before = state = self.state
@@ -304,10 +307,17 @@ class Driver:
             plan=self.plans[file],
             run_folder=self._run_folder,
             secret=self._secret,
-            note=self.settings.notes,
+            note=self._note,
             grace=self.settings.grace,
         )
         return tools
+
+    def _note(self, kind: str, data: dict[str, Any]) -> None:
+        """Write what a step printed to the run's log, and pass every note on."""
+        if kind in ("node:printed", "node:cut"):
+            self._output.write({"at": round(self.now(), 3), **data})
+        if self.settings.notes is not None:
+            self.settings.notes(kind, data)
 
     def _secret(self, ref: str) -> str:
         if ref not in self._secrets:

@@ -5,10 +5,10 @@ from exit codes or from output: only the error file describes a failure.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from codecs import getincrementaldecoder
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from errno import ENOTSUP
-from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
@@ -190,16 +190,38 @@ class _Script(Outcome):
         stem = (
             f"{self._processes.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}"
         )
-        note = self._tools.note
-        on_out = None if note is None else partial(self._note, note, "stdout")
-        on_err = None if note is None else partial(self._note, note, "stderr")
-        out = Capture(f"{stem}.stdout", limit=limit, secrets=secrets, on_chunk=on_out)
-        err = Capture(f"{stem}.stderr", limit=limit, secrets=secrets, on_chunk=on_err)
+        out, err = (
+            self._capture(f"{stem}.{stream}", stream, limit, secrets) for stream in ("stdout", "stderr")
+        )
         return out, err
 
-    def _note(self, note: Callable[[str, dict[str, Any]], None], stream: str, chunk: bytes) -> None:
-        text = chunk.decode("utf-8", "replace")
-        note("node:printed", {"path": self._request.path, "stream": stream, "text": text})
+    def _capture(self, spill: str, stream: str, limit: int, secrets: list[bytes]) -> Capture:
+        """The reader of one stream. What it reads is noted as it comes."""
+        note = self._tools.note
+        if note is None:
+            return Capture(spill, limit=limit, secrets=secrets)
+        request = self._request
+        about: dict[str, Any] = {
+            "path": request.path,
+            "node": request.node.name,
+            "stream": stream,
+            "visit": request.visit,
+            "attempt": request.attempt,
+        }
+        if request.item is not None:
+            about["item"] = request.item
+        # A character may be split between two chunks.
+        decoder = getincrementaldecoder("utf-8")("replace")
+
+        def on_chunk(chunk: bytes) -> None:
+            note("node:printed", {**about, "text": decoder.decode(chunk)})
+
+        def on_cut() -> None:
+            rest = {"reason": capture.trouble} if capture.trouble else {"file": os.path.basename(spill)}  # noqa: PTH119
+            note("node:cut", {**about, "cut": capture.size, **rest})
+
+        capture = Capture(spill, limit=limit, secrets=secrets, on_chunk=on_chunk, on_cut=on_cut)
+        return capture
 
     def _read_usage(self) -> dict[str, Any] | None:
         try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from failwell.apps.cli.output import error_format, is_terminal, print_stderr_lines
+from failwell.journal.details import exit_code_of
 from failwell.journal.event import Event
 
 _KEPT = 200
@@ -34,6 +35,8 @@ class Row:
     text: str = ""
     """The kind of its failure, why it was skipped, what it asks."""
     item: str | None = None
+    """The key of its item, in a `for_each`."""
+    exit_code: int | None = None
     total: int | None = None
     """Members of a group."""
     done: int = 0
@@ -72,6 +75,7 @@ class Model:
             case "node:retrying" if row is not None:
                 row.state, row.until = "retrying", data["until"]
                 row.text = data["failure"]["envelope"]["kind"]
+                row.exit_code = exit_code_of(data)
                 self._spend(data)
             case "node:waiting" if row is not None:
                 row.state, row.until = "waiting", data["until"]
@@ -107,6 +111,7 @@ class Model:
         if row is None:
             return
         well = event.type == "node:completed"
+        row.exit_code = exit_code_of(data)
         row.state, row.ended = "done" if well else "failed", event.at
         row.text = "" if well else data["failure"]["envelope"]["kind"]
         above = self.rows.get(_above(row.path))
@@ -215,12 +220,17 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     if row is None or row.type == "set":
         return None
     phrase = _PHRASES.get(event.type)
-    return None if phrase is None else f"{row.path}: {phrase(row, data)}"
+    return None if phrase is None else f"{step_label(row.path, row.item)}: {phrase(row, data)}"
+
+
+def step_label(path: str, item: str | None) -> str:
+    """How a step is named for a person: its path, and the key of its item if the path has only the number."""
+    return path if item is None or path.endswith(f"[{item}]") else f"{path} ({item})"
 
 
 def _retrying(row: Row, data: Any) -> str:
     reason = "blocked until its time" if data.get("by") == "parking" else f"again in {span(data['delay'])}"
-    return f"failed with {row.text} (attempt {row.attempt}); {reason}"
+    return f"{_failed(row, data)} (attempt {row.attempt}); {reason}"
 
 
 def _started(row: Row, _data: Any) -> str:
@@ -228,11 +238,29 @@ def _started(row: Row, _data: Any) -> str:
 
 
 def _done(row: Row, _data: Any) -> str:
-    return f"done in {span((row.ended or 0.0) - row.started)}"
+    return f"done in {span((row.ended or 0.0) - row.started)}{_exit(row)}"
 
 
 def _failed(row: Row, _data: Any) -> str:
-    return f"failed with {row.text}"
+    return f"failed with {row.text}{_exit(row)}"
+
+
+def _exit(row: Row) -> str:
+    # A script that raised a typed error may well have ended with 0, which says nothing then.
+    is_shown = row.exit_code is not None and (row.exit_code != 0 or row.state == "done")
+    return f", {exit_text(row.exit_code or 0)}" if is_shown else ""
+
+
+def exit_text(code: int) -> str:
+    """How a script ended: its exit code, or the signal that ended it."""
+    if code >= 0:
+        return f"exit code {code}"
+    import signal
+
+    try:
+        return f"ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"ended by signal {-code}"
 
 
 def _waits(_row: Row, data: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from failwell.apps.cli.output import terminal
-from failwell.apps.cli.workflows.progress import Model, Row, span
+from failwell.apps.cli.workflows.progress import Model, Row, exit_text, span
 from failwell.journal.event import Event
 from failwell.runtime.clock import SYSTEM_CLOCK
 
@@ -113,5 +113,7 @@ def _line(row: Row, now: float) -> Any:
         line.append(f"  in {span(row.until - now)}", style="yellow")
     if row.text and row.state != "done":
         line.append(f"  {row.text}", style=style)
+    if row.exit_code and row.state != "running":
+        line.append(f"  {exit_text(row.exit_code)}", style="yellow")
     line.append(f"  {span((row.ended or now) - row.started)}", style="dim")
     return line

@@ -77,11 +77,25 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
         extras["errors_file"] = errors_file
     form = error_format(args)
     resume = command_for(args, "resume", run)
-    print_stderr(_failure(report, ended.failure, extras, form, resume), is_json=form == JSON)
+    printed = _stderr(ended, ended.failure)
+    print_stderr(_failure(report, ended.failure, extras, form, resume, printed), is_json=form == JSON)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
 
-def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str, resume: str) -> str:
+def _stderr(ended: "DriveResult", failure: "Failure") -> str:
+    """The end of the stderr of the script that failed."""
+    from failwell.journal.details import stderr_of
+
+    frames = failure.node_frames
+    root = ended.state.scopes.get("")
+    output = None if root is None or not frames else root.outputs.get(frames[0]["node"])
+    stored = {"envelope": failure.envelope, "stderr_tail": failure.stderr_tail}
+    return (stderr_of(stored, output) or "").strip("\n")
+
+
+def _failure(
+    report: Any, failure: "Failure", extras: dict[str, Any], form: str, resume: str, printed: str
+) -> str:
     details = failure.envelope["details"]
     if form == JSON:
         from failwell.delivery.agent_output import agent_json
@@ -96,15 +110,15 @@ def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str,
     lines = [] if _draw(report) else [render_text(report, "user"), ""]
     where = " ← ".join(_frame(frame) for frame in failure.node_frames)
     lines += [f"node:    {where or extras['node'] or '-'}"]
+    details = {name: value for name, value in details.items() if name != "stderr_tail"}
     if details:
         from failwell.delivery.plain_text import neutral_json
 
         lines.append(f"details: {neutral_json(dumps(details, ensure_ascii=False))[:2000]}")
-    if failure.stderr_tail.strip():
+    if printed.strip():
         from failwell.delivery.plain_text import neutral
 
-        printed = neutral(failure.stderr_tail).strip("\n").split("\n")[-_LINES:]
-        lines += ["stderr:", *(f"  {line}" for line in printed)]
+        lines += ["stderr:", *(f"  {line}" for line in neutral(printed).split("\n")[-_LINES:])]
     if "errors_file" in extras:
         lines.append(f"errors:  {extras['errors_file']}")
     lines.append(f"resume:  {resume}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store, command_for
+from failwell.apps.cli.workflows.progress import exit_text, step_label
 from failwell.apps.cli.workflows.runs import find_run, journal, resume_command, secret_options
 from failwell.fault.registry import find_kind
 
@@ -123,7 +124,10 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
         "until": iso(row.until),
         "kind": row.kind,
         "message": row.message,
+        "exit_code": row.exit_code,
         "stderr_tail": row.stderr_tail,
+        "item": row.item,
+        "output": row.output,
     }
     return {name: value for name, value in data.items() if value not in (None, "")}
 
@@ -168,15 +172,23 @@ def _rows(seen: "RunDetails", *, everything: bool) -> tuple[list[tuple[str, ...]
         rows = notable
     return [
         (
-            row.path,
+            step_label(row.path, row.item),
             row.type,
             row.status,
             str(row.attempts) if row.visits == 1 else f"{row.attempts} (visit {row.visits})",
             lasted(row.seconds) if row.until is None else f"until {clock(row.until)}",
-            f"{row.kind}: {row.message or ''}" if row.kind else row.message or "",
+            _remark(row),
         )
         for row in rows
     ], left_out
+
+
+def _remark(row: "NodeRow") -> str:
+    parts = [
+        "" if row.exit_code is None or (row.kind and not row.exit_code) else exit_text(row.exit_code),
+        f"{row.kind}: {row.message or ''}" if row.kind else row.message or "",
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 def _printed(seen: "RunDetails") -> list[tuple[str, list[str]]]:

@@ -1,0 +1,74 @@
+"""The log of what steps print: bounded, resumable after a crash, readable while it is written."""
+
+from pathlib import Path
+
+from failwell.journal.output_log import CURRENT, OLD, LogEntry, OutputLog, OutputReader
+
+
+def entry(text: str, stream: str = "stdout") -> dict[str, object]:
+    return {"at": 1.0, "path": "a", "node": "a", "stream": stream, "visit": 1, "attempt": 1, "text": text}
+
+
+def texts(entries: list[LogEntry]) -> list[str]:
+    return [each.text or f"<{each.gap}>" for each in entries]
+
+
+def test_a_reader_gets_each_entry_once(tmp_path: Path) -> None:
+    log, reader = OutputLog(tmp_path), OutputReader(tmp_path)
+    assert texts(list(reader.read())) == []
+
+    log.write(entry("one"))
+    first = list(reader.read())
+    log.write(entry("two"))
+
+    assert texts(first) == ["one"]
+    assert texts(list(reader.read())) == ["two"]
+    assert texts(list(reader.read())) == []
+    log.close()
+    reader.close()
+
+
+def test_a_run_keeps_its_newest_output_and_the_reader_says_that_some_was_dropped(tmp_path: Path) -> None:
+    log, early = OutputLog(tmp_path, segment=1_000), OutputReader(tmp_path)
+    seen: list[str] = []
+
+    for number in range(60):
+        log.write(entry(f"line {number}"))
+        seen += texts(list(early.read()))
+    late = texts(list(OutputReader(tmp_path).read()))
+
+    assert seen == [f"line {number}" for number in range(60)]
+    assert late[0] == "<earlier output was dropped; a run keeps the newest 64 MiB>"
+    assert late[-1] == "line 59"
+    assert late[1:] == seen[-len(late) + 1 :]
+    assert (tmp_path / CURRENT).stat().st_size <= 1_000
+    assert (tmp_path / OLD).stat().st_size <= 1_000
+    assert (tmp_path / OLD).stat().st_mode & 0o777 == 0o600
+
+
+def test_half_a_line_of_a_killed_writer_spoils_nothing(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path)
+    log.write(entry("one"))
+    log.close()
+    with (tmp_path / CURRENT).open("ab") as file:
+        file.write(b'{"at": 1, "te')
+
+    again = OutputLog(tmp_path)
+    again.write(entry("two"))
+    again.close()
+
+    assert texts(list(OutputReader(tmp_path).read())) == ["one", "two"]
+
+
+def test_lost_output_is_named_once_there_is_room_again(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    log = OutputLog(folder)
+
+    log.write(entry("lost"))
+    folder.mkdir()
+    log.write(entry("kept"))
+    log.close()
+
+    first, second = texts(list(OutputReader(folder).read()))
+    assert first.endswith("bytes were lost: the disk was full>")
+    assert second == "kept"
