@@ -108,7 +108,15 @@ def test_a_full_graphics_card_is_known_without_any_number(error: BaseException) 
         (an_error("jaxlib", "XlaRuntimeError", "INTERNAL: launch failure"), "worker.crashed"),
         (an_error("jaxlib", "XlaRuntimeError", "no status word"), "internal.unknown"),
         (an_error("torch", "AcceleratorError", "CUDA error: device-side assert triggered"), "internal.bug"),
-        (an_error("torch", "AcceleratorError", "CUDA error: an illegal memory access"), "worker.crashed"),
+        (
+            an_error("torch", "AcceleratorError", "CUDA error: an illegal memory access was encountered"),
+            "internal.bug",
+        ),
+        (
+            an_error("torch", "AcceleratorError", "CUDA error: uncorrectable ECC error encountered"),
+            "worker.crashed",
+        ),
+        (an_error("torch", "AcceleratorError", "something that nobody has seen"), "worker.crashed"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes."),
             "resource.system_memory",

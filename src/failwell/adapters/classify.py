@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
 from failwell.adapters.headers import allow_listed
+from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.reading import Reading
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import CLASSES, CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
@@ -89,7 +90,7 @@ def rules_for(facts: Facts) -> list[Rule]:
         return [_BUG]
     if facts.codes and (registered := registered_rule(facts.codes)) is not None:
         return [registered]
-    codes, phase, status = _table_codes(facts.codes), facts.phase, facts.status
+    codes, phase, status = _codes(facts), facts.phase, facts.status
     low = facts.message[:_LONGEST].lower()
     if (
         status is None
@@ -157,8 +158,9 @@ def _transport(phase: Phase, *, in_stream: bool) -> Rule:
     return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
 
 
-def _table_codes(codes: tuple[str, ...]) -> tuple[str, ...]:
+def _codes(facts: Facts) -> tuple[str, ...]:
     """The codes that the table knows, and numbers that may be a status."""
+    codes = scoped(facts.provider, facts.codes)
     return tuple([code for code in codes if code in _KNOWN_CODES or len(code) == 3]) if codes else codes
 
 
@@ -400,7 +402,7 @@ def _denies(facts: Facts) -> bool:
     if facts.status is not None and facts.status >= 400:
         return facts.status in DENYING
     # No reply, or an error inside a good one: a class or a code may stand for the status.
-    return _by_name(facts, _table_codes(facts.codes))[1] in DENYING
+    return _by_name(facts, _codes(facts))[1] in DENYING
 
 
 def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:

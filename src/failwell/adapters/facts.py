@@ -28,7 +28,7 @@ _MOST_CODES = 16
 _LARGEST_CODE = 10**18
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
-    "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
+    "err_code", "tag", "limit_source", "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip
 _FIRST = (
     "error",
@@ -54,6 +54,7 @@ _MESSAGE_KEYS = (
     "error",
     "title",
     "description",
+    "err_msg",
     "quotaId",
 )
 _FACT_KEYS = frozenset({*_CODE_KEYS, *_MESSAGE_KEYS})
@@ -130,7 +131,7 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
             if 0 < len(value) <= 80 and "\n" not in value:
                 code = value.strip().lower()
                 if ":" in code or "#" in code:
-                    code = code.partition(":")[0].rpartition("#")[2]
+                    code = _last_part(code)
                 codes[code] = None
         for key in message_keys:
             value = holder[key]
@@ -142,6 +143,13 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
     if len(codes) > _MOST_CODES:
         codes = dict.fromkeys(islice(codes, _MOST_CODES))
     return codes, texts[0] if len(texts) == 1 and not ids else "\n".join((texts + ids)[:8])
+
+
+def _last_part(code: str) -> str:
+    """The word of a code that comes with a name before it, with an address after it, or as a problem type."""
+    if code.startswith(("http://", "https://")):
+        return code.rpartition("#")[2].rstrip("/").rpartition("/")[2]
+    return code.partition(":")[0].rpartition("#")[2]
 
 
 @lru_cache(maxsize=256)

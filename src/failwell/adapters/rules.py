@@ -9,6 +9,8 @@ must be there before the pattern is tried.
 import re
 from dataclasses import dataclass
 
+from failwell.adapters.protocols import vendor_codes
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
@@ -134,6 +136,7 @@ CODES: tuple[Rule, ...] = (
           unless=r"organi[sz]ation must be verified"),
     _code(_REJECTED, "code", "noregionerror endpointprovidererror unknownserviceerror invalidregionerror unknownendpointerror"),
     _code(_BAD, "code", "entrynotfound"),
+    *(Rule(f"{kind.partition('.')[2]}.service_code", kind, "code", codes=codes) for kind, codes in vendor_codes.rows().items()),
 )  # fmt: skip
 
 CLASSES: tuple[Rule, ...] = (_code("cancel.run", "code", "apiuseraborterror clientclosedrequesterror"),)
@@ -229,6 +232,7 @@ LADDER: tuple[Rule, ...] = (
 )
 
 IMPLIED_STATUS: dict[str, int] = {
+    **vendor_codes.STATUSES,
     "badrequesterror": 400, "invalidrequesterror": 400, "unprocessableentityerror": 422, "authenticationerror": 401,
     "unauthorizederror": 401, "permissiondeniederror": 403, "forbiddenerror": 403, "notfounderror": 404,
     "conflicterror": 409, "ratelimiterror": 429, "toomanyrequestserror": 429, "internalservererror": 500,

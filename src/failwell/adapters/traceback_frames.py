@@ -145,6 +145,7 @@ PLACES: dict[str, str] = {
     "pydantic_ai": "pydantic_ai",
     "pypdfium2": "pypdfium2",
     "replicate": "replicate",
+    "torch": "torch",
     "websockets": "websockets",
 }
 """Top-level module whose code raises Python's classes → the file here that reads them with `raised`."""
@@ -163,7 +164,7 @@ def read_placed(error: BaseException) -> Reading | None:
                 reading = reads(error)
                 if reading is not None:
                     return reading
-    return memory_in(error) if type(error) is RuntimeError else None
+    return memory_in(error) or device_in(error) if type(error) is RuntimeError else None
 
 
 def tops_of(error: BaseException) -> set[str]:
@@ -209,3 +210,22 @@ def memory_in(error: BaseException) -> Reading | None:
         return None
     reading = classify(Facts(exception_type=type(error).__name__, message=text))
     return reading if reading.kind.startswith("resource.") else None
+
+
+_DEVICE_WORDS = ("CUDA", "cuda", "CUDNN", "CUBLAS", "NCCL", "nccl", "HIP", "hip", "NVIDIA")
+
+
+def device_in(error: BaseException) -> Reading | None:
+    """The status of a GPU runtime that the message names; `None` for anything else.
+
+    torch raises Python's bare class out of native code, so that the status is all that is left.
+    """
+    from failwell.adapters.protocols.devices import device_status
+    from failwell.adapters.sdk import text_of
+
+    text = text_of(error)
+    device = device_status(text) if any(word in text for word in _DEVICE_WORDS) else None
+    if device is None:
+        return None
+    kind, saw = device
+    return Reading.from_rule(kind=kind, rule=f"gpu.{saw}", basis="code", saw=saw)

@@ -10,6 +10,7 @@ from typing import Any
 
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, Phase
+from failwell.adapters.protocols.wire import HTTP_OF_GRPC, kind_of_grpc
 from failwell.adapters.reading import Reading
 
 _SPOKEN: dict[str, str] = {
@@ -19,10 +20,6 @@ _SPOKEN: dict[str, str] = {
     "DEADLINE_EXCEEDED": "deadline_exceeded",
 }
 """Words that the rules know as codes."""
-_STATUSES: dict[str, int] = {
-    "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "ALREADY_EXISTS": 400,
-    "NOT_FOUND": 404, "ABORTED": 409, "UNAVAILABLE": 503, "INTERNAL": 500, "DATA_LOSS": 500,
-}  # fmt: skip
 _NO_CONNECTION = re.compile(
     r"failed to connect to (?:all|remote)|connection refused|name resolution|dns resolution|address lookup"
     r"|no such host|tcp connect error|dns error|endpoint is not connected",
@@ -34,11 +31,8 @@ _LOST = re.compile(
     re.IGNORECASE,
 )
 _TOO_LARGE = re.compile(r"(?:received|sent) message larger than max", re.IGNORECASE)
-_RULED: dict[str, str] = {
-    "CANCELLED": "provider.outcome_unknown",
-    "UNIMPLEMENTED": "provider.capability_missing",
-    "UNKNOWN": "provider.unknown",
-}
+_RULED = frozenset({"CANCELLED", "UNIMPLEMENTED", "UNKNOWN", "DATA_LOSS"})
+"""Words that decide alone: a message says nothing more about them."""
 _MOST = 32
 
 
@@ -52,8 +46,10 @@ def read_rpc(
     phase = _phase(word, message)
     if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
         # A server can send the word as well; only the client knows whether this program cancelled the call.
-        kind = "cancel.run" if word == "CANCELLED" and cancelled_here else _RULED[word]
-        return Reading.from_rule(kind=kind, rule=f"grpc.{word}", basis="code", saw=word, provider=provider)
+        kind = "cancel.run" if word == "CANCELLED" and cancelled_here else kind_of_grpc(word)
+        return Reading.from_rule(
+            kind=kind or "provider.unknown", rule=f"grpc.{word}", basis="code", saw=word, provider=provider
+        )
     too_large = word == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(message) is not None
     codes = [detail["reason"].lower() for detail in (body or {}).get("details", ()) if "reason" in detail]
     if word in _SPOKEN:
@@ -62,7 +58,7 @@ def read_rpc(
         provider=provider,
         sdk=sdk,
         exception_type=name,
-        status=None if phase else _STATUSES.get(word),
+        status=None if phase else HTTP_OF_GRPC.get(word),
         codes=() if phase else tuple(codes),
         message="" if phase else message,
         headers=metadata,

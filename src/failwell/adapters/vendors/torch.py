@@ -8,7 +8,7 @@ from failwell.adapters.classify import shortfall_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import text_of
-from failwell.adapters.traceback_frames import memory_in
+from failwell.adapters.traceback_frames import device_in, memory_in
 
 
 def _memory(error: BaseException) -> Reading:
@@ -24,10 +24,14 @@ def _accelerator(error: BaseException) -> Reading:
     full = memory_in(error)
     if full is not None:
         return full
-    # A kernel's own assertion fails again. After anything else the device context is gone with the
-    # process, and a fresh process may work.
-    kind = "internal.bug" if "device-side assert" in text_of(error) else "worker.crashed"
-    return Reading.from_rule(kind=kind, rule="torch.AcceleratorError", saw="AcceleratorError")
+    return device_in(error) or Reading.from_rule(
+        kind="worker.crashed", rule="torch.AcceleratorError", saw="AcceleratorError"
+    )
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A built-in exception that came out of torch: most of its errors are a bare `RuntimeError` or `AssertionError`."""
+    return memory_in(error) or device_in(error)
 
 
 def _is(kind: str, *names: str) -> Table:

@@ -4,26 +4,19 @@ import re
 
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
+from failwell.adapters.protocols.wire import (
+    http_of_close_code,
+    is_private_close_code,
+    kind_of_close_code,
+)
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, text_of
 from failwell.fault.axes import Certainty
 
-_CLOSES: dict[int, str] = {
-    1002: "provider.rejected",
-    1003: "provider.rejected",
-    1007: "provider.bad_request",
-    1008: "provider.rejected",
-    1009: "provider.context_too_long",
-    1010: "provider.capability_missing",
-    1013: "provider.overloaded",
-    3000: "provider.auth",
-    3003: "provider.permission",
-    3008: "provider.outcome_unknown",
-}
-"""Close codes that say why. Any other means that the conversation broke off."""
-_OWN = range(4_000, 5_000)
+_WORDED = frozenset({1008, 1011, 1013})
+"""Close codes of the standard whose reason says more: a policy, an internal error, a server that is busy."""
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
@@ -37,7 +30,7 @@ def _closed(error: BaseException) -> Reading:
     frame = safe_getattr(error, "rcvd")
     code = int_attr(frame, "code")
     reason = str_attr(frame, "reason", limit=500) or ""
-    if code is not None and (code == 1008 or code in _OWN) and reason:
+    if code is not None and (code in _WORDED or is_private_close_code(code)) and reason:
         reading = classify(
             Facts(
                 sdk="websockets", exception_type=type(error).__name__, codes=(_word(reason),), message=reason
@@ -45,11 +38,12 @@ def _closed(error: BaseException) -> Reading:
         )
         if reading.kind != "provider.unknown":
             return _with_close_code(reading, code)
-    if code is not None and _status(code) is not None:
+    status = None if code is None else http_of_close_code(code)
+    if code is not None and status is not None:
         return _with_close_code(
-            classify(Facts(sdk="websockets", exception_type=type(error).__name__, status=_status(code))), code
+            classify(Facts(sdk="websockets", exception_type=type(error).__name__, status=status)), code
         )
-    kind = "provider.stream_interrupted" if code is None else _CLOSES.get(code, "provider.stream_interrupted")
+    kind = kind_of_close_code(code) or "provider.stream_interrupted"
     return Reading.from_rule(
         kind=kind,
         rule="websockets.ConnectionClosed",
@@ -68,12 +62,6 @@ def _with_close_code(reading: Reading, code: int) -> Reading:
 
 def _word(reason: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", reason.lower())[:80].strip("_")
-
-
-def _status(code: int) -> int | None:
-    """Many services close with 4000 and the HTTP status that a reply would have had: 4429, 4401."""
-    status = code - 4_000
-    return status if 400 <= status < 600 else None
 
 
 def raised(error: BaseException) -> Reading | None:

@@ -1,0 +1,256 @@
+"""The tables of protocols: each code decides alone, and each kind that they name exists."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, codes_of
+from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
+from failwell.adapters.reading import Reading
+from failwell.fault.registry import kind
+from tests.specimens import failures
+
+DENIED = {
+    "provider.auth",
+    "provider.permission",
+    "provider.rejected",
+    "provider.bad_request",
+    "provider.quota_exhausted",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        ("08001", "provider.connection"),
+        ("08006", "provider.outcome_unknown"),
+        ("22P02", "provider.bad_request"),
+        ("23505", "provider.bad_request"),
+        ("25006", "provider.rejected"),
+        ("28P01", "provider.auth"),
+        ("3D000", "provider.rejected"),
+        ("40001", "tool.busy"),
+        ("40P01", "tool.busy"),
+        ("40003", "provider.outcome_unknown"),
+        ("42501", "provider.permission"),
+        ("42601", "provider.bad_request"),
+        ("42P01", "provider.rejected"),
+        ("53100", "resource.disk"),
+        ("53200", "resource.system_memory"),
+        ("53300", "provider.overloaded"),
+        ("55P03", "tool.busy"),
+        ("57014", "provider.timeout"),
+        ("57P01", "provider.unavailable"),
+        ("57P03", "provider.unavailable"),
+        ("XX001", "session.store_corrupt"),
+    ],
+)
+def test_a_sqlstate_decides_by_its_row_or_by_its_class(code: str, meaning: str) -> None:
+    assert sql.kind_of_sqlstate(code) == meaning
+
+
+def test_a_sqlstate_of_an_unknown_class_or_shape_decides_nothing() -> None:
+    assert [sql.kind_of_sqlstate(code) for code in (None, "", "ZZ999", "2350", "23505x", "00000")] == [
+        None
+    ] * 6
+
+
+def test_every_named_sqlstate_has_a_kind_and_is_found_by_the_class_of_both_drivers() -> None:
+    names: dict[str, str] = dict(re.findall(r"([0-9A-Z]{5}) ([a-z_]+)", sql.CONDITION_NAMES))
+
+    assert len(names) > 100
+    assert [code for code in names if sql.kind_of_sqlstate(code) is None] == []
+    for code, name in names.items():
+        camel = "".join(word.title() for word in name.split("_"))
+        assert sql.sqlstate_of(camel) == code
+        assert sql.sqlstate_of(camel.removesuffix("Error") + "Error") == code
+
+
+@pytest.mark.parametrize(
+    ("number", "meaning"),
+    [
+        (1040, "provider.overloaded"),
+        (1045, "provider.auth"),
+        (1049, "provider.rejected"),
+        (1062, "provider.bad_request"),
+        (1064, "provider.bad_request"),
+        (1142, "provider.permission"),
+        (1205, "tool.busy"),
+        (1213, "tool.busy"),
+        (2003, "provider.connection"),
+        (2006, "provider.outcome_unknown"),
+        (2013, "provider.outcome_unknown"),
+        (3024, "provider.timeout"),
+        (999_999, None),
+        (None, None),
+    ],
+)
+def test_a_number_of_mysql_decides(number: int | None, meaning: str | None) -> None:
+    assert sql.kind_of_mysql(number) == meaning
+
+
+def test_every_word_of_grpc_and_every_registered_close_code_has_a_kind() -> None:
+    assert wire.GRPC_WORDS[8] == "RESOURCE_EXHAUSTED"
+    assert wire.GRPC_WORDS[16] == "UNAUTHENTICATED"
+    assert [word for word in wire.GRPC_WORDS[1:] if wire.kind_of_grpc(word) is None] == []
+    registered = [*range(1000, 1004), *range(1005, 1016), 3000, 3003, 3008]
+    assert [code for code in registered if wire.kind_of_close_code(code) is None] == []
+    assert wire.kind_of_close_code(4429) is None
+    assert wire.http_of_close_code(4429) == 429
+    assert wire.http_of_close_code(4900) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("OOM command not allowed when used memory > 'maxmemory'.", "resource.system_memory"),
+        ("NOAUTH Authentication required.", "provider.auth"),
+        ("WRONGPASS invalid username-password pair or user is disabled.", "provider.auth"),
+        ("NOPERM this user has no permissions to run the 'get' command", "provider.permission"),
+        ("LOADING Redis is loading the dataset in memory", "provider.unavailable"),
+        ("READONLY You can't write against a read only replica.", "provider.rejected"),
+        ("MOVED 3999 127.0.0.1:6381", "provider.rejected"),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", "tool.busy"),
+        ("ERR max number of clients reached", "provider.overloaded"),
+        ("ERR value is not an integer or out of range", "provider.bad_request"),
+        ("-WRONGTYPE Operation against a key holding the wrong kind of value", "provider.bad_request"),
+        ("Something else", None),
+    ],
+)
+def test_a_reply_of_redis_decides_by_its_prefix(text: str, meaning: str | None) -> None:
+    assert stores.kind_of_redis(text) == meaning
+
+
+def test_a_code_of_mongodb_decides_before_its_labels() -> None:
+    assert stores.kind_of_mongodb(11000) == "provider.bad_request"
+    assert stores.kind_of_mongodb(18, ["RetryableWriteError"]) == "provider.auth"
+    assert stores.kind_of_mongodb(112, ["TransientTransactionError"]) == "tool.busy"
+    assert stores.kind_of_mongodb(None, ["TransientTransactionError"]) == "tool.busy"
+    assert stores.kind_of_mongodb(99_999, ["RetryableWriteError"]) == "provider.unavailable"
+    assert stores.kind_of_mongodb(99_999) is None
+
+
+def test_a_block_of_elasticsearch_is_read_by_its_reason() -> None:
+    block = "cluster_block_exception"
+    full = "index [a] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark];"
+
+    assert stores.kind_of_elasticsearch(block, full) == "resource.disk"
+    assert (
+        stores.kind_of_elasticsearch(block, "blocked by: [SERVICE_UNAVAILABLE/1/state not recovered];")
+        == "provider.unavailable"
+    )
+    assert (
+        stores.kind_of_elasticsearch(block, "blocked by: [FORBIDDEN/8/index write (api)];")
+        == "provider.rejected"
+    )
+    assert (
+        stores.kind_of_elasticsearch("security_exception", "unable to authenticate user [x]")
+        == "provider.auth"
+    )
+    assert (
+        stores.kind_of_elasticsearch("security_exception", "action is unauthorized") == "provider.permission"
+    )
+    assert stores.kind_of_elasticsearch("circuit_breaking_exception") == "provider.overloaded"
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("CUDA error: device-side assert triggered\nCompile with `TORCH_USE_CUDA_DSA`", "internal.bug"),
+        ("CUDA error: an illegal memory access was encountered (cudaErrorIllegalAddress)", "internal.bug"),
+        ("CUDA error: invalid device ordinal", "validation.config_invalid"),
+        ("CUDA error: no kernel image is available for execution on the device", "extension.dependency_missing"),
+        ("CUDA driver error: out of memory", "resource.gpu_memory"),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "resource.gpu_memory"),
+        ("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx`", "validation.input_invalid"),
+        ("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "internal.bug"),
+        ("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", "resource.gpu_memory"),
+        ("NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda error\nncclUnhandledCudaError: Call to CUDA function failed.", "worker.crashed"),
+        ("NCCL error: ncclInvalidUsage: This usually reflects invalid usage", "validation.config_invalid"),
+        ("HIP error: no ROCm-capable device\nhipErrorNoDevice", "extension.dependency_missing"),
+        ("CUDA_ERROR_OUT_OF_MEMORY: out of memory", "resource.gpu_memory"),
+        ("Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU", "extension.dependency_missing"),
+        ("The sizes of tensors must match", None),
+    ],
+)  # fmt: skip
+def test_a_status_of_a_gpu_runtime_decides(text: str, meaning: str | None) -> None:
+    device = devices.device_status(text)
+
+    assert (device and device[0]) == meaning
+
+
+def test_every_kind_in_a_table_is_registered_and_no_denial_is_retried() -> None:
+    tables: dict[str, Mapping[Any, str]] = {
+        "sqlstate": {**sql.SQLSTATE_CLASSES, **sql.SQLSTATES},
+        "mysql": dict(sql.MYSQL_ERRORS),
+        "mongodb": dict(stores.MONGODB_CODES),
+        "redis": dict(stores.REDIS_PREFIXES),
+        "elasticsearch": dict(stores.ELASTICSEARCH_TYPES),
+        "close codes": dict(wire.CLOSE_CODES),
+        "services": dict(vendor_codes.CODES),
+        **{name: dict(own) for name, own in vendor_codes.CODES_OF.items()},
+    }
+
+    def check(name: str) -> None:
+        for code, meaning in tables[name].items():
+            category = kind(meaning).category
+            assert not (meaning in DENIED and category.retryable), (name, code)
+
+    assert failures(tables, check) == []
+
+
+def test_a_code_that_means_two_things_is_read_by_its_provider() -> None:
+    def read(provider: str | None, code: str) -> str:
+        return classify(Facts(provider=provider, status=400, codes=(code,))).kind
+
+    assert read("zhipu", "1301") == "provider.content_refused"
+    assert read("zhipuai", "1113") == "provider.quota_exhausted"
+    assert read("minimax", "1008") == "provider.quota_exhausted"
+    assert read("zhipu", "1008") == "provider.bad_request"
+    assert read("cloudflare-workers-ai", "5007") == "provider.model_not_found"
+    assert read(None, "1301") == "provider.bad_request"
+
+
+def test_a_budget_of_calls_in_flight_is_waited_for_and_an_empty_account_is_not() -> None:
+    waiting = {
+        "error": {"code": 402, "message": "…", "metadata": {"limit_source": "openrouter_in_flight_budget"}}
+    }
+    empty = {"error": {"code": 402, "message": "…", "metadata": {"limit_source": "openrouter_credits"}}}
+
+    def read(body: object, **headers: str) -> Reading:
+        return classify(
+            Facts(provider="openrouter", status=402, body=body, codes=codes_of(body), headers=headers)
+        )
+
+    reading = read(waiting, **{"retry-after": "7"})
+    assert reading.kind == "provider.rate_limited"
+    assert reading.not_before is not None
+    assert read(empty).kind == "provider.quota_exhausted"
+
+
+def test_a_problem_type_is_read_by_its_last_word() -> None:
+    base = "https://iana.org/assignments/http-problem-types#"
+
+    def read(word: str, status: int) -> str:
+        body = {"type": base + word, "title": "…", "status": status}
+        return classify(Facts(status=status, body=body, codes=codes_of(body))).kind
+
+    assert read("quota-exceeded", 429) == "provider.rate_limited"
+    assert read("temporary-reduced-capacity", 503) == "provider.overloaded"
+    assert read("abnormal-usage-detected", 429) == "provider.permission"
+    assert codes_of({"type": "https://example.com/errors/token-limit-exceeded"})[0] == "token-limit-exceeded"
+
+
+def test_a_reason_of_a2a_is_read_out_of_its_details() -> None:
+    body = {
+        "error": {
+            "code": 400, "status": "FAILED_PRECONDITION", "message": "…",
+            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "VERSION_NOT_SUPPORTED",
+                         "domain": "a2a-protocol.org"}],
+        }
+    }  # fmt: skip
+
+    assert classify(Facts(status=400, body=body, codes=codes_of(body))).kind == "provider.rejected"
