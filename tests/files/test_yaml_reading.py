@@ -48,12 +48,43 @@ def test_an_alias_stands_for_what_its_anchor_holds() -> None:
     assert root.plain() == {"one": {"a": 1}, "two": {"a": 1}, "three": [{"a": 1}]}
 
 
-def test_a_merge_key_is_refused_with_a_hint() -> None:
-    mistake = the_wrong("one: &x {a: 1}\ntwo:\n  <<: *x\n  b: 2\n")
+def test_a_merge_key_adds_the_keys_that_are_not_written_beside_it() -> None:
+    root = read(
+        "one: &x {a: 1, b: 1}\ntwo:\n  b: 2\n  <<: *x\n  c: 3\nthree: {<<: [{a: 5}, *x]}\n'four': {'<<': 4}\n"
+    )
 
-    assert "merge keys" in mistake.message
-    assert "write the keys out" in mistake.hint
-    assert mistake.place == Place(file="x.yaml", line=3, column=3)
+    assert root.plain() == {
+        "one": {"a": 1, "b": 1},
+        "two": {"a": 1, "b": 2, "c": 3},
+        "three": {"a": 5, "b": 1},
+        "four": {"<<": 4},
+    }
+    assert root.value["two"].key_place("a") == Place(file="x.yaml", line=1, column=10)
+
+
+def test_a_merge_key_reaches_through_other_merge_keys() -> None:
+    root = read("a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}\n")
+
+    assert root.value["c"].plain() == {"x": 1, "y": 2, "z": 3}
+
+
+@pytest.mark.parametrize("value", ["5", "text", "[1]", "[[{a: 1}]]"])
+def test_a_merge_key_takes_nothing_but_mappings(value: str) -> None:
+    mistake = the_wrong(f"a:\n  <<: {value}\n")
+
+    assert "takes a mapping" in mistake.message
+    assert "<<: *defaults" in mistake.hint
+
+
+def test_a_mapping_does_not_merge_itself() -> None:
+    assert "contains itself" in the_wrong("a: &x\n  <<: *x\n").message
+
+
+def test_merge_keys_count_towards_the_size_of_a_file() -> None:
+    lines = ["a0: &a0 {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}"]
+    lines += [f"b{n}: [" + ", ".join(["{<<: *a0}"] * 100) + "]" for n in range(20)]
+
+    assert "expands to more than 1,000,000 values" in the_wrong("\n".join(lines)).message
 
 
 @pytest.mark.parametrize("width", [2, 10])

@@ -98,6 +98,8 @@ class _Composer:
         self.anchors: dict[str, Item] = {}
         self.unfinished: set[int] = set()
         """Anchored containers that are still open."""
+        self.merging: set[Item] = set()
+        """Mappings with a merge key (`<<`) that are still open."""
         self.root: Item | None = None
 
     # One function with local variables, because a large file has some hundred thousand events.
@@ -164,6 +166,8 @@ class _Composer:
                 item = stack.pop()
                 key = keys.pop()
                 self.unfinished.discard(id(item))
+                if item in self.merging:
+                    self.merge(item)
                 holder = stack[-1].value if stack else None
                 in_map = is_map(holder)
             elif kind is AliasEvent:
@@ -216,12 +220,7 @@ class _Composer:
         if event.tag is not None:
             self.tagged(event.tag, mark, text)
         if text == "<<" and event.implicit[0]:
-            self.log.add(
-                "merge keys (`<<`) are not supported",
-                self.place(mark),
-                self.path(text),
-                hint="write the keys out, or share whole values with an anchor and an alias",
-            )
+            self.merging.add(holder)
         keys = holder.keys
         assert keys is not None
         if text in keys:
@@ -235,6 +234,28 @@ class _Composer:
             )
         keys[text] = (mark.line, mark.column)
         return text
+
+    def merge(self, item: Item) -> None:
+        """Replace `<<` by the keys of the mappings that it names. Keys written beside it, and earlier mappings, win."""
+        self.merging.discard(item)
+        merged: Item = item.value.pop("<<")
+        keys = item.keys
+        assert keys is not None
+        position = keys.pop("<<")
+        for source in merged.value if is_list(merged.value) else [merged]:
+            if not is_map(source.value):
+                self.log.add(
+                    "a merge key (`<<`) takes a mapping, or a list of mappings",
+                    source.place,
+                    self.path("<<"),
+                    hint="write an alias of a mapping, such as `<<: *defaults`",
+                )
+                continue
+            for name, child in source.value.items():
+                if name not in keys:
+                    places = source.keys if source.file == item.file else None
+                    keys[name] = (places or {}).get(name, position)
+                    item.value[name] = child
 
     def no_key(self, mark: Any) -> NoReturn:
         """Stop at a list or mapping in the place of a key."""
