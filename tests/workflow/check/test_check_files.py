@@ -93,7 +93,7 @@ def test_a_file_that_runs_itself_is_found_by_what_it_is_and_not_by_its_name(tmp_
     path = a_caller(tmp_path, "root.yaml", "alias.yaml")
     os.link(path, tmp_path / "alias.yaml")
 
-    assert messages(path) == [f"`{path}` would run itself: `{path}` → `{path}`"]
+    assert messages(path) == [f"`{path}` would run itself without end: `{path}` → `{path}`"]
 
 
 def test_a_longer_circle_is_told_in_full(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_longer_circle_is_told_in_full(tmp_path: Path) -> None:
     one = a_caller(tmp_path, "one.yaml", "two.yaml")
     two = a_caller(tmp_path, "two.yaml", "one.yaml")
 
-    assert messages(path) == [f"`{one}` would run itself: `{one}` → `{two}` → `{one}`"]
+    assert messages(path) == [f"`{one}` would run itself without end: `{one}` → `{two}` → `{one}`"]
 
 
 def test_ten_workflows_may_lie_inside_each_other_and_no_more(tmp_path: Path) -> None:

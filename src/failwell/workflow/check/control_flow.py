@@ -102,6 +102,37 @@ class Flow:
                     (far if target in starts else near).append(target)
         return None
 
+    def must_succeed(self, name: str) -> bool:
+        """Whether no run can end well before `name` has succeeded."""
+        passed = self._success.get(name)
+        entry = self._start.get(self.outermost(self._plan.entry))
+        if passed is None or entry is None:
+            return False
+        reached = {entry} - {passed}
+        waiting = list(reached)
+        while waiting:
+            vertex = waiting.pop()
+            if self._can_end(vertex):
+                return False
+            new = set(self._ends[vertex]) - reached - {passed}
+            reached |= new
+            waiting += new
+        return True
+
+    def _can_end(self, vertex: int) -> bool:
+        """Whether the run may end at this vertex."""
+        if vertex == self._final:
+            return True
+        node = self._plan.nodes[self._names[vertex]]
+        if isinstance(node.spec, TerminateSpec):
+            return True
+        is_failure = vertex == self._failure.get(node.name)
+        is_success = vertex == self._success[node.name]
+        return any(
+            route.to == END and (is_success if route.on_error is None else is_failure)
+            for route in node.routes
+        )
+
     def _own(self, node: Node) -> None:
         spec = node.spec
         if isinstance(spec, ParallelSpec):
@@ -161,7 +192,7 @@ class Flow:
     def _target(self, route: Route) -> int | None:
         if route.to is None:
             return None
-        # The output of such a route replaces the output of the workflow.
+        # With the output of such a route, values of the workflow's output that do not exist are left out.
         return None if route.to == END and route.output else self._named(route.to)
 
     def _named(self, target: str) -> int | None:

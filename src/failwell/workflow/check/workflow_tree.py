@@ -4,10 +4,12 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
 from failwell.files.mistakes import Mistake, MistakeLog
+from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.plan_rules import RULES, check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path, executors
 from failwell.workflow.compile.compiler import Compiled, PartialPlan, compile_file
@@ -206,7 +208,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _cycles(tree: _Tree, root: str) -> Iterator[Mistake]:
-    """Workflows that run themselves, and workflows that are nested too deep."""
+    """Workflows that run themselves without end, and workflows that are nested too deep."""
     depth: dict[str, int] = {}
     order: list[str] = []
     state = {root: 1}
@@ -217,12 +219,13 @@ def _cycles(tree: _Tree, root: str) -> Iterator[Mistake]:
             if state.get(child) == 1:
                 trail = [file for file, _ in waiting]
                 cycle = [*trail[trail.index(child) :], child]
-                yield error(
-                    node.place,
-                    f"`{child}` would run itself: {' → '.join(f'`{file}`' for file in cycle)}",
-                    path=f"{node.name}.workflow",
-                    hint="remove one of these steps",
-                )
+                if _is_endless(tree, cycle):
+                    yield error(
+                        node.place,
+                        f"`{child}` would run itself without end: {' → '.join(f'`{file}`' for file in cycle)}",
+                        path=f"{node.name}.workflow",
+                        hint="let a route of one of them end before this step; `max_depth` limits the levels",
+                    )
             elif child not in state:
                 state[child] = 1
                 waiting.append((child, iter(tree.children.get(child, ()))))
@@ -244,6 +247,18 @@ def _cycles(tree: _Tree, root: str) -> Iterator[Mistake]:
                         path=f"{node.name}.workflow",
                         hint="use fewer levels of sub-workflows",
                     )
+
+
+def _is_endless(tree: _Tree, cycle: list[str]) -> bool:
+    """Whether every workflow of a circle can only end after it has run the next one."""
+    for path, following in pairwise(cycle):
+        plan = tree.plans.get(path)
+        steps = [node for child, node in tree.children.get(path, ()) if child == following]
+        if plan is None or not any(
+            plan.nodes.get(step.name) is step and Flow(plan).must_succeed(step.name) for step in steps
+        ):
+            return False
+    return True
 
 
 def _ordered_mistakes(tree: _Tree) -> tuple[Mistake, ...]:
