@@ -161,7 +161,7 @@ def test_questions_are_listed_checked_and_answered_with_their_defaults(project: 
 
     assert waiting.code == 4
     assert listed.splitlines() == [
-        "r  plan  What shall the announcement be like?  [answered | aborted]",
+        "r  plan  What shall the announcement be like?  [answered | skipped | aborted]",
         "  audience: Who reads it?  (required)",
         "  tone: In which tone?  [dry | warm]",
         "  note: Anything else?",

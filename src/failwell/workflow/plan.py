@@ -120,9 +120,9 @@ class Question:
     id: str
     text: Template
     hint: Template | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[Template, ...] = ()
     default: Value = None
-    required: bool = True
+    required: bool = False
     allow_free_text: bool = True
     multiline: bool = True
 

@@ -136,10 +136,12 @@ def _of_rare_spec(node: Node) -> Iterator[tuple[str, Template]]:
             yield f"options[{index}].label", option.label
         yield from _present(("assignee", spec.assignee))
     elif isinstance(spec, QuestionsSpec):
+        yield from _present(("prompt", spec.prompt))
         for index, question in enumerate(spec.questions):
             question_path = f"questions[{index}]"
             yield f"{question_path}.text", question.text
             yield from _present((f"{question_path}.hint", question.hint))
+            yield from walk(list(question.choices), f"{question_path}.choices")
             yield from walk(question.default, f"{question_path}.default")
     elif isinstance(spec, WaitSpec):
         if isinstance(spec.duration, Template):

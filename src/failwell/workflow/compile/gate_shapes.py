@@ -138,7 +138,7 @@ QUESTION = Shape(
         "text": Key(Templated(), "what is asked", required=True),
         "id": Key(Text(), "the name of the answer (default: q1, q2, …)"),
         "hint": Key(Templated(allow_empty=True), "a line below the question"),
-        "choices": Key(ListOf(Text()), "answers to choose from"),
+        "choices": Key(ListOf(Templated()), "answers to choose from"),
         "allow_free_text": Key(Flag(), "whether another answer may be written (default: yes)"),
         "default": Key(Text(allow_empty=True), "the answer when it is skipped"),
         "required": Key(Flag(), "whether it must be answered (default: no)"),

@@ -1,7 +1,7 @@
 """Gates, questions and budget approvals: what a person decides during a run."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, cast
 
 from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
@@ -16,6 +16,10 @@ from failwell.workflow.template.render import render, render_value
 TIMEOUT = "timeout"
 """The `decided_by` of a gate that expired."""
 APPROVED, REJECTED = "approved", "rejected"
+ANSWERED, SKIPPED, ABORTED = "answered", "skipped", "aborted"
+"""The decisions of a `questions` step: all questions were seen, the rest was skipped, the step was left."""
+COMPLETED = "completed"
+_OUTCOMES = {ANSWERED: COMPLETED, SKIPPED: "skipped_remaining"}
 
 
 def ask_person(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
@@ -40,19 +44,25 @@ def ask_person(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 
 
 def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
-    """Open a list of questions."""
+    """Open a list of questions. An empty list is answered at once."""
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
     questions = (
         [_question(question, names) for question in spec.questions]
         if spec.source is None
-        else _computed_questions(spec.source, names)
+        else _computed_questions(task.node, spec.source, names)
     )
+    if not questions:
+        complete(turn, task, _questions_output([], {}, COMPLETED))
+        return
     data: dict[str, Any] = {
         "type": "questions",
         "prompt": node.description if spec.prompt is None else render(spec.prompt, names),
         "questions": questions,
         "options": [],
+        "allow_back": spec.allow_back,
+        "allow_skip": spec.allow_skip,
+        "allow_skip_all": spec.allow_skip_all,
     }
     if spec.abort_route is not None:
         data["can_abort"] = True
@@ -64,14 +74,16 @@ def _question(question: Question, names: ScopeNames) -> dict[str, Any]:
         "id": question.id,
         "text": render(question.text, names),
         "hint": "" if question.hint is None else render(question.hint, names),
-        "choices": list(question.choices),
+        "choices": [render(choice, names) for choice in question.choices],
         "default": render_value(question.default, names),
         "required": question.required,
         "allow_free_text": question.allow_free_text,
+        "multiline": question.multiline,
     }
 
 
-def _computed_questions(source: str, names: ScopeNames) -> list[dict[str, Any]]:
+def _computed_questions(node: str, source: str, names: ScopeNames) -> list[dict[str, Any]]:
+    """The questions of a list that another step computed. Their texts are data, and are not rendered."""
     value = look_up(source, names)
     if not isinstance(value, list):
         raise Validation(
@@ -80,10 +92,69 @@ def _computed_questions(source: str, names: ScopeNames) -> list[dict[str, Any]]:
             details={"source": source},
         )
     questions: list[dict[str, Any]] = []
-    for number, entry in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        question: dict[str, Any] = entry if isinstance(entry, dict) else {"text": str(entry)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        questions.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **question})
+    ids: set[str] = set()
+    for number, entry in enumerate(cast("list[Any]", value), 1):
+        question = _computed_question(node, number, entry)
+        if question["id"] in ids:
+            _refuse_question(node, number, "has an `id` that another question has; give each its own")
+        ids.add(question["id"])
+        questions.append(question)
     return questions
+
+
+def _is_anything(_part: Any) -> bool:
+    return True
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str)
+
+
+def _is_flag(part: Any) -> bool:
+    return isinstance(part, bool)
+
+
+def _is_texts(part: Any) -> bool:
+    return isinstance(part, list) and all(isinstance(choice, str) for choice in cast("list[Any]", part))
+
+
+_QUESTION_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("id", "text", "hint", "default"), (_is_text, "a text")),
+    **dict.fromkeys(("required", "allow_free_text", "multiline"), (_is_flag, "true or false")),
+    "choices": (_is_texts, "a list of texts"),
+}
+_QUESTION_DEFAULTS: dict[str, Any] = {
+    "hint": "", "choices": [], "default": None, "required": False, "allow_free_text": True, "multiline": True,
+}  # fmt: skip
+
+
+def _computed_question(node: str, number: int, entry: Any) -> dict[str, Any]:
+    """One computed question: a text, or an object with `text` or `question` and the keys of written ones."""
+    if isinstance(entry, str):
+        entry = {"text": entry}
+    if not isinstance(entry, dict):
+        _refuse_question(node, number, "is neither a text nor an object")
+    fields = {name: part for name, part in cast("dict[str, Any]", entry).items() if part is not None}
+    text = fields.pop("question", None)
+    fields.setdefault("text", text)
+    for name, part in fields.items():
+        is_valid, words = _QUESTION_FIELDS.get(name, (_is_anything, ""))
+        if not is_valid(part):
+            _refuse_question(node, number, f"needs {words} as `{name}`")
+    question: dict[str, Any] = {**_QUESTION_DEFAULTS, **fields}
+    if not question.get("id"):
+        question["id"] = f"q{number}"
+    if not question["choices"] and not question["allow_free_text"]:
+        _refuse_question(node, number, "has no `choices` and allows no free text, so it has no answer")
+    return question
+
+
+def _refuse_question(node: str, number: int, problem: str) -> NoReturn:
+    raise Validation(
+        kind="validation.input_invalid",
+        message=f"question {number} of `{node}` {problem}",
+        details={"question": number},
+    )
 
 
 def _open(turn: Turn, task: Task, data: dict[str, Any]) -> None:
@@ -157,23 +228,52 @@ def _questions_answered(
 ) -> None:
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
-    payload = _as_mapping(event.payload)
-    questions: list[dict[str, Any]] = gate_data.get("questions", [])
-    defaults = {entry["id"]: entry["default"] for entry in questions if entry.get("default") is not None}
-    answers = defaults | {
-        name: value for name, value in payload.items() if value is not None or name not in defaults
-    }
-    items = [{**entry, "answer": answers.get(entry["id"])} for entry in questions]
-    output = {
+    outcome = _OUTCOMES.get(event.decision, event.decision)
+    output = _questions_output(gate_data.get("questions", []), _as_mapping(event.payload), outcome)
+    to = spec.abort_route if event.decision == ABORTED else None
+    complete(turn, task, output, to=to)
+
+
+def _questions_output(
+    questions: list[dict[str, Any]], payload: Mapping[str, Any], outcome: str
+) -> dict[str, Any]:
+    """The output of a `questions` step. After an abort, questions without an answer are left out."""
+    items: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for number, entry in enumerate(questions, 1):
+        answer = payload.get(entry["id"])
+        if is_blank(answer) and outcome == ABORTED:
+            continue
+        text = entry.get("text") or entry.get("question") or ""
+        item = {"id": entry["id"], "question": text, **_answer(entry, answer)}
+        items.append(item)
+        if not item["skipped"]:
+            lines.append(f"Q{number}. {text}\nA: {item['answer']}")
+    answers = {item["id"]: item["answer"] for item in items if not item["skipped"]}
+    return {
         "answers": answers,
         "items": items,
-        "transcript": "\n".join(f"{item['text']}\n{item['answer']}" for item in items),
-        "answered_count": sum(item["answer"] is not None for item in items),
-        "total_count": len(items),
-        "outcome": event.decision,
+        "transcript": "\n\n".join(lines),
+        "answered_count": len(answers),
+        "skipped_count": len(items) - len(answers),
+        "answered_any": bool(answers),
+        "total_count": len(questions),
+        "outcome": outcome,
     }
-    to = spec.abort_route if event.decision == "aborted" else None
-    complete(turn, task, output, to=to)
+
+
+def _answer(question: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+    if not is_blank(answer):
+        source = "choice" if answer in (question.get("choices") or ()) else "free_text"
+        return {"answer": answer, "source": source, "skipped": False}
+    default = question.get("default")
+    is_skipped = default is None
+    return {"answer": default, "source": "skipped" if is_skipped else "default", "skipped": is_skipped}
+
+
+def is_blank(answer: Any) -> bool:
+    """Whether a question was left without an answer."""
+    return answer is None or (isinstance(answer, str) and not answer.strip())
 
 
 def _as_mapping(payload: Any) -> dict[str, Any]:

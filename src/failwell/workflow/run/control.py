@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.journal.watch import socket_address
+from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.machine.messages import Answered, Cancel
 from failwell.workflow.run.driver import Driver
 
@@ -121,28 +122,32 @@ def refusal(
     values = answers_of(gate_data)
     if decision not in values:
         return f"`{decision}` is not an answer of gate `{gate}`; write {' or '.join(f'`{one}`' for one in values)}"
-    return (
-        _unanswered(gate_data, payload)
-        if gate_data.get("type") == "questions" and decision == "answered"
-        else None
-    )
+    if gate_data.get("type") != "questions" or decision == ABORTED:
+        return None
+    return _unanswered(gate_data, decision, payload)
 
 
 def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
     """The valid answers of a gate."""
     if gate_data.get("type") == "questions":
-        return ["answered", "aborted"] if gate_data.get("can_abort") else ["answered"]
+        skipped = [SKIPPED] if gate_data.get("allow_skip_all", True) else []
+        return [ANSWERED, *skipped, ABORTED] if gate_data.get("can_abort") else [ANSWERED, *skipped]
     return [option["value"] for option in gate_data.get("options", ())]
 
 
-def _unanswered(gate_data: Mapping[str, Any], payload: Any) -> str | None:
+def _unanswered(gate_data: Mapping[str, Any], decision: str, payload: Any) -> str | None:
     answers: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    for question in gate_data.get("questions", ()):
-        value = answers.get(question["id"], question.get("default"))
-        choices = question.get("choices")
+    questions: dict[str, Mapping[str, Any]] = {entry["id"]: entry for entry in gate_data.get("questions", ())}
+    for name in answers:
+        if name not in questions:
+            return f"there is no question `{name}`; the questions are {', '.join(questions)}"
+    may_skip = decision == SKIPPED or gate_data.get("allow_skip", True)
+    for name, question in questions.items():
+        value = question.get("default") if is_blank(answers.get(name)) else answers[name]
+        choices: list[str] = question.get("choices") or []
         if value is None:
-            if question.get("required"):
-                return f"the question `{question['id']}` must be answered: {question['text']}"
+            if question.get("required") or not may_skip:
+                return f"the question `{name}` must be answered: {question.get('text', '')}"
         elif choices and not question.get("allow_free_text", True) and value not in choices:
-            return f"the question `{question['id']}` takes one of {', '.join(choices)}"
+            return f"the question `{name}` takes one of {', '.join(choices)}"
     return None

@@ -30,12 +30,12 @@ def user_name() -> str:
 
 
 async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
-    """What `--skip-gates` answers: the first option, or the default of each question."""
+    """What `--skip-gates` answers: the first option. Questions are skipped, so that no answer is invented."""
+    from failwell.workflow.machine.gate_steps import SKIPPED
     from failwell.workflow.run.run_settings import GateAnswer
 
     if question.get("type") == "questions":
-        defaults = {entry["id"]: entry.get("default") for entry in question["questions"]}
-        return GateAnswer(decision="answered", by="--skip-gates", payload=defaults)
+        return GateAnswer(decision=SKIPPED, by="--skip-gates", payload={})
     return GateAnswer(decision=question["options"][0]["value"], by="--skip-gates")
 
 
@@ -87,19 +87,89 @@ class Terminal:
                 payload = {option["prompt_for"]: text}
             return GateAnswer(decision=option["value"], by=user_name(), payload=payload)
 
-    async def _questions(self, question: Mapping[str, Any]) -> "GateAnswer | None":
+    async def _questions(self, gate: Mapping[str, Any]) -> "GateAnswer | None":
+        """Ask one question after the other. `:back` returns to the previous one, also after the last."""
+        from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED
         from failwell.workflow.run.run_settings import GateAnswer
 
+        questions: list[dict[str, Any]] = gate["questions"]
+        print_stderr(f"  ({_controls(gate)})")
         answers: dict[str, Any] = {}
-        for item in question["questions"]:
-            answer = await _ask_question(item)
-            if answer is _END_OF_INPUT:
+        position = 0
+        while position < len(questions) or gate.get("allow_back", True):
+            if position < len(questions):
+                reply = await _ask_question(questions[position], gate, position)
+            else:
+                reply = await _review(questions, answers, gate)
+            if reply is _END_OF_INPUT:
                 return None
-            answers[item["id"]] = answer
-        return GateAnswer(decision="answered", by=user_name(), payload=answers)
+            if reply is _BACK:
+                position -= 1
+            elif reply is _ABORT:
+                return GateAnswer(decision=ABORTED, by=user_name(), payload=answers)
+            elif reply is _SKIP_ALL:
+                missing = [entry["id"] for entry in questions[position:] if _is_needed(entry)]
+                if not missing:
+                    return GateAnswer(decision=SKIPPED, by=user_name(), payload=answers)
+                print_stderr(f"  these need an answer: {one_line(', '.join(missing))}")
+            elif position == len(questions):
+                break
+            else:
+                answers[questions[position]["id"]] = reply
+                position += 1
+        return GateAnswer(decision=ANSWERED, by=user_name(), payload=answers)
 
 
 _END_OF_INPUT = object()
+_BACK, _SKIP_ALL, _ABORT = object(), object(), object()
+
+
+def _controls(gate: Mapping[str, Any]) -> str:
+    """The words that move between questions, as far as this step allows them."""
+    words = [
+        (gate.get("allow_skip", True), "an empty line skips a question"),
+        (gate.get("allow_back", True), "`:back` returns to the previous one"),
+        (gate.get("allow_skip_all", True), "`:skip` skips the rest"),
+        (gate.get("can_abort", False), "`:abort` leaves"),
+    ]
+    return "; ".join(text for is_allowed, text in words if is_allowed) or "every question needs an answer"
+
+
+def _control(text: str, gate: Mapping[str, Any], position: int) -> object | None:
+    """What a control word asks for, if this step allows it."""
+    if text == ":back" and gate.get("allow_back", True) and position > 0:
+        return _BACK
+    if text == ":skip" and gate.get("allow_skip_all", True):
+        return _SKIP_ALL
+    if text == ":abort" and gate.get("can_abort"):
+        return _ABORT
+    return None
+
+
+def _is_needed(question: Mapping[str, Any]) -> bool:
+    return bool(question.get("required")) and question.get("default") is None
+
+
+async def _review(
+    questions: list[dict[str, Any]], answers: Mapping[str, Any], gate: Mapping[str, Any]
+) -> object:
+    """Show every answer, so that the last question can be revised too."""
+    for number, question in enumerate(questions, 1):
+        answer = answers.get(question["id"])
+        shown = question.get("default") if answer is None else answer
+        print_stderr(
+            f"  {number}. {one_line(question['text'])}: {'-' if shown is None else one_line(str(shown))}"
+        )
+    while True:
+        line = await _line("  an empty line finishes: ")
+        if line is None:
+            return _END_OF_INPUT
+        if not line.strip():
+            return None
+        control = _control(line.strip(), gate, len(questions))
+        if control in (_BACK, _ABORT):
+            return control
+        print_stderr("  write nothing, or `:back`")
 
 
 def quoted(mark: str, text: object) -> str:
@@ -108,7 +178,7 @@ def quoted(mark: str, text: object) -> str:
     return "\n".join([f"{mark}{first}", *(f"{' ' * len(mark)}│ {line}" for line in rest)])
 
 
-async def _ask_question(question: Mapping[str, Any]) -> Any:
+async def _ask_question(question: Mapping[str, Any], gate: Mapping[str, Any], position: int) -> Any:
     print_stderr(quoted("  ", question["text"]))
     if question.get("hint"):
         print_stderr(f"  ({one_line(question['hint'])})")
@@ -116,19 +186,21 @@ async def _ask_question(question: Mapping[str, Any]) -> Any:
     for number, choice in enumerate(choices, 1):
         print_stderr(f"    {number}. {one_line(choice)}")
     default = question.get("default")
+    may_skip = gate.get("allow_skip", True) and not question.get("required")
     while True:
         line = await _line(f"  [{one_line(str(default))}] " if default is not None else "  ")
         if line is None:
             return _END_OF_INPUT
         text = line.strip()
-        if not text and default is not None:
+        if not text and (default is not None or may_skip):
             return default
+        control = _control(text, gate, position)
+        if control is not None:
+            return control
         if text.isdecimal() and choices and 1 <= int(text) <= len(choices):
             return choices[int(text) - 1]
         if text and (not choices or text in choices or question.get("allow_free_text", True)):
             return text
-        if not text and not question.get("required", True):
-            return None
         print_stderr("  choose one of these" if choices else "  this needs an answer")
 
 
