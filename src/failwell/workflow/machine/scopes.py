@@ -13,7 +13,7 @@ from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
 from failwell.workflow.run_inputs import check_inputs
 from failwell.workflow.template.coerce import as_output
-from failwell.workflow.template.render import render, render_value
+from failwell.workflow.template.render import TemplateFailed, render, render_value
 
 
 def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | None) -> None:
@@ -21,17 +21,18 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
     plan = turn.plans[file]
     if inputs is None:
         above = turn.state.scopes[task.scope].inputs
-        inputs = {name: value for name, value in above.items() if name in plan.inputs}
+        inputs = {name: value for name, value in above.items() if name in plan.inputs or not is_secret(value)}
     secrets = {name: value for name, value in inputs.items() if is_secret(value)}
     placeholders = {name: "" if name in secrets else value for name, value in inputs.items()}
     checked_inputs, mistakes = check_inputs(plan, placeholders)
-    if mistakes:
-        words = "; ".join(mistake.message for mistake in mistakes)
+    errors = [mistake.message for mistake in mistakes if mistake.is_error]
+    if errors:
+        words = "; ".join(errors)
         invalid = turn.failure(
             "subworkflow.failed",
             f"`{task.node}` cannot run `{plan.name}`: {words}",
             task=task,
-            details={"file": file, "mistakes": [mistake.message for mistake in mistakes]},
+            details={"file": file, "mistakes": errors},
         )
         fail(turn, task, invalid)
         return
@@ -73,17 +74,32 @@ def _fail_outputs(turn: Turn, scope: Scope, fault: Fault) -> None:
 
 
 def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
-    """The output of a workflow: from its last route, its `output` block, or its last node."""
-    if scope.output is not None:
-        return {
-            name: as_output(value) if isinstance(value, str) else value
-            for name, value in scope.output.items()
-        }
+    """The output of a workflow: its `output` block with the output of the last route, or that of its last node."""
     names = ScopeNames(turn.state.run, plan, scope, {})
+    if scope.output is not None:
+        return {**_existing_outputs(plan, scope.output, names), **_coerced(scope.output)}
     if plan.output:
         return {name: _render_outputs(value, names) for name, value in plan.output.items()}
     output: Any = scope.outputs.get(scope.last) if scope.last is not None else None
     return cast("dict[str, Any]", output) if isinstance(output, dict) else {"result": output}
+
+
+def _existing_outputs(plan: Plan, written: Mapping[str, Any], names: ScopeNames) -> dict[str, Any]:
+    """The outputs of the workflow that the last route does not write, without those whose values do not exist."""
+    outputs: dict[str, Any] = {}
+    for name, value in plan.output.items():
+        if name in written:
+            continue
+        try:
+            outputs[name] = _render_outputs(value, names)
+        except TemplateFailed as failed:
+            if not failed.is_undefined:
+                raise
+    return outputs
+
+
+def _coerced(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: as_output(value) if isinstance(value, str) else value for name, value in outputs.items()}
 
 
 def _render_outputs(value: Any, names: ScopeNames) -> Any:

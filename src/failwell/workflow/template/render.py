@@ -41,6 +41,11 @@ class _Failed(Fault):
 class TemplateFailed(_Failed, kind="internal.template_error"):
     """A template or a condition cannot be evaluated, as written or with these data."""
 
+    @property
+    def is_undefined(self) -> bool:
+        """Whether it uses a value that does not exist."""
+        return self.sort.startswith(MistakeType.UNDEFINED)
+
 
 class SandboxLimit(_Failed, kind="internal.sandbox_error"):
     """A template or a condition exceeded its memory or depth, or its result is not JSON."""
