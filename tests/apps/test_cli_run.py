@@ -226,8 +226,8 @@ output: {x: "{{ ship.output.stdout | trim }}"}
 @pytest.mark.acceptance("conductor 63")
 @pytest.mark.parametrize(
     ("inputs", "word"),
-    [((), "count"), (("-i", "count=abc"), "count"), (("-i", "count=1", "-i", "other=1"), "other")],
-    ids=["missing", "mistyped", "unknown"],
+    [((), "count"), (("-i", "count=abc"), "count")],
+    ids=["missing", "mistyped"],
 )
 def test_wrong_inputs_are_refused_by_name_before_the_first_step(
     tmp_path: Path, inputs: tuple[str, ...], word: str
@@ -245,6 +245,27 @@ agents: [{{name: a, type: script, command: touch, args: ["{tmp_path}/ran"]}}]
     assert done.code == 2
     assert word in done.err
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.acceptance("conductor 63")
+def test_an_undeclared_input_is_taken_with_a_note(tmp_path: Path) -> None:
+    file = a_file(
+        tmp_path,
+        """
+workflow: {name: flow, entry_point: a, input: {count: {type: number, default: 1}}}
+agents: [{name: a, type: set, value: "{{ workflow.input | tojson }}"}]
+""",
+    )
+
+    told = run(tmp_path, file, "-i", "cuont=5")
+    silent = run(tmp_path, file, "-i", "cuont=5", "--silent")
+    planned = run(tmp_path, file, "-i", "cuont=5", "--dry-run")
+
+    assert (told.code, told.data) == (0, {"count": 1, "cuont": 5})
+    assert "note: the workflow declares no input `cuont`" in told.err
+    assert "did you mean `count`?" in told.err
+    assert (silent.code, silent.data, silent.err) == (0, told.data, "")
+    assert planned.code == 0
 
 
 @pytest.mark.acceptance("conductor 68")

@@ -1,7 +1,12 @@
 """Builds the mistakes that rules report: errors, which prevent a run, and warnings."""
 
+from dataclasses import replace
+
 from failwell.files.item_tree import Place
 from failwell.files.mistakes import Mistake
+
+HOOKS = "workflow.hooks."
+"""How the fields of hooks begin."""
 
 
 def error(
@@ -17,3 +22,8 @@ def warning(
     """A mistake that does not prevent a run."""
     further = () if also is None else (also,)
     return Mistake(message=message, place=place, path=path, hint=hint, also=further, severity="warning")
+
+
+def softened(mistake: Mistake) -> Mistake:
+    """A mistake in a hook's template is a warning, because a hook never ends a run."""
+    return replace(mistake, severity="warning") if mistake.path.startswith(HOOKS) else mistake

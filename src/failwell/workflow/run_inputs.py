@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import Near, choices
-from failwell.workflow.findings import error
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import Input, Plan
 from failwell.workflow.template.coerce import TypedText, as_input
 
@@ -23,7 +23,7 @@ _TYPE_NAMES = {
 
 
 def check_inputs(plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
-    """The inputs with defaults, and every mistake in `values`.
+    """The inputs with defaults, and every mistake in `values`. Inputs that are not declared are taken, with a warning.
 
     A mistake names an input and its type, and never a value, which may be a secret.
     """
@@ -44,15 +44,27 @@ def check_inputs(plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any],
             mistakes.append(_missing(declared))
         else:
             inputs[name] = _ZERO[declared.type]()
-    unknown = [name for name in values if name not in plan.inputs]
-    if unknown:
-        near = Near()
-        for name in unknown:
-            hint = choices(near(name, plan.inputs, "inputs"), plan.inputs, "the workflow declares no inputs")
-            mistakes.append(
-                error(None, f"the workflow has no input `{name}`", path=f"workflow.input.{name}", hint=hint)
-            )
-    return inputs, mistakes
+    for name, value in values.items():
+        if name not in plan.inputs:
+            inputs[name] = as_input(str(value)) if isinstance(value, TypedText) else value
+    return inputs, mistakes + undeclared_inputs(plan, values)
+
+
+def undeclared_inputs(plan: Plan, values: Mapping[str, Any]) -> list[Mistake]:
+    """A warning for each input that the workflow does not declare."""
+    near = Near()
+    return [
+        warning(
+            None,
+            f"the workflow declares no input `{name}`; templates can use it as `workflow.input.{name}`",
+            path=f"workflow.input.{name}",
+            hint=choices(
+                near(name, plan.inputs, "inputs"), plan.inputs, "declare it, so that its type is checked"
+            ),
+        )
+        for name in values
+        if name not in plan.inputs
+    ]
 
 
 def fits(declared: Input, value: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from failwell.workflow.run_inputs import check_inputs
+from failwell.workflow.template.coerce import TypedText
 from tests.workflow.plans import a_plan, a_script, an_input, some_inputs
 
 
@@ -39,13 +40,18 @@ def test_a_wrongly_typed_input_is_named_without_its_value(type: str, value: Any,
 
 
 @pytest.mark.acceptance("conductor 63")
-def test_an_unknown_input_is_named_with_the_near_one() -> None:
-    _, mistakes = check_inputs(
-        a_plan(a_script(), inputs=some_inputs(an_input("name"))), {"name": "x", "nmae": "y"}
+def test_an_undeclared_input_is_taken_and_named_with_the_near_one() -> None:
+    values, mistakes = check_inputs(
+        a_plan(a_script(), inputs=some_inputs(an_input("name"))), {"name": "x", "nmae": TypedText("5")}
     )
 
-    assert [(one.message, one.hint) for one in mistakes] == [
-        ("the workflow has no input `nmae`", "did you mean `name`?")
+    assert values == {"name": "x", "nmae": 5}
+    assert [(mistake.message, mistake.hint, mistake.severity) for mistake in mistakes] == [
+        (
+            "the workflow declares no input `nmae`; templates can use it as `workflow.input.nmae`",
+            "did you mean `name`?",
+            "warning",
+        )
     ]
 
 

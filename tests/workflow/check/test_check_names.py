@@ -51,11 +51,31 @@ def test_an_unknown_node_in_a_template_is_an_error_at_the_template() -> None:
         a_plan(a_script("a", to(when="{{ nobody.output }}"), to())),
         a_plan(a_script("a"), output={"x": "{{ nobody.output }}"}),
         a_plan(a_for_each("a", body=a_set("one", value="{{ nobody.output }}")), inputs=ITEMS),
-        a_plan(a_script("a"), hooks={"on_error": a_text("{{ nobody.output }}")}),
     ],
 )
 def test_every_text_of_a_workflow_is_looked_at(plan: object) -> None:
     assert errors(plan) == ["no step is called `nobody`"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        ("{{ nobody.output }}", "no step is called `nobody`"),
+        ("{{ workflow.executon_time }}", "`workflow` has no `executon_time`"),
+        ("{{ 'open", "`workflow.hooks.on_error` cannot be read"),
+    ],
+)
+def test_a_mistake_in_a_hook_is_a_warning(hook: str, message: str) -> None:
+    plan = a_plan(a_script("a"), hooks={"on_error": a_text(hook)})
+
+    assert errors(plan) == []
+    assert [warning.startswith(message) for warning in warnings(plan)] == [True]
+
+
+def test_a_hook_knows_what_conductor_documents() -> None:
+    text = "{{ workflow.description }} {{ workflow.execution_time }} {{ workflow.iteration_count }} {{ workflow.error.agent }}"
+
+    assert warnings(a_plan(a_script("a"), hooks={"on_error": a_text(text)})) == []
 
 
 def test_an_unknown_input_is_an_error() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, PlacedNode, TemplateUse
-from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
+from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE, OF_WORKFLOW
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
@@ -107,7 +107,7 @@ def _reference(context: CheckContext, placed: PlacedNode, text: str, path: str) 
     if root in placed.names:
         return
     if root == "workflow":
-        if len(reference.path) < 2 or reference.path[1] not in ("input", "dir", "file", "name"):
+        if len(reference.path) < 2 or reference.path[1] not in OF_WORKFLOW:
             message = f"`{text}` is not a reference to an input"
             yield error(place, message, path=path, hint="write `workflow.input.NAME`")
         elif (
@@ -119,7 +119,8 @@ def _reference(context: CheckContext, placed: PlacedNode, text: str, path: str) 
             hint = choices(
                 context.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`"
             )
-            yield error(place, f"the workflow has no input `{name}`", path=path, hint=hint)
+            report = error if plan.inputs else warning
+            yield report(place, f"the workflow has no input `{name}`", path=path, hint=hint)
         return
     if root in context.flow.owner:
         yield from _inside(context, placed, root, path)

@@ -7,7 +7,7 @@ from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, PlacedNode
 from failwell.workflow.compile.step_index import FLOW, INPUTS
-from failwell.workflow.findings import error, warning
+from failwell.workflow.findings import error, softened, warning
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
 from failwell.workflow.template.template_errors import MistakeType
 
@@ -24,11 +24,13 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
     for text in context.texts:
         broken = context.syntax_mistake(text)
         if broken is not None:
-            yield error(
-                text.template.place,
-                f"`{text.field}` cannot be read: {broken}",
-                path=text.field,
-                hint=_HINTS.get(broken.partition(" on line")[0], _HINT),
+            yield softened(
+                error(
+                    text.template.place,
+                    f"`{text.field}` cannot be read: {broken}",
+                    path=text.field,
+                    hint=_HINTS.get(broken.partition(" on line")[0], _HINT),
+                )
             )
 
 
@@ -115,7 +117,8 @@ def children(context: CheckContext) -> Iterator[Mistake]:
 def _inputs(context: CheckContext, placed: PlacedNode, spec: WorkflowSpec, child: Plan) -> Iterator[Mistake]:
     name = placed.node.name
     path = f"{placed.path}.input_mapping"
-    if spec.input_mapping is None and not context.knows(INPUTS):
+    # Without a mapping all inputs are passed on, and a workflow that declares none may be given any.
+    if spec.input_mapping is None and not (context.knows(INPUTS) and context.plan.inputs):
         return
     inputs = context.plan.inputs if spec.input_mapping is None else spec.input_mapping
     if spec.input_mapping is not None:
@@ -123,8 +126,8 @@ def _inputs(context: CheckContext, placed: PlacedNode, spec: WorkflowSpec, child
             if key not in child.inputs:
                 near = context.near(key, child.inputs, spec.path.text)
                 hint = choices(near, child.inputs, f"`{spec.path.text}` declares no inputs")
-                message = f"`{spec.path.text}` has no input `{key}`"
-                yield error(placed.node.place, message, path=f"{path}.{key}", hint=hint)
+                message = f"`{spec.path.text}` declares no input `{key}`"
+                yield warning(placed.node.place, message, path=f"{path}.{key}", hint=hint)
     for key, declared in child.inputs.items():
         if declared.required and not declared.has_default and key not in inputs:
             message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not pass it"

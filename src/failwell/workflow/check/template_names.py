@@ -7,11 +7,13 @@ from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, TemplateUse
 from failwell.workflow.check.template_texts import TemplateText
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
-from failwell.workflow.findings import error, warning
+from failwell.workflow.findings import HOOKS, error, softened, warning
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
 from failwell.workflow.template.references import Reference, input_reference
 
-OF_WORKFLOW = ("input", "dir", "file", "name")
+OF_WORKFLOW = ("input", "dir", "file", "name", "description")
+OF_HOOK = ("execution_time", "iteration_count", "error")
+"""What `workflow` has in hooks besides."""
 OF_OWN = {
     "context": ("iteration", "history"),
     "failwell": ("retry_attempt", "run_id"),
@@ -26,7 +28,8 @@ def names(context: CheckContext) -> Iterator[Mistake]:
     """Check every reference of every template."""
     for use in context.uses:
         for reference in use.references:
-            yield from _reference(context, use, reference)
+            for mistake in _reference(context, use, reference):
+                yield softened(mistake)
 
 
 def _reference(context: CheckContext, use: TemplateUse, reference: Reference) -> Iterator[Mistake]:
@@ -47,8 +50,10 @@ def _reference(context: CheckContext, use: TemplateUse, reference: Reference) ->
 
 
 def _workflow(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:
-    if len(path) > 1 and path[1] not in OF_WORKFLOW:
-        hint = choices(context.near(path[1], OF_WORKFLOW, "workflow"), OF_WORKFLOW, "")
+    is_hook = text.field.startswith(HOOKS)
+    fields = (*OF_WORKFLOW, *OF_HOOK) if is_hook else OF_WORKFLOW
+    if len(path) > 1 and path[1] not in fields:
+        hint = choices(context.near(path[1], fields, "hook" if is_hook else "workflow"), fields, "")
         return error(text.template.place, f"`workflow` has no `{path[1]}`", path=text.field, hint=hint)
     if len(path) > 2 and path[1] == "input" and path[2] not in context.plan.inputs:
         return unknown_input(context, text, path[2])
@@ -63,7 +68,9 @@ def unknown_input(context: CheckContext, text: TemplateText, name: str) -> Mista
     hint = choices(
         context.near(name, inputs, "inputs"), inputs, f"declare it: `workflow.input.{name}` with a `type`"
     )
-    return error(text.template.place, f"the workflow has no input `{name}`", path=text.field, hint=hint)
+    # A workflow that declares no inputs takes any.
+    report = error if inputs else warning
+    return report(text.template.place, f"the workflow has no input `{name}`", path=text.field, hint=hint)
 
 
 def _own(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.context import ScopeNames
+from failwell.workflow.machine.context import ScopeNames, workflow_names
 from failwell.workflow.machine.messages import Ask, CancelTimer, End, Idle, Stop
 from failwell.workflow.machine.run_state import ACTIVE, Task, below, failure_in
 from failwell.workflow.machine.turn import Turn
@@ -115,7 +115,9 @@ def finish_turn(turn: Turn) -> None:
     elif state.ending is not None:
         data = _failed(turn, failure_in(state.ending))
         failure: Failure = data["failure"]
-        hook(turn, "on_error", error={"type": data["error_type"], **failure.template_error})
+        node = state.tasks.get(data.get("node", ""))
+        error = {"type": data["error_type"], "agent": None if node is None else node.node}
+        hook(turn, "on_error", error={**error, **failure.template_error})
         _finish(turn, "run:failed", data)
     else:
         _pause(turn, tasks)
@@ -186,9 +188,14 @@ def _failed(turn: Turn, failure: Failure | None) -> dict[str, Any]:
 def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
     state = turn.state
     totals = {"usage": {**state.usage, "cost_usd": round(state.spent, 9)}}
-    elapsed = state.active + max(0.0, turn.at - state.begun)
-    turn.record(kind, {**data, **totals, "duration": round(elapsed, 3)})
+    turn.record(kind, {**data, **totals, "duration": _elapsed(turn)})
     turn.commands.append(End())
+
+
+def _elapsed(turn: Turn) -> float:
+    """Seconds in which a process has worked on the run."""
+    state = turn.state
+    return round(state.active + max(0.0, turn.at - state.begun), 3)
 
 
 def complete_run(turn: Turn, outputs: Any) -> None:
@@ -209,7 +216,14 @@ def hook(turn: Turn, name: str, **extra: Any) -> None:
     template = plan.hooks.get(name)
     if template is None:
         return
-    names = ScopeNames(turn.state.run, plan, turn.state.scopes[""], extra)
+    scope = turn.state.scopes[""]
+    workflow = {
+        **workflow_names(plan, scope),
+        "execution_time": _elapsed(turn),
+        "iteration_count": scope.iterations,
+        **({"error": extra["error"]} if "error" in extra else {}),
+    }
+    names = ScopeNames(turn.state.run, plan, scope, {**extra, "workflow": workflow})
     try:
         turn.record("hook", {"hook": name, "text": render(template, names)})
     except Fault as fault:

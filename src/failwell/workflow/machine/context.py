@@ -49,13 +49,23 @@ class ScopeNames:
 
     def _own(self, name: str) -> dict[str, Any]:
         if name == "workflow":
-            plan = self._plan
-            return {"input": self._scope.inputs, "dir": plan.folder, "file": plan.file, "name": plan.name}
+            return workflow_names(self._plan, self._scope)
         if name == "context":
             # Routes are chosen before the end of their step is recorded, and see it as ended.
             history = self._scope.past + ([] if self._ended is None else [self._ended])
             return {"iteration": len(history), "history": history}
         return {"retry_attempt": self._extra.get("_attempt", 0), "run_id": self._run}
+
+
+def workflow_names(plan: Plan, scope: Scope) -> dict[str, Any]:
+    """What `workflow` stands for in templates."""
+    return {
+        "input": scope.inputs,
+        "dir": plan.folder,
+        "file": plan.file,
+        "name": plan.name,
+        "description": plan.description,
+    }
 
 
 def slot(plan: Plan, scope: Scope, name: str) -> object:

@@ -17,10 +17,10 @@ def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict
     """The inputs as they are recorded, and the secrets by reference.
 
     Raises:
-        WorkflowInvalid: an input is missing, mistyped or unknown.
+        WorkflowInvalid: an input is missing or mistyped.
     """
     inputs, mistakes = check_inputs(plan, values)
-    if mistakes:
+    if any(mistake.is_error for mistake in mistakes):
         raise WorkflowInvalid(file=file, mistakes=mistakes)
     secrets: dict[str, str] = {}
     for name, declared in plan.inputs.items():

@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
 
         return await start(args.workflow, inputs, settings, run=args.run_id, metadata=metadata)
 
-    return RunCommand(args).execute(work)
+    return RunCommand(args, inputs).execute(work)
 
 
 def read_inputs(args: Namespace) -> dict[str, Any]:
@@ -127,7 +127,8 @@ def _dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
         from failwell.apps.cli.workflows.validate import print_problems
 
         return print_problems(problems, args)
-    inputs = {name: "(secret)" if plan.inputs[name].secret else value for name, value in values.items()}
+    secrets = {name for name, declared in plan.inputs.items() if declared.secret}
+    inputs = {name: "(secret)" if name in secrets else value for name, value in values.items()}
     nodes = [{"id": node.name, "type": node.type} for node in plan.nodes.values()]
     print_json({"workflow": plan.name, "entry": plan.entry, "inputs": inputs, "nodes": nodes})
     return Exit.DONE

@@ -2,10 +2,11 @@
 
 import signal
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.apps.cli.output import print_stderr
+from failwell.apps.cli.output import print_aside, print_stderr
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
@@ -19,8 +20,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class RunCommand:
     """One `run` or `resume`: its settings, its progress, and what a signal does to it."""
 
-    def __init__(self, args: Namespace) -> None:
+    def __init__(self, args: Namespace, inputs: Mapping[str, Any] | None = None) -> None:
         self.args = args
+        self.inputs = inputs or {}
         self.run = ""
         self.was_interrupted = False
         self._driver: Driver | None = None
@@ -89,6 +91,16 @@ class RunCommand:
 
     def _started(self, driver: "Driver", run: str) -> None:
         self._driver, self.run = driver, run
+        if self.inputs and not self.args.silent:
+            self._note_undeclared(driver)
+
+    def _note_undeclared(self, driver: "Driver") -> None:
+        """Name the inputs that the workflow does not declare: they may be misspelt."""
+        from failwell.workflow.run_inputs import undeclared_inputs
+
+        plan = driver.plans[str(Path(self.args.workflow).absolute())]
+        for note in undeclared_inputs(plan, self.inputs):
+            print_aside(self.args, f"note: {note.message} ({note.hint})")
 
     def _interrupt(self, number: int) -> None:
         """The first signal cancels the run; the second ends it at once."""
