@@ -54,7 +54,7 @@ def test_details_are_always_there(changes: dict[str, Any]) -> None:
     ("raw", "why"),
     [
         (b"oops", "not valid JSON: Expecting value (line 1, column 1)"),
-        (b'{"kind": "a.b", "message": NaN}', "NaN and Infinity are not JSON"),
+        (b'{"kind": "a.b", "message": NaN}', "no number that JSON can represent"),
         (b"[1]", "not a JSON object"),
         (b'"a.b"', "not a JSON object"),
         (b'{"message": "m"}', "`kind` is missing"),
@@ -69,7 +69,7 @@ def test_details_are_always_there(changes: dict[str, Any]) -> None:
         (b'{"kind": "a.b", "message": "m", "details": "x"}', "`details` is not an object"),
         (b'{"kind": "a.b", "message": "m", "details": []}', "`details` is not an object"),
         (b"[" * 5_000, "nested too deeply"),
-        (b'{"kind": "a.b", "message": "m", "details": {"n": 1' + b"0" * 5_000 + b"}}", "out of range"),
+        (b'{"kind": "a.b", "message": "m", "details": {"n": 1' + b"0" * 5_000 + b"}}", "4300 digits"),
     ],
 )
 def test_what_breaks_a_rule_is_malformed_and_the_rule_is_named(raw: bytes, why: str) -> None:

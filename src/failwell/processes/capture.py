@@ -65,6 +65,16 @@ class Capture:
         """Whether the output in memory was cut."""
         return self.size > self._limit
 
+    @property
+    def limit(self) -> int:
+        """How many bytes are kept in memory."""
+        return self._limit
+
+    @property
+    def head(self) -> str:
+        """The beginning, up to where it was cut."""
+        return self._head.decode("utf-8", "replace")
+
     def take(self, chunk: bytes) -> None:
         """Add a chunk of output."""
         if not self._secrets:

@@ -6,12 +6,15 @@ An envelope is a JSON object with `kind`, `message` and optional `details`. A va
 
 from collections.abc import Mapping
 from datetime import datetime
+from sys import get_int_max_str_digits
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from failwell.fault.facts import Evidence, NotBefore
-from failwell.fault.json_values import map_texts
+from failwell.fault.json_values import NotFinite, load_finite, map_texts
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
+from failwell.journal.event import to_json
+from failwell.journal.journal_faults import NotRecordable
 from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
 from failwell.workflow.plan import DeclaredKind
@@ -20,11 +23,17 @@ LARGEST = 65_536
 """Bytes of an error file."""
 NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
 _SCRIPT = Evidence(rule="script.envelope", basis="declared")
+_SAFE_DEPTH = 100
+"""Levels of brackets that Python reads and writes at any depth of its own stack."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class Malformed(ValueError):
     """The error file is not a valid envelope. The message quotes only the kind."""
+
+
+class NotStorable(Malformed):
+    """A text is JSON as programs print it, but holds what cannot be recorded. The message names the number or the limit."""
 
 
 def read_file(
@@ -103,35 +112,50 @@ def parse(raw: bytes) -> Any:
     """The value of a strict JSON text.
 
     Raises:
+        NotStorable: it is JSON as programs print it, but for a number or its depth.
         Malformed: it is not JSON.
     """
-    from json import JSONDecodeError, loads
+    from json import JSONDecodeError
 
     try:
-        value = loads(raw.decode("utf-8"), parse_constant=_refuse)
-        # Escapes can produce lone surrogates, which cannot be stored.
-        return map_texts(value, _replace_surrogates, deepest=len(raw)) if b"\\u" in raw else value
-    except Malformed:
-        raise
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Malformed(f"the text is not valid JSON: byte {error.start} is not UTF-8") from None
+    try:
+        value = load_finite(text)
+    except NotFinite as error:
+        raise NotStorable(f"{error}; write null or a text instead") from None
     except RecursionError:
-        raise Malformed("the text is not valid JSON: it is nested too deeply") from None
-    except ValueError as error:
-        reason = (
-            f"{error.msg} (line {error.lineno}, column {error.colno})"
-            if isinstance(error, JSONDecodeError)
-            else ""
-        )
-        raise Malformed(f"the text is not valid JSON: {reason or 'a number is out of range'}") from None
+        raise _too_deep() from None
+    except JSONDecodeError as error:
+        reason = f"{error.msg} (line {error.lineno}, column {error.colno})"
+        raise Malformed(f"the text is not valid JSON: {reason}") from None
+    except ValueError:
+        digits = get_int_max_str_digits()
+        raise NotStorable(f"an integer has more than {digits} digits; write it as text") from None
+    if text.count("[") + text.count("{") > _SAFE_DEPTH and not _is_storable(value):
+        raise _too_deep()
+    # Escapes can produce lone surrogates, which cannot be stored.
+    return map_texts(value, _replace_surrogates, deepest=len(raw)) if b"\\u" in raw else value
+
+
+def _too_deep() -> NotStorable:
+    return NotStorable("the text is nested too deeply; write fewer levels")
+
+
+def _is_storable(value: object) -> bool:
+    """Whether a value can be written again with the levels that the journal puts around it."""
+    for _ in range(_SAFE_DEPTH):
+        value = [value]
+    try:
+        to_json(value)
+    except NotRecordable:
+        return False
+    return True
 
 
 def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _refuse(_word: str) -> Any:
-    raise Malformed("the text is not valid JSON: NaN and Infinity are not JSON")
 
 
 def _wait(value: object, now: datetime) -> NotBefore | None:

@@ -45,7 +45,7 @@ def test_the_keys_of_a_printed_object_join_the_output_and_win(tmp_path: Path) ->
     }
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", "7", "{oops}", '{"a": 1} {"b": 2}', '{"a": NaN}', "{}x", ""])
+@pytest.mark.parametrize("text", ["[1, 2]", "7", "{oops}", '{"a": 1} {"b": 2}', "{}x", ""])
 def test_anything_else_on_stdout_is_text(tmp_path: Path, text: str) -> None:
     done = worked(tmp_path, python(f"print({text!r}, end='')"))
 
@@ -108,7 +108,9 @@ def test_a_schema_may_speak_of_the_exit_code_and_may_be_closed(tmp_path: Path) -
 def test_a_declared_output_that_is_too_large_says_so(tmp_path: Path) -> None:
     done = broke(tmp_path, printing({"a": "x" * 500}, output={}, output_limit=100))
 
-    assert envelope(done)["details"]["original_message"] == "stdout is larger than `output_limit`"
+    assert envelope(done)["details"]["original_message"] == (
+        "stdout has 510 bytes, more than its limit of 100; print less, or set `output_limit: 510` or more on the step"
+    )
 
 
 def test_no_validator_is_loaded_for_a_script_without_a_schema(tmp_path: Path) -> None:

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from failwell.processes.capture import Capture
 from failwell.report.record import Scene, default_policy
 from failwell.report.redact import redact_text
-from failwell.workflow.envelope import Malformed, violation
+from failwell.workflow.envelope import Malformed, NotStorable, violation
 from failwell.workflow.failure import Failure, stderr_message
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success
-from failwell.workflow.run.result import OutputSchemas, SchemaMismatch, object_of
+from failwell.workflow.run.result import OutputSchemas, SchemaMismatch, is_cut_object, object_of
 from failwell.workflow.template.lookup import MISSING
 
 _TAIL = 2_000
@@ -27,11 +28,26 @@ class Outcome:
         self._request, self._plan, self._schemas = request, plan, schemas
 
     def ended(
-        self, code: int, output: dict[str, Any], raised: Raised, stderr_end: str, was_cut: bool, usage: Usage
+        self,
+        code: int,
+        output: dict[str, Any],
+        raised: Raised,
+        stderr_end: str,
+        stdout: Capture,
+        usage: Usage,
     ) -> Success | Failure:
         """The script ended by itself. The failure that it raised takes precedence over its exit code."""
         node = self._request.node
-        parsed = None if was_cut else object_of(output["stdout"])
+        parsed, not_storable = None, ""
+        try:
+            parsed = None if stdout.was_cut else object_of(output["stdout"])
+        except NotStorable as error:
+            not_storable = f"stdout is JSON that cannot be recorded: {error}"
+        if stdout.was_cut and (node.output is not None or is_cut_object(stdout.head, output["stdout"])):
+            not_storable = (
+                f"stdout has {stdout.size:,} bytes, more than its limit of {stdout.limit:,}; print less, or set"
+                f" `output_limit: {stdout.size}` or more on the step"
+            )
         merged = {**output, **(parsed or {})}
         if isinstance(raised, Failure):
             return replace(raised, output=merged, usage=usage)
@@ -39,10 +55,11 @@ class Outcome:
             return self._violated(str(raised), merged, usage)
         if code != 0 and node.is_opted_in:
             return self._exited(code, stderr_end, merged, usage)
+        if not_storable:
+            return self._violated(not_storable, merged, usage)
         if node.output is not None:
             if parsed is None:
-                reason = "is larger than `output_limit`" if was_cut else "is not exactly one JSON object"
-                return self._violated(f"stdout {reason}", merged, usage)
+                return self._violated("stdout is not exactly one JSON object", merged, usage)
             try:
                 self._schemas.check(node.output, parsed, output)
             except SchemaMismatch as error:

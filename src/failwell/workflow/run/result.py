@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.adapters.vendors.field_paths import declared_names, field_path
-from failwell.workflow.envelope import Malformed, parse
+from failwell.workflow.envelope import Malformed, NotStorable, parse
+
+_LONGEST_WORD = 16
+"""More characters than a literal or an escape has, which may be cut in half."""
 
 
 def output_of(
@@ -22,15 +25,40 @@ def output_of(
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """The JSON object in a script's stdout, if stdout is exactly one."""
+    """The JSON object in a script's stdout, if stdout is exactly one.
+
+    Raises:
+        NotStorable: it is one, but holds what cannot be recorded.
+    """
     bare = text.strip()
     if not (bare.startswith("{") and bare.endswith("}")):
         return None
     try:
         value = parse(bare.encode("utf-8"))
+    except NotStorable:
+        raise
     except Malformed:
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def is_cut_object(head: str, text: str) -> bool:
+    """Whether a stdout that was cut is one JSON object: `head` is its uncut beginning, and `text` ends as it does.
+
+    An object that ends within the head is the first line of many, as a log in JSON lines is.
+    """
+    from json import JSONDecodeError, JSONDecoder
+
+    bare = head.lstrip()
+    if not bare.startswith("{") or not text.rstrip().endswith("}"):
+        return False
+    try:
+        JSONDecoder().raw_decode(bare)
+    except JSONDecodeError as error:
+        return error.pos >= len(bare) - _LONGEST_WORD or error.msg.startswith("Unterminated string")
+    except (RecursionError, ValueError):
+        return True
+    return False
 
 
 class SchemaMismatch(ValueError):

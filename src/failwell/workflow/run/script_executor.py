@@ -140,9 +140,8 @@ class _Script(Outcome):
             out.close()
             err.close()
         self._is_tidy = code == 0
-        stdout, stderr, stderr_end, was_cut = out.text(), err.text(), err.end(4_000), out.was_cut
-        output = output_of(stdout, stderr, code, out.file, err.file)
-        return self._result(output, stderr_end, code, survivors, was_cut=was_cut)
+        output = output_of(out.text(), err.text(), code, out.file, err.file)
+        return self._result(output, out, err.end(4_000), code, survivors)
 
     def clean(self) -> None:
         """Delete the script's files, except for spilled output."""
@@ -155,7 +154,7 @@ class _Script(Outcome):
         return survivors
 
     def _result(
-        self, output: dict[str, Any], stderr_end: str, code: int | None, survivors: set[int], *, was_cut: bool
+        self, output: dict[str, Any], out: Capture, stderr_end: str, code: int | None, survivors: set[int]
     ) -> Success | Failure:
         raised: Failure | Malformed | None
         try:
@@ -167,7 +166,7 @@ class _Script(Outcome):
         usage = self._read_usage()
         if code is None:
             return self.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
-        return self.ended(code, output, raised, stderr_end, was_cut, usage)
+        return self.ended(code, output, raised, stderr_end, out, usage)
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, NoReturn, cast
 
 from failwell.fault.base import Fault
+from failwell.fault.json_values import load_finite
 
 OutputType = Literal["auto", "string", "number", "integer", "boolean", "list", "dict"]
 InputType = Literal["string", "number", "boolean", "array", "object"]
@@ -73,24 +74,12 @@ def _number(text: str, integer: re.Pattern[str], fraction: re.Pattern[str]) -> i
     return None
 
 
-def _constant(_: str) -> NoReturn:
-    raise ValueError
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value - value != 0:
-        raise ValueError
-    return value
-
-
 def _json(text: str) -> Any:
     """`text` as strict JSON, with finite numbers. Raises `ValueError`."""
     try:
-        value = json.loads(text, parse_constant=_constant, parse_float=_finite)
+        return load_finite(text)
     except RecursionError:
         raise ValueError from None
-    return value
 
 
 def _structure(text: str, starts: str) -> Any:

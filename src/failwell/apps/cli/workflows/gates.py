@@ -1,6 +1,5 @@
 """`failwell gates`: list and answer pending gates."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -112,7 +111,9 @@ def run_answer(args: Namespace) -> int:
 
 
 def _payload(text: str) -> Any:
+    from failwell.fault.json_values import load_finite
+
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return load_finite(text)
+    except (ValueError, RecursionError) as error:
         raise usage_error(f"`--payload` is not JSON: {error}", see="failwell gates answer --help") from None
