@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -356,42 +355,14 @@ def test_runs_that_start_together_share_no_file(tmp_path: Path) -> None:
     assert all(len(one.read_text().splitlines()) == 1 for one in files)
 
 
-def _wait_for(path: Path, seconds: float = 20.0) -> None:
+def wait_for(path: Path, seconds: float = 20.0) -> None:
     until = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < until, f"{path} never came"
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
-def test_an_interrupted_run_stops_its_processes_and_can_be_resumed(tmp_path: Path, number: int) -> None:
-    mark = tmp_path / "began"
-    file = a_file(
-        tmp_path,
-        f"""
-workflow: {{name: flow, entry_point: long}}
-agents: [{{name: long, type: script, command: sh, args: ["-c", "trap '' TERM; touch '{mark}'; sleep 300 & wait; sleep 300"]}}]
-""",
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "failwell", "run", file, "--store", str(tmp_path / "store"), "--run-id", "r1"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    _wait_for(mark)
-
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-
-    assert process.returncode == 130, err
-    assert out == b""
-    assert b"failwell resume r1" in err
-    assert events(tmp_path, "r1")[-1]["type"] == "run:cancelled"
-    assert not _processes_with(str(mark))
-
-
-def _processes_with(word: str) -> list[str]:
+def processes_with(word: str) -> list[str]:
     found: list[str] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
@@ -420,7 +391,7 @@ agents: [{{name: long, type: script, command: sh, args: ["-c", "touch '{mark}'; 
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    _wait_for(mark)
+    wait_for(mark)
 
     second = failwell("resume", "r1", "--store", store)
     stopped = failwell("runs", "cancel", "r1", "--store", store, "--json")
@@ -465,7 +436,7 @@ output: {x: "{{ ship.output }}"}
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    _wait_for(tmp_path / "store/runs/r1/control.sock")
+    wait_for(tmp_path / "store/runs/r1/control.sock")
     while not (listed := failwell("gates", "list", "r1", "--json", "--store", store)).data:
         assert process.poll() is None
 

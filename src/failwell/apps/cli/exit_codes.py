@@ -24,3 +24,8 @@ class Exit(IntEnum):
     """The reader of the output closed it, as `head` does. This is no failure."""
     TERMINATED = 143
     """SIGTERM ended it before it was done."""
+
+    @classmethod
+    def of_signal(cls, number: int) -> "Exit":
+        """The code of a command that a signal ended, as a shell counts it."""
+        return cls(128 + number)

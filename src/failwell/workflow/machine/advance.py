@@ -65,8 +65,8 @@ class Machine:
         turn.state.owed = [] if turn.state.is_over else list(turn.pending)
         return turn
 
-    def close(self, state: State, event: Event, failure: Failure) -> Turn:
-        """The turn that ends a run which `advance` could not advance; `event` was not handled.
+    def close(self, state: State, event: Event, failure: Failure | None) -> Turn:
+        """The turn that ends a run at once; `event` was not handled. Only a run that is being cancelled needs no failure.
 
         It follows no route and evaluates no template. What was running runs again when the run is continued.
         """

@@ -153,7 +153,7 @@ def _longest_wait(turn: Turn) -> float:
     return turn.plans[turn.state.file].limits.park_after_seconds if parked else float("inf")
 
 
-def close_run(turn: Turn, failure: Failure) -> None:
+def close_run(turn: Turn, failure: Failure | None) -> None:
     """End the run now, without stopping what runs: the driver has done that.
 
     A run that was being cancelled is cancelled. One that was failing keeps its failure, and `failure` comes second.
@@ -162,6 +162,7 @@ def close_run(turn: Turn, failure: Failure) -> None:
     if state.cancel is not None:
         _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
         return
+    assert failure is not None
     if state.ending is None:
         turn.record("run:ending", {"failure": failure, "error_type": "MachineDefect"})
         _finish(turn, "run:failed", _failed(turn, failure))

@@ -120,10 +120,23 @@ class Driver:
                     # Let leaves and timers run between two turns.
                     await asyncio.sleep(0)
             return self._ended
+        except asyncio.CancelledError:
+            await self._end_if_cancelled()
+            raise
         finally:
             self._loop = None
             await self._cancel_all()
             self._output.close()
+
+    async def _end_if_cancelled(self) -> None:
+        """Record the end of a run that was being cancelled, and whose process does not wait for it any more."""
+        if self.state.cancel is None or self.state.is_over:
+            return
+        await self._cancel_all()
+        event = Tick(at=self.now())
+        turn = self.machine.close(self.state, event, None)
+        self.state = turn.state
+        await self._write([(kind, event.at, data) for kind, data in turn.facts])
 
     async def _turn(self) -> None:
         before = state = self.state

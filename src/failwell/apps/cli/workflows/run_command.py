@@ -24,26 +24,30 @@ class RunCommand:
         self.args = args
         self.inputs = inputs or {}
         self.run = ""
-        self.was_interrupted = False
+        self._signal: int | None = None
         self._driver: Driver | None = None
         self._main: Any = None
         self._loop: Any = None
 
     def execute(self, work: Work) -> int:
         """Do `work` with the settings of the command line, print its end, and return the exit code."""
-        from asyncio import run
+        from asyncio import CancelledError, run
 
         from failwell.workflow.run.run_faults import WorkflowInvalid
 
         try:
             ended = run(self._execute(work))
+        except (CancelledError, KeyboardInterrupt):
+            from failwell.apps.cli.workflows.run_result import print_stopped
+
+            return print_stopped(self.run, self.args, self._signal or signal.SIGINT)
         except WorkflowInvalid as invalid:
             from failwell.apps.cli.workflows.validate import print_problems
 
             return print_problems(invalid.mistakes, self.args)
         from failwell.apps.cli.workflows.run_result import print_end
 
-        return print_end(ended, self.run, self.args, was_interrupted=self.was_interrupted)
+        return print_end(ended, self.run, self.args, signal_number=self._signal)
 
     async def _execute(self, work: Work) -> "DriveResult":
         from asyncio import current_task, get_running_loop
@@ -107,9 +111,9 @@ class RunCommand:
         from failwell.workflow.machine.messages import Cancel
 
         name = signal.Signals(number).name
-        if self.was_interrupted or self._driver is None:
+        was_stopping, self._signal = self._signal is not None, number
+        if was_stopping or self._driver is None:
             self._main.cancel()
             return
-        self.was_interrupted = True
         print_stderr(f"{name}: stopping what runs; once more to stop at once")
         self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=name))

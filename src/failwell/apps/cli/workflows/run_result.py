@@ -22,7 +22,7 @@ _LINES = 12
 """Lines of a failed script's stderr."""
 
 
-def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupted: bool) -> int:
+def print_end(ended: "DriveResult", run: str, args: Namespace, *, signal_number: int | None) -> int:
     """Print the end of a run and return the exit code."""
     if ended.status == "completed":
         print_text(_result(ended.outputs, args.format))
@@ -35,8 +35,16 @@ def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupte
             {"message": f"run {run} was cancelled", "next": command_for(args, "resume", run), "run": run},
             args,
         )
-        return Exit.INTERRUPTED if was_interrupted else Exit.FAILED
+        return Exit.FAILED if signal_number is None else Exit.of_signal(signal_number)
     return _failed(ended, run, args)
+
+
+def print_stopped(run: str, args: Namespace, signal_number: int) -> int:
+    """Print that a run was stopped at once, and return the exit code. No run has begun if there is no id."""
+    if run:
+        message = f"run {run} was stopped at once"
+        _print_message({"message": message, "next": command_for(args, "resume", run), "run": run}, args)
+    return Exit.of_signal(signal_number)
 
 
 def _result(outputs: Any, form: str) -> str:
