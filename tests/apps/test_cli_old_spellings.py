@@ -21,11 +21,10 @@ CASES: list[tuple[list[str], list[str], str]] = [
         ["capabilities", "add", "x.toml"],
         "`failwell capability` is now `failwell capabilities`",
     ),
-    (["stop", "last"], ["runs", "cancel", "last"], "`failwell stop` is now `failwell runs cancel`"),
     (
-        ["--color", "never", "stop", "r"],
-        ["--color", "never", "runs", "cancel", "r"],
-        "`failwell runs cancel`",
+        ["--color", "never", "gate", "list"],
+        ["--color", "never", "gates", "list"],
+        "`failwell gates`",
     ),
     (
         ["jobs", "list", "--state", "failed"],

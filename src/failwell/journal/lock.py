@@ -122,7 +122,7 @@ def run_locked(run: str, holder: Holder, store: str = "") -> Locked:
     advice = (
         f"wait until it ends, or {watch}"
         if holder.pid is None
-        else f"{watch}, or end process {holder.pid} and repeat"
+        else f"{watch}, or stop it with `failwell stop {run}{store}`"
     )
     action = UserAction(ActionKind.WAIT_AND_RETRY, advice)
     return Locked(run=run, pid=holder.pid, host=holder.host, since=holder.since, user_action=action)

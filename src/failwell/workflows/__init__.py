@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from failwell.workflows.gate_answers import Gate as Gate
     from failwell.workflows.gate_answers import GateRefused as GateRefused
     from failwell.workflows.gate_answers import NotRunning as NotRunning
+    from failwell.workflows.gate_answers import NotStopped as NotStopped
     from failwell.workflows.recorded_runs import answer_gate as answer_gate
     from failwell.workflows.recorded_runs import cancel_run as cancel_run
     from failwell.workflows.recorded_runs import get_run as get_run
@@ -56,6 +57,7 @@ else:
             "LogEntry": "failwell.journal.output_log",
             "Mistake": "failwell.files.mistakes",
             "NotRunning": "failwell.workflows.gate_answers",
+            "NotStopped": "failwell.workflows.gate_answers",
             "NothingToResume": "failwell.workflow.run.run_faults",
             "Run": "failwell.journal.store",
             "RunResult": "failwell.workflows.api",

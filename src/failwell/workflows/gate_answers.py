@@ -10,6 +10,9 @@ from failwell.journal.folder import run_folder
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import Run
 
+FORCE_AFTER = 30.0
+"""Seconds after which the process of a run that does not stop is killed."""
+
 
 class GateRefused(Fault, kind="validation.input_invalid"):
     """An answer is not valid: the gate is not pending, or the value is not one of its options."""
@@ -32,6 +35,17 @@ class NotRunning(Fault, kind="validation.input_invalid"):
     def summary(self) -> str:
         """Which run, and its status."""
         return f"no process is running `{self.run}`; its status is {self.status}"
+
+
+class NotStopped(Fault, kind="session.locked"):
+    """The process that drives a run could not be stopped."""
+
+    run: str
+    reason: str
+
+    def summary(self) -> str:
+        """Which run, and why."""
+        return f"the process that runs `{self.run}` could not be stopped: {self.reason}"
 
 
 @frozen
@@ -135,24 +149,75 @@ def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> 
         store.append(run, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
 
 
-def cancel(store: SqliteStore, run: Run, *, by: str, reason: str = "user") -> str:
+def cancel(
+    store: SqliteStore, run: Run, *, by: str, reason: str = "user", force_after: float = FORCE_AFTER
+) -> str:
     """Stop a running workflow, wait until it has ended, and return its final status.
 
-    A run whose process died is recorded as ended.
+    Its process is asked first. If the run has not ended after `force_after` seconds, the process is killed, and its
+    guardian ends what its steps had started. A run whose process died is recorded as ended.
 
     Raises:
         NotRunning: no process drives it.
+        NotStopped: its process is on another machine, or cannot be killed.
     """
+    from failwell.runtime.clock import SYSTEM_CLOCK
     from failwell.workflow.run.control import send
 
+    deadline = SYSTEM_CLOCK.monotonic() + force_after
+    folder = run_folder(store.folder, run.id)
     request = {"do": "cancel", "by": by, "reason": reason}
-    if send(run_folder(store.folder, run.id), request) is None:
+    if send(folder, request, patience=min(force_after, 10.0)) is None and not store.is_locked(run.id):
         if run.status == "interrupted":
             return _close_interrupted(store, run.id)
-        raise NotRunning(run=run.id, status=run.status)
-    events = store.tail(run.id, run.events - 1)
-    end = next((event.type for event in events if event.is_terminal), "unknown")
-    return end.removeprefix("run:")
+        raise NotRunning(run=run.id, status=store.run(run.id).status)
+
+    def give_up() -> bool:
+        return SYSTEM_CLOCK.monotonic() >= deadline or not store.is_locked(run.id)
+
+    events = store.tail(run.id, run.events - 1, give_up=give_up)
+    if not any(event.is_terminal for event in events) and store.run(run.id).ended is None:
+        _kill(store, run.id)
+        _record_cancelled(store, run.id, by, reason)
+    return store.run(run.id).status
+
+
+def _kill(store: SqliteStore, run: str) -> None:
+    """Kill the process that drives the run, and wait until its lock is free."""
+    import os
+    import signal
+    from socket import gethostname
+
+    from failwell.journal.lock import holder_of
+    from failwell.runtime.clock import SYSTEM_CLOCK
+
+    holder = holder_of(run_folder(store.folder, run))
+    if holder is None:
+        return
+    if holder.pid is None or holder.host != gethostname():
+        raise NotStopped(run=run, reason=f"it is on the host `{holder.host or 'unknown'}`")
+    try:
+        os.kill(holder.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        # It has just ended by itself.
+        return
+    except PermissionError:
+        raise NotStopped(run=run, reason=f"process {holder.pid} belongs to another user") from None
+    for _ in range(500):
+        if not store.is_locked(run):
+            return
+        SYSTEM_CLOCK.sleep(0.01)
+    raise NotStopped(run=run, reason=f"process {holder.pid} does not end")
+
+
+def _record_cancelled(store: SqliteStore, run: str, by: str, reason: str) -> None:
+    """Record the end of a run whose process was killed."""
+    from failwell.runtime.clock import SYSTEM_CLOCK
+
+    data = {"reason": reason, "by": by, "forced": True}
+    with store.lock(run):
+        if store.run(run).ended is None:
+            store.append(run, [("run:cancelled", SYSTEM_CLOCK.now().timestamp(), data)])
 
 
 def _close_interrupted(store: SqliteStore, run: str) -> str:

@@ -137,17 +137,32 @@ def answer_gate(
         return answer(journal, run_id, gate, value, by=by, comment=comment, payload=payload)
 
 
-def cancel_run(run_id: str, *, by: str = "", reason: str = "user", store: str | Path | None = None) -> str:
+def cancel_run(
+    run_id: str,
+    *,
+    by: str = "",
+    reason: str = "user",
+    force_after: float = 30.0,
+    store: str | Path | None = None,
+) -> str:
     """Stop a running workflow, wait until it has ended, and return its final status.
+
+    Args:
+        run_id: The run.
+        by: Who stops it; recorded.
+        reason: Why; recorded.
+        force_after: Seconds after which its process is killed, with everything that its steps started.
+        store: The state folder.
 
     Raises:
         UnknownRun: it is not recorded.
         NotRunning: no process drives it.
+        NotStopped: its process is on another machine, or cannot be killed.
     """
     from failwell.workflows.gate_answers import cancel
 
     with _existing(run_id, store) as (journal, run):
-        return cancel(journal, run, by=by, reason=reason)
+        return cancel(journal, run, by=by, reason=reason, force_after=force_after)
 
 
 @contextmanager

@@ -89,6 +89,7 @@ COMMANDS: dict[str, Command] = {
         Command("show", "draw the graph of a workflow", "workflows.show"),
         Command("run", "run a workflow file", "workflows.run"),
         Command("resume", "resume a run", "workflows.resume"),
+        Command("stop", "stop a running workflow", "workflows.stop"),
         _group(
             "runs",
             "list, show, follow, export, cancel and prune recorded runs",

@@ -25,9 +25,13 @@ _INVALID_USAGE = frozenset({Category.USER_INPUT, Category.CONFIGURATION, Categor
 
 def print_error(error: BaseException, arguments: Sequence[str]) -> int:
     """Print `error` in the format that `arguments` ask for, and return the exit code."""
+    return print_failure(error, error_options(arguments))
+
+
+def print_failure(error: BaseException, options: ErrorOptions) -> int:
+    """Print `error` as `options` say, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         return Exit.PIPE_CLOSED
-    options = error_options(arguments)
     return print_report(describe(_as_fault(error), policy="full" if options.traceback else None), options)
 
 

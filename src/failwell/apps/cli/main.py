@@ -24,7 +24,7 @@ def entry() -> int:
             # A terminal that cannot show a character shows its code instead of an error.
             reconfigure(errors="backslashreplace")
     code = main()
-    _flush()
+    flush()
     return code
 
 
@@ -127,7 +127,7 @@ def _print_notes(notes: list[str], arguments: list[str]) -> None:
         print_stderr("\n".join(notes))
 
 
-def _flush() -> None:
+def flush() -> None:
     """Drop output that nobody reads, so the interpreter does not complain about it at exit."""
     import os
 

@@ -64,7 +64,6 @@ OLD_COMMANDS: dict[str, tuple[str, ...]] = {
     "job": ("jobs",),
     "gate": ("gates",),
     "capability": ("capabilities",),
-    "stop": ("runs", "cancel"),
 }
 OLD_ACTIONS: dict[tuple[str, str], str] = {("gates", "respond"): "answer"}
 OLD_OPTIONS: dict[tuple[str, str], str] = {

@@ -53,10 +53,10 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
         (folder / NAME).unlink(missing_ok=True)
 
 
-def send(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Send a request to a running workflow; `None` if no process drives it."""
+def send(folder: Path, request: Mapping[str, Any], *, patience: float = _TIMEOUT) -> dict[str, Any] | None:
+    """Send a request to a running workflow; `None` if no process drives it, or it does not reply in time."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(_TIMEOUT)
+    client.settimeout(max(patience, 0.1))
     try:
         with socket_address(folder, NAME) as path:
             client.connect(path)

@@ -167,6 +167,9 @@ class Progress(Protocol):
 def progress(args: Namespace) -> Generator[Progress | None]:
     """What shows the run on stderr while it runs; `None` where nothing is to be shown."""
     style = "none" if args.quiet or args.silent else args.progress
+    if args.detach and style != "none":
+        yield PlainProgress(has_times=True)
+        return
     if style == "auto":
         # Whoever reads errors as JSON reads stderr as JSON.
         is_read = error_format(args) == "json"
@@ -187,15 +190,23 @@ def _is_interactive(args: Namespace) -> bool:
 class PlainProgress:
     """Prints one line for each event that a person may want to read later."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_times: bool = False) -> None:
         self._model = Model()
+        self._has_times = has_times
 
     def show(self, events: Sequence[Event]) -> None:
         """Print the lines of events that have one."""
-        lines = [line_of(self._model, event, self._model.apply(event)) for event in events]
-        text = [line for line in lines if line]
+        lines = [(event, line_of(self._model, event, self._model.apply(event))) for event in events]
+        text = [f"{self._time(event)}{line}" for event, line in lines if line]
         if text:
             print_stderr_lines(text)
+
+    def _time(self, event: Event) -> str:
+        if not self._has_times:
+            return ""
+        from failwell.apps.cli.times import clock
+
+        return f"{clock(event.at)}  "
 
     def pause(self) -> None:
         """Nothing is drawn between two lines."""

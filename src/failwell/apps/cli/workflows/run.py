@@ -60,6 +60,11 @@ def add_run_options(parser: ArgumentParser) -> None:
         "--wait", action="store_true", help="wait for answers and times, instead of leaving with exit code 4"
     )
     parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="run it in the background: print its id and its log file, and return",
+    )
+    parser.add_argument(
         "--allow-outside", action="store_true", help="let the file include files outside its project"
     )
     add_store(parser)

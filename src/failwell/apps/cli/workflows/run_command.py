@@ -23,6 +23,7 @@ class RunCommand:
     def __init__(self, args: Namespace, inputs: Mapping[str, Any] | None = None) -> None:
         self.args = args
         self.inputs = inputs or {}
+        self._accept: Callable[[str], None] | None = None
         self.run = ""
         self._signal: int | None = None
         self._driver: Driver | None = None
@@ -31,6 +32,17 @@ class RunCommand:
 
     def execute(self, work: Work) -> int:
         """Do `work` with the settings of the command line, print its end, and return the exit code."""
+        if not self.args.detach:
+            return self._run(work)
+        from failwell.apps.cli.workflows.detach import detach
+
+        def in_background(accept: "Callable[[str], None]") -> int:
+            self._accept = accept
+            return self._run(work)
+
+        return detach(self.args, in_background)
+
+    def _run(self, work: Work) -> int:
         from asyncio import CancelledError, run
 
         from failwell.workflow.run.run_faults import WorkflowInvalid
@@ -89,7 +101,7 @@ class RunCommand:
 
         if self.args.skip_gates:
             return terminal.first_option
-        if self.args.no_input or not terminal.can_ask():
+        if self.args.no_input or self.args.detach or not terminal.can_ask():
             return None
         return terminal.Terminal(display).ask
 
@@ -97,6 +109,8 @@ class RunCommand:
         self._driver, self.run = driver, run
         if self.inputs and not self.args.silent:
             self._note_undeclared(driver)
+        if self._accept is not None:
+            self._accept(run)
 
     def _note_undeclared(self, driver: "Driver") -> None:
         """Name the inputs that the workflow does not declare: they may be misspelt."""
@@ -110,6 +124,9 @@ class RunCommand:
         """The first signal cancels the run; the second ends it at once."""
         from failwell.workflow.machine.messages import Cancel
 
+        if number == signal.SIGHUP and self.args.detach:
+            # It has no terminal that could be closed.
+            return
         name = signal.Signals(number).name
         was_stopping, self._signal = self._signal is not None, number
         if was_stopping or self._driver is None:

@@ -172,20 +172,28 @@ def add_cancel_options(parser: ArgumentParser) -> None:
     """Declare which run."""
     add_name(parser, "run")
     parser.add_argument("--reason", default="user", metavar="TEXT", help="why; recorded with the run")
+    parser.add_argument(
+        "--force-after",
+        metavar="SPAN",
+        default="30s",
+        help="kill its process, and what that started, if it has not ended by then (default: 30s)",
+    )
     add_store(parser)
     parser.epilog = "What the run has done stays recorded, and it can be resumed."
 
 
 def run_cancel(args: Namespace) -> int:
     """Stop a running workflow and wait until it has ended."""
+    from failwell.apps.cli.times import span
     from failwell.apps.cli.workflows.terminal import user_name
     from failwell.workflows.gate_answers import NotRunning, cancel
 
+    force_after = span(args.force_after, "--force-after", "failwell stop --help")
     with journal(args) as store:
         run = find_run(store, args.run)
         assert store is not None
         try:
-            status = cancel(store, run, by=user_name(), reason=args.reason)
+            status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
         except NotRunning as error:
             raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
     if args.format == "json":

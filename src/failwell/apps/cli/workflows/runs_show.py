@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
-from failwell.apps.cli.records import add_name, add_store, command_for
+from failwell.apps.cli.records import add_name, add_store, command_for, state_folder_of
+from failwell.apps.cli.workflows.detach import LOG
 from failwell.apps.cli.workflows.progress import exit_text, step_label
 from failwell.apps.cli.workflows.runs import find_run, journal, resume_command, secret_options
 from failwell.fault.registry import find_kind
@@ -52,8 +53,12 @@ def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str
     resume = {"command": command_for(args, "resume", run.id, *secret_options(seen.secret_inputs))}
     if run.status == "running":
         return [
-            {"command": command_for(args, "runs", "tail", run.id), "why": "follow it"},
-            {"command": command_for(args, "runs", "cancel", run.id), "why": "cancel it"},
+            {
+                "command": command_for(args, "runs", "logs", run.id, "--follow"),
+                "why": "follow what it prints",
+            },
+            {"command": command_for(args, "runs", "tail", run.id), "why": "follow its events"},
+            {"command": command_for(args, "stop", run.id), "why": "stop it"},
         ]
     if run.status == "waiting":
         return [
@@ -102,11 +107,20 @@ def _object(run: "Run", seen: "RunDetails", args: Namespace) -> dict[str, Any]:
         "outputs": None if end is None else end.get("outputs"),
         "usage": None if end is None else end.get("usage"),
         "errors_file": seen.errors_file,
+        "log": _log(run, args),
         "next": next_steps(run, seen, args),
     }
     if seen.failure is not None:
         data["failure"] = {**data.get("failure", {}), **seen.failure}
     return {name: value for name, value in data.items() if value is not None}
+
+
+def _log(run: "Run", args: Namespace) -> str | None:
+    """The log file of a run that was detached."""
+    from failwell.journal.folder import run_folder
+
+    path = run_folder(state_folder_of(args), run.id) / LOG
+    return str(path) if path.exists() else None
 
 
 def _node_object(row: "NodeRow") -> dict[str, Any]:
@@ -151,6 +165,7 @@ def _facts(run: "Run", seen: "RunDetails", args: Namespace) -> list[tuple[str, s
         ("kind", run.kind or ""),
         ("message", run.message or ""),
         ("errors file", seen.errors_file or ""),
+        ("log", _log(run, args) or ""),
         ("resume", resume_command(run, args, seen.secret_inputs) or ""),
     ]
     return [(label, value) for label, value in facts if value]
