@@ -18,7 +18,11 @@ from tests.sdks.matrix import caller, caller_names
 from tests.specimens import failures
 
 ADAPTERS = Path(import_module("failwell.adapters.vendors").__path__[0])
-MODULES = sorted(path.stem for path in ADAPTERS.glob("*.py") if path.stem != "__init__")
+MODULES = sorted(
+    ".".join(path.relative_to(ADAPTERS).with_suffix("").parts)
+    for path in ADAPTERS.rglob("*.py")
+    if path.stem != "__init__"
+)
 VENDORS = [name for name in MODULES if hasattr(import_module(f"failwell.adapters.vendors.{name}"), "TABLES")]
 TABLES: dict[str, dict[str, dict[str, Any]]] = {
     name: import_module(f"failwell.adapters.vendors.{name}").TABLES for name in VENDORS
@@ -28,7 +32,13 @@ ENTRIES = [(top, cls) for tables in TABLES.values() for top, table in tables.ite
 NO_HTTP_SDK = {
     "python": "Python itself; tests/adapters raises each of them",
     "process": "exit codes of processes on this machine",
-    "sqlite": "a database in this process",
+    "databases.sqlite": "a database in this process",
+    "databases.postgresql": "speaks PostgreSQL's protocol; tests/sdks/stores calls a real server",
+    "databases.mysql": "speaks MySQL's protocol; tests/sdks/stores answers it",
+    "databases.sqlalchemy": "wraps what the drivers raise",
+    "databases.redis": "speaks Redis's protocol; tests/sdks/stores calls a real server",
+    "databases.mongodb": "speaks MongoDB's protocol; tests/sdks/stores answers it",
+    "databases.elasticsearch": "has bodies of its own; tests/sdks/stores answers with them",
     "urllib": "the standard library's client; tests/adapters raises its errors",
     "pydantic": "checks values, calls nobody",
     "jsonschema": "checks values, calls nobody",

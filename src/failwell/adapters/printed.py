@@ -9,6 +9,7 @@ overridden `items` or `__iter__` is not called.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ def printed(error: BaseException) -> str:
         (arguments_of(error), safe_getattr(error, "filename")), _ENDLESS
     ):
         return ""
-    text = str(error)
+    text = arguments_text(error) if _quotes_a_statement(type(error)) else str(error)
     # A subclass may say of itself what it likes: its length, and what is in it.
     return text if type(text) is str else str.__str__(text)
 
@@ -58,6 +59,14 @@ def sequence_of(value: object) -> Iterable[Any]:
         if issubclass(type(value), cls):
             return items(value)
     return cast("Iterable[Any]", value)
+
+
+@lru_cache(maxsize=1024)
+def _quotes_a_statement(cls: type) -> bool:
+    """Whether the class prints a statement and its parameters after its message, as SQLAlchemy's does."""
+    return any(
+        above.__name__ == "StatementError" and above.__module__ == "sqlalchemy.exc" for above in cls.__mro__
+    )
 
 
 def _prints_its_arguments(error: BaseException) -> bool:

@@ -63,7 +63,8 @@ _LIBRARIES: dict[str, str] = {
     "ALLOC_FAILED": _MEMORY,
     "INTERNAL_ERROR_HOST_ALLOCATION_FAILED": "resource.system_memory",
     "INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED": _MEMORY,
-    "NOT_INITIALIZED": _MISSING,
+    # As a rule the memory or the context was gone before the library could be set up.
+    "NOT_INITIALIZED": _CRASHED,
     "ARCH_MISMATCH": _MISSING,
     "VERSION_MISMATCH": _MISSING,
     "RUNTIME_PREREQUISITE_MISSING": _MISSING,
@@ -112,6 +113,7 @@ _SENTENCE = re.compile(r"(?:cuda|hip) (?:driver |runtime )?(?:error|failure)(?: 
 _SAYINGS = {
     "nccl error": _CRASHED,
     "no nvidia driver on your system": _MISSING,
+    "no cuda gpus are available": _MISSING,
     "the nvidia driver on your system is too old": _MISSING,
     "torch not compiled with cuda enabled": _MISSING,
     "unable to find an engine to execute this computation": _BUG,

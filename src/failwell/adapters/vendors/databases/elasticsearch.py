@@ -1,0 +1,91 @@
+"""elasticsearch, elastic_transport and opensearch-py: the error type in the body decides, then the status."""
+
+from typing import Any, cast
+
+from failwell.adapters.facts import Facts, as_objects, codes_and_message
+from failwell.adapters.protocols.stores import kind_of_elasticsearch
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import plain_int, safe_getattr
+from failwell.adapters.sdk import adapter, text_of, transport
+
+_MOST_CAUSES = 4
+
+
+def _refine(error: BaseException, facts: Facts) -> None:
+    """opensearch-py keeps status, type and body as its three arguments; elasticsearch-py as attributes of a reply."""
+    facts.provider = "opensearch" if facts.sdk == "opensearch-py" else "elasticsearch"
+    status = plain_int(safe_getattr(safe_getattr(error, "meta"), "status"))
+    args = safe_getattr(error, "args")
+    arguments = cast("tuple[Any, ...]", args) if type(args) is tuple else ()
+    if status is None and arguments:
+        status = plain_int(arguments[0])
+    if status is not None and 100 <= status < 600:
+        facts.status = status
+    body = safe_getattr(error, "body", "info")
+    if isinstance(body, dict):
+        facts.body = as_objects(body)
+        codes, facts.message = codes_and_message(facts.body)
+        facts.codes = tuple(codes)
+    elif len(arguments) > 1 and isinstance(arguments[1], str):
+        facts.codes = (arguments[1].lower()[:80],)
+    for cause in _errors(error):
+        if facts.phase is None:
+            facts.phase = transport(cause)[0]
+    if facts.phase is None and facts.status is None:
+        facts.phase = "read" if "Timeout" in type(error).__name__ else "closed"
+    if "certificate verify failed" in text_of(error).lower():
+        facts.phase = "tls"
+
+
+def _errors(error: BaseException) -> list[BaseException]:
+    """The errors of the attempts that the transport keeps, the last one first."""
+    errors = safe_getattr(error, "errors")
+    kept = cast("tuple[Any, ...]", errors)[:_MOST_CAUSES] if isinstance(errors, tuple) else ()
+    info = safe_getattr(error, "info")
+    return [cause for cause in (*kept, info) if isinstance(cause, BaseException)]
+
+
+def _typed(read: Any) -> Any:
+    def read_type(error: BaseException) -> Reading:
+        facts: Facts = read.facts(error)
+        for code in facts.codes:
+            kind = kind_of_elasticsearch(code, facts.message)
+            if kind is not None:
+                return read(error).by(f"elasticsearch.{code}", kind)
+        return read(error)
+
+    return read_type
+
+
+def _is(kind: str, sdk: str, *names: str) -> Table:
+    return {name: Reading.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name) for name in names}
+
+
+def _table(sdk: str) -> Table:
+    read = adapter(None, sdk, _refine)
+    return {
+        "ApiError": _typed(read),
+        "TransportError": _typed(read),
+        "OpenSearchException": read,
+        **_is(
+            "validation.config_invalid",
+            sdk,
+            "UnsupportedProductError",
+            "ImproperlyConfigured",
+            "SniffingError",
+        ),
+        **_is("provider.output_invalid", sdk, "SerializationError", "UnsupportedMediaType"),
+        # Some documents of a bulk were refused; which ones is in the error, and the others were written.
+        **_is("provider.bad_request", sdk, "BulkIndexError"),
+        **_is("provider.stream_interrupted", sdk, "ScanError"),
+        **_is("validation.input_invalid", sdk, "ValidationException", "UnknownDslObject", "IllegalOperation"),
+        **_is("validation.input_invalid", sdk, "ElasticsearchDslException", "OpenSearchDslException"),
+    }
+
+
+TABLES: dict[str, Table] = {
+    "elasticsearch": _table("elasticsearch"),
+    "elastic_transport": _table("elastic-transport"),
+    "opensearchpy": _table("opensearch-py"),
+}

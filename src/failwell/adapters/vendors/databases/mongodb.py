@@ -1,0 +1,105 @@
+"""pymongo, motor, bson and gridfs: the server's code decides, then its labels, then how far the call got."""
+
+from typing import Any, cast
+
+from failwell.adapters.protocols.stores import kind_of_mongodb
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.adapters.sdk import text_of, transport
+from failwell.adapters.vendors.databases.server_errors import client_error, server_error
+from failwell.fault.axes import Certainty
+
+_SERVER, _SDK = "mongodb", "pymongo"
+_MOST = 16
+
+
+def _failed(error: BaseException) -> Reading:
+    """An answer of the server with a code, labels, or the errors of single writes."""
+    code = int_attr(error, "code") or _write_code(safe_getattr(error, "details"))
+    labels = _labels(error)
+    kind = kind_of_mongodb(code, labels)
+    if code == 8000 and "auth" in text_of(error).lower():
+        # Atlas has one code for all that it adds, and a failed login is one of them.
+        kind = "provider.auth"
+    if kind is None or code is None:
+        return client_error(error, kind or "provider.unknown", server=_SERVER, sdk=_SDK)
+    return server_error(error, kind, server=_SERVER, sdk=_SDK, code=str(code), label="code")
+
+
+def _labels(error: BaseException) -> list[str]:
+    labels: Any = safe_getattr(error, "_error_labels")
+    if not isinstance(labels, set | frozenset | list | tuple):
+        return []
+    return [label for label in list(cast("list[object]", labels))[:_MOST] if isinstance(label, str)]
+
+
+def _write_code(details: Any) -> int | None:
+    """The first code in the errors of a bulk write, or of its write concern."""
+    if not isinstance(details, dict):
+        return None
+    record = cast("dict[str, Any]", details)
+    for key in ("writeErrors", "writeConcernErrors"):
+        rows = record.get(key)
+        if isinstance(rows, list):
+            for row in cast("list[Any]", rows)[:1]:
+                code: Any = (
+                    cast("dict[str, Any]", row).get("code")
+                    if isinstance(row, dict)
+                    else safe_getattr(row, "code")
+                )
+                if isinstance(code, int):
+                    return code
+    return None
+
+
+def _reconnect(error: BaseException) -> Reading:
+    """A connection that failed. Before a command was sent nothing happened; after it nobody knows."""
+    name = type(error).__name__
+    if name == "NotPrimaryError":
+        return client_error(
+            error, "provider.unavailable", server=_SERVER, sdk=_SDK, certainty=Certainty.REJECTED
+        )
+    text = text_of(error)
+    if "certificate verify failed" in text.lower():
+        return client_error(error, "provider.tls_failed", server=_SERVER, sdk=_SDK)
+    phase = transport(error)[0]
+    not_sent = name in ("ServerSelectionTimeoutError", "WaitQueueTimeoutError") or phase in ("dns", "connect")
+    if not_sent or "connection refused" in text.lower():
+        return client_error(
+            error, "provider.connection", server=_SERVER, sdk=_SDK, certainty=Certainty.NOT_SENT
+        )
+    kind = "provider.outcome_unknown"
+    return client_error(error, kind, server=_SERVER, sdk=_SDK)
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {
+        name: Reading.from_rule(kind=kind, rule=f"pymongo.{name}", saw=name, provider=_SERVER)
+        for name in names
+    }
+
+
+_TABLE: Table = {
+    "OperationFailure": _failed,
+    "ConnectionFailure": _reconnect,
+    # The write was done on the primary, and its replicas did not confirm it in time.
+    **_is("provider.outcome_unknown", "WTimeoutError"),
+    **_is("validation.config_invalid", "ConfigurationError", "InvalidURI"),
+    **_is(
+        "validation.input_invalid", "InvalidName", "CollectionInvalid", "InvalidDocument", "DocumentTooLarge"
+    ),
+    **_is("validation.input_invalid", "EncryptionError", "EncryptedCollectionError"),
+    **_is("internal.bug", "InvalidOperation"),
+    **_is("provider.output_invalid", "ProtocolError"),
+    **_is("provider.unknown", "PyMongoError"),
+}
+TABLES: dict[str, Table] = {
+    "pymongo": _TABLE,
+    "bson": _is("validation.input_invalid", "BSONError", "InvalidBSON", "InvalidDocument", "InvalidId", "InvalidStringData"),
+    "gridfs": {
+        **_is("validation.input_invalid", "NoFile", "FileExists"),
+        **_is("session.store_corrupt", "CorruptGridFile"),
+        **_is("provider.unknown", "GridFSError"),
+    },
+}  # fmt: skip

@@ -1,0 +1,91 @@
+"""redis and valkey: an error reply begins with its code; redis-py turns some of the codes into classes."""
+
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts
+from failwell.adapters.protocols.stores import is_redis_prefix, kind_of_redis
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import str_attr
+from failwell.adapters.sdk import gather, text_of
+from failwell.adapters.vendors.databases.server_errors import client_error, server_error
+from failwell.fault.axes import Certainty
+
+_SERVER = "redis"
+_PREFIXES: dict[str, str] = {
+    "OutOfMemoryError": "OOM",
+    "ExecAbortError": "EXECABORT",
+    "BusyLoadingError": "LOADING",
+    "NoScriptError": "NOSCRIPT",
+    "ReadOnlyError": "READONLY",
+    "NoPermissionError": "NOPERM",
+    "AskError": "ASK",
+    "TryAgainError": "TRYAGAIN",
+    "MovedError": "MOVED",
+    "ClusterDownError": "CLUSTERDOWN",
+    "ClusterCrossSlotError": "CROSSSLOT",
+    "MasterDownError": "MASTERDOWN",
+}
+"""Classes of redis-py that stand for a code, which it then takes off the text."""
+
+
+def _read(error: BaseException) -> Reading:
+    text = text_of(error)
+    word = str_attr(error, "status_code") or _PREFIXES.get(type(error).__name__)
+    if word is not None and is_redis_prefix(word) and not text.startswith(word):
+        text = f"{word} {text}"
+    kind = kind_of_redis(text)
+    if kind is None:
+        return client_error(error, "provider.bad_request", server=_SERVER, sdk=_SERVER)
+    return server_error(error, kind, server=_SERVER, sdk=_SERVER, code=text.partition(" ")[0], label="code")
+
+
+def _authentication(error: BaseException) -> Reading:
+    return client_error(error, "provider.auth", server=_SERVER, sdk=_SERVER, certainty=Certainty.NOT_SENT)
+
+
+def _connection(error: BaseException) -> Reading:
+    """A connection that failed: its causes tell how far the command got."""
+    text = text_of(error)
+    # The server answers a connection too many with a reply like any other.
+    kind = kind_of_redis(text) or kind_of_redis(f"ERR {text}")
+    if kind not in (None, "provider.bad_request"):
+        return server_error(error, kind or "", server=_SERVER, sdk=_SERVER, code="ERR", label="code")
+    facts: Facts = gather(error, _SERVER, _SERVER)
+    if text.startswith("Error ") and " connecting to " in text:
+        facts.phase = "connect" if facts.phase in (None, "closed", "read") else facts.phase
+    elif facts.phase is None:
+        facts.phase = "read" if "Timeout" in type(error).__name__ or "imeout" in text else "closed"
+    facts.message = ""
+    return classify(facts)
+
+
+def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
+    return {
+        name: Reading.from_rule(
+            kind=kind, rule=f"redis.{name}", saw=name, provider=_SERVER, certainty=certainty
+        )
+        for name in names
+    }
+
+
+_TABLE: Table = {
+    "ResponseError": _read,
+    "AuthenticationError": _authentication,
+    "AuthorizationError": _authentication,
+    "ExternalAuthProviderError": _authentication,
+    "BusyLoadingError": _read,
+    "ConnectionError": _connection,
+    "TimeoutError": _connection,
+    **_is("provider.connection", "MaxConnectionsError", certainty=Certainty.NOT_SENT),
+    # Another client changed what was watched, or holds the lock.
+    **_is("tool.busy", "WatchError", "LockError", "LockNotOwnedError"),
+    **_is("provider.unavailable", "ClusterError", "SlotNotCoveredError", "TemporaryUnavailableException"),
+    **_is("provider.unavailable", "NoValidDatabaseException", "UnhealthyDatabaseException", "InitialHealthCheckFailedError"),
+    **_is("validation.input_invalid", "DataError", "CrossSlotTransactionError"),
+    **_is("provider.output_invalid", "InvalidResponse"),
+    **_is("validation.config_invalid", "RedisClusterException", "IncorrectPolicyType"),
+    **_is("internal.bug", "PubSubError", "ChildDeadlockedError", "InvalidPipelineStack"),
+    **_is("provider.unknown", "RedisError"),
+}  # fmt: skip
+
+TABLES: dict[str, Table] = {"redis": _TABLE, "valkey": _TABLE}

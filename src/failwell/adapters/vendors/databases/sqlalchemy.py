@@ -1,0 +1,47 @@
+"""SQLAlchemy: the driver's exception below it decides. A statement and its parameters are never read."""
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.vendors.databases.server_errors import by_class
+from failwell.adapters.vendors.wrapper import carries, cause_of
+from failwell.fault.axes import Certainty
+
+
+def _statement(error: BaseException) -> Reading:
+    inner = safe_getattr(error, "orig")
+    # A driver without an adapter here is read by the class that SQLAlchemy gives its error.
+    own = by_class(error, server="database", sdk="sqlalchemy")
+    if isinstance(inner, BaseException):
+        return carries(inner, f"sqlalchemy.{type(error).__name__}", otherwise=own.kind)
+    return own
+
+
+def _adapted(error: BaseException) -> Reading:
+    """The stand-in that SQLAlchemy makes of an asynchronous driver's error; the error itself is its cause."""
+    own = by_class(error, server="database", sdk="sqlalchemy")
+    return carries(cause_of(error), f"sqlalchemy.{type(error).__name__}", otherwise=own.kind)
+
+
+def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
+    return {
+        name: Reading.from_rule(kind=kind, rule=f"sqlalchemy.{name}", saw=name, certainty=certainty)
+        for name in names
+    }
+
+
+TABLES: dict[str, Table] = {
+    "sqlalchemy": {
+        "StatementError": _statement,
+        "EmulatedDBAPIException": _adapted,
+        "Error": _adapted,
+        # No connection of the pool was free in time.
+        **_is("provider.connection", "TimeoutError", "DisconnectionError", "InvalidatePoolError", certainty=Certainty.NOT_SENT),
+        **_is("validation.input_invalid", "NoResultFound", "MultipleResultsFound", "ObjectDeletedError"),
+        **_is("tool.busy", "StaleDataError"),
+        **_is("extension.dependency_missing", "NoSuchModuleError", "NoDBAPILoaded"),
+        **_is("validation.config_invalid", "NoSuchTableError"),
+        # What is left are misuses of the library.
+        **_is("internal.bug", "SQLAlchemyError"),
+    }
+}  # fmt: skip
