@@ -20,7 +20,8 @@ import pytest
 import requests
 
 import failwell
-from failwell.adapters.rules import CODES, WORDS
+from failwell.adapters.rules import CODES
+from failwell.adapters.words.lexicon import STATES, SUBJECTS
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Fallback, Retry
 from failwell.fault.base import Fault
@@ -38,15 +39,14 @@ ROWS = [
     *SENTENCES,
     *(
         word
-        for rule in WORDS
-        if rule.kind in ("provider.rate_limited", "provider.overloaded")
-        for word in rule.words
+        for concept in ("rate", "overloaded")
+        for word in {**SUBJECTS, **STATES}[concept].replace("~", "").split("|")
     ),
 ]
-TRANSIENT_CODES = sorted(
-    code for rule in CODES if rule.kind in ("provider.rate_limited", "provider.overloaded", "provider.unavailable",
-                                            "provider.output_rejected") for code in rule.codes
-)  # fmt: skip
+TRANSIENT_CODES = [
+    "rate_limit_exceeded", "throttling", "too_many_requests", "overloaded_error", "resource_exhausted", "unavailable",
+    *(code for code, kind in CODES.items() if kind in ("provider.overloaded", "provider.output_rejected")),
+]  # fmt: skip
 INVITING = {
     "retry-after": "5",
     "x-should-retry": "true",

@@ -124,4 +124,4 @@ def test_a_service_that_is_not_there_was_sent_nothing() -> None:
     assert (report.kind, report.certainty, report.provider) == (
         "provider.connection", Certainty.NOT_SENT, "temporal",
     )  # fmt: skip
-    assert describe(missing).kind == "provider.rejected"
+    assert describe(missing).kind == "provider.bad_request"

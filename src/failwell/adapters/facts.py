@@ -21,14 +21,15 @@ _LARGEST_BODY = 64_000
 STRUCTURES: tuple[type[Any], ...] = (dict, list)
 _BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
-    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_.-]{2,60})"""
+    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b([A-Z]{2,}(?:_[A-Z]{2,})+)\b"""
 )
 _DEEPEST = 6
 _MOST_CODES = 16
 _LARGEST_CODE = 10**18
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
-    "err_code", "tag", "limit_source", "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
+    "err_code", "tag", "limit_source", "grpc_status", ":exception-type", "error", "finishReason", "finish_reason",
+    "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip
 _FIRST = (
     "error",
@@ -164,9 +165,25 @@ def _code_and_message_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tupl
     )
 
 
+_IDS = frozenset({"quotaId", "quotaMetric", "quota_limit", "subject", "limit_source"})
+
+
+def ids_of(body: object) -> list[str]:
+    """What a reply names as the limit that was met, in lower case: ids are for programs and say the window."""
+    if body is None or type(body) is str:
+        return []
+    return [
+        str(holder[key])[:200].lower()
+        for holder in objects_of(body)
+        if not _IDS.isdisjoint(holder)
+        for key in holder
+        if key in _IDS
+    ]
+
+
 def codes_in_text(text: str) -> tuple[str, ...]:
     """Codes in a message that has a body printed into it, as several SDKs do."""
-    codes = [match.lower() for match in _PRINTED.findall(text[:4_000])]
+    codes = [(code or symbol).lower() for code, symbol in _PRINTED.findall(text[:4_000])]
     return tuple(dict.fromkeys(codes))[:8]
 
 

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable
 
-from failwell.adapters.rules import CLASSES, CODES, IMPLIED_STATUS, Rule
+from failwell.adapters.codes import is_known_everywhere, said_by_code
+from failwell.adapters.rules import Rule
 from failwell.fault.registry import kind as registered_kind
 
 _SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
-_RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in (*CODES, *CLASSES)))
 _registered_codes: dict[str, Rule] = {}
 
 
@@ -26,13 +26,13 @@ def register_code(code: str, kind: str) -> None:
         raise ValueError(
             f"`{code}` is not spelled like a code; use 2 to 80 letters, digits, `_`, `.` and `-`"
         )
-    if name in _RESERVED:
+    if is_known_everywhere(name):
         raise ValueError(f"`{code}` has a meaning for every provider; give the service's code another name")
     if name in _registered_codes:
         raise ValueError(
             f"`{code}` is registered already, as `{_registered_codes[name].kind}`; register it once"
         )
-    _registered_codes[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
+    _registered_codes[name] = Rule(f"registered.{name}", kind, "code", name)
 
 
 def is_known_code(code: object) -> bool:
@@ -40,7 +40,8 @@ def is_known_code(code: object) -> bool:
     if type(code) is not str:
         return False
     name = code.strip().lower()
-    return name in _RESERVED or name in _registered_codes
+    said = said_by_code(name)
+    return name in _registered_codes or said.rule is not None or said.status is not None
 
 
 def registered_rule(codes: Iterable[str]) -> Rule | None:

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, cast
 
-from failwell.adapters.classify import classify, rules_for
+from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
@@ -22,6 +22,7 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.printed import printed
+from failwell.adapters.ranks import rules_for
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
     plain_int,
@@ -257,7 +258,6 @@ _HTTPX: dict[str, Phase] = {
     "ConnectTimeout": "connect",
     "ConnectError": "connect",
     "ProxyError": "proxy",
-    "UnsupportedProtocol": "connect",
     "WriteTimeout": "write",
     "WriteError": "write",
     "ReadTimeout": "read",

@@ -1,0 +1,119 @@
+"""What a code or the name of a class says: a kind, or the status that it stands for."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from failwell.adapters.rules import (
+    BAD,
+    CAPABILITY,
+    CLASSES,
+    CODES,
+    MODEL,
+    RATE,
+    STATUS_CODES,
+    STATUS_WORDS,
+    UNSURE,
+    Rule,
+)
+from failwell.adapters.words.cells import cells_of
+from failwell.adapters.words.grammar import LEXICON, concepts_of_code
+
+_MOST_NAMES = 1024
+_CODE = re.compile(r"[a-z0-9][a-z0-9_.\-]{1,79}")
+_INVALID_REQUEST = ("invalidrequest", "badrequest", "invalidargument", "validation")
+_SEPARATORS = str.maketrans("", "", "_-. ")
+
+
+class Said(NamedTuple):
+    """What codes or a class name say: a kind, or the status that they stand for."""
+
+    rule: Rule | None = None
+    status: int | None = None
+    saw: str = ""
+    """The code that stands for the status."""
+
+
+_NOTHING = Said()
+
+
+def said_by_codes(codes: tuple[str, ...]) -> Said:
+    """What the codes of a reply say together, the most specific first."""
+    return _said_by(codes, in_code=True) if codes else _NOTHING
+
+
+def _said_by(codes: tuple[str, ...], *, in_code: bool) -> Said:
+    rule: Rule | None = None
+    status: int | None = None
+    saw = ""
+    for code in codes:
+        said = said_by_code(code) if in_code else _said_by_name(code)
+        if rule is None or rule.kind == UNSURE:
+            rule = said.rule or rule
+        if said.status is not None and (
+            status is None or (status in (400, 500) and said.status not in (400, 500))
+        ):
+            status, saw = said.status, said.saw
+        if rule is not None and rule.kind != UNSURE:
+            break
+    return Said(rule, status, saw)
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def said_by_code(code: str) -> Said:
+    """What one code says."""
+    if len(code) == 3 and code.isdecimal():
+        return Said(None, int(code), code) if "400" <= code < "600" else _NOTHING
+    kind = CODES.get(code)
+    if kind is not None:
+        return Said(Rule(f"{kind.partition('.')[2]}.code", kind, "code", code, is_documented=True))
+    if code in STATUS_CODES:
+        return Said(None, STATUS_CODES[code], code)
+    return _said_by_words_of(code, "code") if _CODE.fullmatch(code) else _NOTHING
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _said_by_name(name: str) -> Said:
+    kind = CLASSES.get(name) or CODES.get(name)
+    if kind is not None:
+        return Said(Rule(f"{kind.partition('.')[2]}.code", kind, "code", name, is_documented=True))
+    return _said_by_words_of(name, "class")
+
+
+def said_by_class(names: tuple[str, ...]) -> Said:
+    """What the names of an exception's classes say, the nearest first."""
+    return _said_by(names, in_code=False) if names else _NOTHING
+
+
+_DECIDING = frozenset({
+    "provider.quota_exhausted", "provider.context_too_long", "provider.model_not_found", "provider.content_refused",
+    "provider.capability_missing", "provider.auth", "provider.permission", "resource.gpu_memory", "resource.system_memory",
+    "provider.overloaded",
+})  # fmt: skip
+
+
+def _said_by_words_of(code: str, basis: str) -> Said:
+    """What the words of a code say: `insufficient_quota`, `DeploymentNotFound`."""
+    compact = code.translate(_SEPARATORS)
+    word, status = next(
+        ((word, status) for word, status in STATUS_WORDS.items() if word in compact), ("", None)
+    )
+    for cell in cells_of(concepts_of_code(code)):
+        if cell.kind == MODEL and "invalid" in cell.states and word in _INVALID_REQUEST:
+            continue
+        if cell.kind in _DECIDING and not (basis == "class" and cell.kind == CAPABILITY):
+            rule = Rule(
+                f"{cell.kind.partition('.')[2]}.{basis}", cell.kind, basis, code[:80], is_soft=cell.soft
+            )
+            return Said(rule, status, code[:80])
+        if cell.kind in (RATE, BAD):
+            return Said(None, status or (429 if cell.kind == RATE else 400), code[:80])
+    return Said(None, status, code[:80])
+
+
+def is_known_everywhere(code: str) -> bool:
+    """Whether a code means the same for every provider: a row of the tables, or words that all have a meaning."""
+    if code in CODES or code in CLASSES or code in STATUS_CODES:
+        return True
+    said = said_by_code(code)
+    return (said.rule is not None or said.status is not None) and LEXICON.covers(code)

@@ -1,0 +1,268 @@
+"""Facts in, deciding rule out: evidence has ranks, and a weaker one never overturns a stronger one.
+
+Protocol facts come first, then machine codes, then the exception's class, then words. A status that services use
+for more than its name says is generic (`GENERIC`): there, and only there, weaker evidence refines it.
+It does not know the provider. What tells a quota from a rate limit is the same for every provider.
+"""
+
+import re
+
+from failwell.adapters.codes import said_by_class, said_by_codes
+from failwell.adapters.facts import NOT_SENT, Facts, Phase, ids_of, objects_of
+from failwell.adapters.protocols.vendor_codes import scoped
+from failwell.adapters.registrations import registered_rule
+from failwell.adapters.rules import (
+    BAD,
+    CAPABILITY,
+    GENERIC,
+    KINDS_OF_STATUSES,
+    LONG,
+    MODEL,
+    PERM,
+    QUOTA,
+    RATE,
+    REFUSED,
+    REJECTED,
+    SERVERS_OF_ONE_STATUS,
+    Rule,
+)
+from failwell.adapters.words.cells import Cell, cells_of
+from failwell.adapters.words.grammar import LEXICON
+from failwell.fault.facts import DENYING
+from failwell.fault.registry import kind as registered_kind
+
+_LONGEST = 2_400
+
+PHASES: dict[str, Rule] = {
+    **{
+        phase: Rule(f"phase.{phase}", "provider.connection", "phase", phase)
+        for phase in ("pool", "dns", "connect", "proxy")
+    },
+    "tls": Rule("phase.tls", "provider.tls_failed", "phase", "tls"),
+    "handles": Rule("phase.handles", "resource.file_handles", "phase", "handles"),
+    **{
+        phase: Rule(f"phase.{phase}", "provider.outcome_unknown", "phase", phase)
+        for phase in ("write", "read", "closed")
+    },
+}
+_BUG = Rule("bug_in_a_hook", "internal.bug", "cause")
+_BROKEN_STREAM = Rule("stream_broke_off", "provider.stream_interrupted", "phase", "stream")
+_MISSING_MODEL = Rule("status_404", MODEL, "status", "HTTP 404")
+_MISSING_ROUTE = Rule("status_404.route", REJECTED, "status", "HTTP 404")
+_MISSING_THING = Rule("status_404.thing", BAD, "status", "HTTP 404")
+_NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
+_UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
+_UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
+_BY_STATUS = {
+    status: Rule(f"status_{status}", kind, "status", f"HTTP {status}")
+    for status, kind in KINDS_OF_STATUSES.items()
+}
+_ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
+_SHORT = re.compile(
+    r"(?:per|/|each|every) ?[-_]?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|\d ?[smh]\b|retry in \d"
+)
+_LONG_WINDOW = re.compile(
+    r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
+)
+
+
+def rules_for(facts: Facts) -> list[Rule]:
+    """The rule that decides about these facts, followed by what would have decided without it."""
+    if facts.cause_bug is not None:
+        return [_BUG]
+    if facts.codes and (registered := registered_rule(facts.codes)) is not None:
+        return [registered]
+    own, phase = facts.status, facts.phase
+    codes = said_by_codes(scoped(facts.provider, facts.codes))
+    if own is None and phase is not None and codes.rule is None:
+        # No reply, so the class is the client's own, and it calls a connection that never came about
+        # a time-out just as well.
+        return [_transport(phase, in_stream=facts.in_stream)]
+    names = said_by_class(facts.names)
+    status = _status(own, codes.status, names.status)
+    base = _by_status(facts, status)
+    if base is not None and status != own:
+        base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
+    decided = _by_machine(codes.rule, status) or _by_machine(names.rule, status)
+    if decided is not None and decided.is_soft and _names_short_window(facts):
+        decided = None
+    if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
+        decided = _by_words(facts, status) or decided
+    if decided is None:
+        return [base or _otherwise(facts, own)]
+    return [decided] if base is None or base.kind == decided.kind else [decided, base]
+
+
+def status_of(facts: Facts) -> int | None:
+    """The status that counts: the reply's, or the one that a code or the class stands for."""
+    return _status(
+        facts.status,
+        said_by_codes(scoped(facts.provider, facts.codes)).status,
+        said_by_class(facts.names).status,
+    )
+
+
+def _status(own: int | None, by_code: int | None, by_name: int | None) -> int | None:
+    if own is None or own < 400:
+        return by_code or (by_name if own is None else None) or own
+    if by_code is None or by_code == own:
+        return own
+    # A generic status gives way to a code that stands for another one, unless that blames the server's own fault
+    # on the caller.
+    if own in (400, 422):
+        return by_code if by_code < 500 or by_code == 529 else own
+    if own == 403:
+        return by_code if by_code in (401, 404, 429) else own
+    if own in (500, 502):
+        return by_code if by_code in (429, 503, 529, 504) else own
+    return own
+
+
+def _is_generic(facts: Facts, status: int | None) -> bool:
+    if status is None or status < 400 or status in GENERIC:
+        return True
+    return status == 500 and facts.provider in SERVERS_OF_ONE_STATUS
+
+
+def _by_machine(rule: Rule | None, status: int | None) -> Rule | None:
+    """The rule of a code, unless the status says otherwise."""
+    if rule is None or status is None or status < 400:
+        return rule
+    if status in DENYING and registered_kind(rule.kind).category.retryable:
+        # A machine code may say that a 403 is a rate limit, as some vendors document; it is not repeated.
+        return rule if status == 403 and rule.kind == RATE else None
+    if rule.is_documented:
+        return rule if status != 413 and (status != 401 or rule.kind not in (LONG, REFUSED)) else None
+    if status == 401:
+        return rule if rule.kind in (QUOTA, MODEL, PERM) else None
+    if status == 429:
+        return rule if rule.kind in GENERIC[429] else None
+    return rule if status not in (402, 413) else None
+
+
+def _by_words(facts: Facts, status: int | None) -> Rule | None:
+    """The rule of the words, where the status leaves something to say."""
+    if status == 404 and _is_page(facts):
+        return None
+    low = facts.message[:_LONGEST].lower()
+    cells = cells_of(LEXICON.read(low))
+    if status == 429:
+        return _by_words_of_429(facts, low, cells)
+    allowed = GENERIC.get(status) if status is not None else None
+    is_foreign = (
+        facts.body is not None or (status or 0) >= 400
+    ) and facts.provider not in SERVERS_OF_ONE_STATUS
+    for cell in cells:
+        kind = cell.kind
+        if kind == QUOTA and (
+            (cell.soft and _names_short_window(facts)) or (cell.weak and _has(cells, RATE))
+        ):
+            kind = RATE
+        if kind == BAD and status in (400, 422):
+            return _by_parameter(facts)
+        if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
+            continue
+        if not (is_foreign and kind.startswith(("resource.", "internal."))):
+            return _rule_of(cell, kind)
+    return _by_parameter(facts) if status in (400, 422) else None
+
+
+def _by_words_of_429(facts: Facts, low: str, cells: list[Cell]) -> Rule | None:
+    if _ZERO_LIMIT.search(low) is not None:
+        return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
+    for cell in cells:
+        if facts.status is None and cell.kind.startswith("resource."):
+            return _rule_of(cell, cell.kind)
+        if cell.kind == QUOTA and not (
+            (cell.soft and _names_short_window(facts)) or (cell.weak and _has(cells, RATE))
+        ):
+            return _rule_of(cell, QUOTA)
+        if cell.kind == LONG and cell.strong:
+            return _rule_of(cell, LONG)
+    if _LONG_WINDOW.search(low) is not None:
+        return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
+    return None
+
+
+def _names_short_window(facts: Facts) -> bool:
+    """Whether the sentence, or an id beside it, names a window that opens again soon."""
+    low = facts.message[:_LONGEST].lower()
+    if _LONG_WINDOW.search(low):
+        return False
+    return bool(_SHORT.search(low)) or any(_SHORT.search(ids) for ids in ids_of(facts.body))
+
+
+def _has(cells: list[Cell], kind: str) -> bool:
+    return any(cell.kind == kind for cell in cells)
+
+
+def _by_parameter(facts: Facts) -> Rule | None:
+    """The model, where the reply names it as the parameter whose value is not accepted."""
+    if "invalid_value" in facts.codes and type(facts.body) is not str:
+        for holder in objects_of(facts.body):
+            if holder.get("param") == "model":
+                return Rule("model_not_found.parameter", MODEL, "code", "model")
+    return None
+
+
+def _rule_of(cell: Cell, kind: str) -> Rule:
+    return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
+
+
+_NOTHING_SAID = re.compile(
+    r"\b(?:not|found|error|code|status|resource|page|the|requested|was|url|uri|path|route|endpoint|method|api|server|client"
+    r"|for|http|no|detail|message|matched|with|those|values|unknown|invalid|this|on|is|response|backend|service|rules|non"
+    r"|existent|notfound|get|post|put|delete|cannot|a|of|to|does|exist|does not|it|in|and|or|model)\b|\d+|https?://\S+|/\S*|\W+|_"
+)
+
+
+def _by_status(facts: Facts, status: int | None) -> Rule | None:
+    if status is None:
+        return None
+    if status == 404:
+        return _missing(facts)
+    if status < 400:
+        return _NOT_AN_API if _is_page(facts) else None
+    return _BY_STATUS.get(status)
+
+
+def _missing(facts: Facts) -> Rule:
+    """What a 404 misses: the model, something else that was named, or the address itself."""
+    if _is_page(facts):
+        return _MISSING_ROUTE
+    low = facts.message[:400].lower()
+    concepts = {hit[2] for hit in LEXICON.read(low)}
+    if concepts & {"model", "model_name"} or (facts.provider and not low.strip()):
+        return _MISSING_MODEL
+    names_something = "missing" in concepts or facts.body is not None
+    if concepts & {"url", "no_route"} or not names_something:
+        return _MISSING_ROUTE
+    return _MISSING_THING if _NOTHING_SAID.sub("", low) else _MISSING_ROUTE
+
+
+def _is_page(facts: Facts) -> bool:
+    kind = facts.headers.get("content-type", "")
+    return (
+        "text/html" in kind
+        or "mimetype: text/html" in facts.message
+        or facts.message.lstrip()[:9].lower() == "<!doctype"
+    )
+
+
+def _otherwise(facts: Facts, status: int | None) -> Rule:
+    """The rule for facts that nothing fits."""
+    if facts.phase is not None:
+        return _transport(facts.phase, in_stream=facts.in_stream)
+    if facts.in_stream:
+        return _BROKEN_STREAM
+    # The status was good and the client complains all the same: it could not use the answer.
+    return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
+
+
+def _transport(phase: Phase, *, in_stream: bool) -> Rule:
+    return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
+
+
+def is_denied(facts: Facts) -> bool:
+    """Whether the reply denies access: then nothing about it may be repeated."""
+    return status_of(facts) in DENYING

@@ -1,0 +1,1 @@
+"""Words of a message read by concept: a subject, a state and a window, so that rewordings mean the same."""

@@ -1,0 +1,134 @@
+"""What a subject and its state mean together: one row for each pair of concepts.
+
+Rows are in order of weight: where a text says several things, the first row that holds decides.
+"""
+
+from typing import NamedTuple
+
+from failwell.adapters.words.grammar import Hit
+
+_REACH = 9
+
+
+class Cell(NamedTuple):
+    """One row: a subject and a state near each other in one clause, or one concept alone."""
+
+    kind: str
+    subjects: frozenset[str]
+    states: frozenset[str] = frozenset()
+    """Empty: the subject says all by itself."""
+    reach: int = _REACH
+    """How many words may lie between them."""
+    anywhere: bool = False
+    """Whether they may stand in different clauses."""
+    in_order: bool = False
+    """Whether the state must come after the subject."""
+    soft: bool = False
+    """Whether a short window that the text names turns a quota into a rate limit."""
+    weak: bool = False
+    """Whether it counts only where nothing is said of a rate."""
+    strong: bool = False
+    """Whether it holds for a status, too, that allows its kind no other way."""
+
+    @property
+    def name(self) -> str:
+        """The row's own name, for the evidence: it holds no word of the text."""
+        parts = (sorted(self.subjects), sorted(self.states))
+        return " + ".join("/".join(part) for part in parts if part)
+
+
+def _cell(kind: str, subjects: str, states: str = "", **flags: int) -> Cell:
+    return Cell(kind, frozenset(subjects.split()), frozenset(states.split()), **flags)  # type: ignore[arg-type]
+
+
+CELLS: tuple[Cell, ...] = (
+    _cell("resource.gpu_memory", "gpu_memory"),
+    _cell("resource.gpu_memory", "gpu", "out_of_memory", anywhere=True),
+    _cell("resource.system_memory", "out_of_memory"),
+    _cell("resource.system_memory", "memory", "exhausted exceeded required"),
+    _cell("resource.disk", "full"),
+    _cell("resource.exhausted", "thread"),
+    _cell("provider.quota_exhausted", "money", "exhausted exceeded reached invalid disabled denied"),
+    _cell("provider.quota_exhausted", "money", "failed", reach=2),
+    _cell("provider.quota_exhausted", "money plan", "required", weak=True),
+    _cell("provider.quota_exhausted", "long_window", "exceeded reached exhausted"),
+    _cell("provider.quota_exhausted", "limit quota rate tokens request", "long_window"),
+    _cell("provider.context_too_long", "prompt context request", "too_big", strong=True),
+    _cell("provider.context_too_long", "context", "maximum exceeded"),
+    _cell("provider.context_too_long", "tokens", "too_big maximum"),
+    _cell("provider.context_too_long", "tokens", "required", reach=6),
+    _cell("provider.context_too_long", "prompt tokens", "exceeded"),
+    _cell("provider.rate_limited", "rate"),
+    _cell("provider.rate_limited", "limit tokens request", "short_window"),
+    _cell("provider.quota_exhausted", "quota", "exhausted exceeded reached", soft=True),
+    _cell("provider.content_refused", "safety", "blocked"),
+    _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
+    _cell("provider.auth", "authentication", "failed invalid missing absent required denied expired"),
+    _cell("provider.auth", "unauthenticated"),
+    _cell("provider.model_not_found", "listing"),
+    _cell("provider.model_not_found", "model model_name", "missing retired unknown"),
+    _cell("provider.model_not_found", "model model_name", "invalid", reach=4),
+    _cell("provider.model_not_found", "model_name", "not_offered", reach=3, in_order=True),
+    _cell("provider.permission", "account", "disabled denied"),
+    _cell("provider.permission", "region", "unsupported not_offered denied overloaded"),
+    _cell("provider.permission", "terms", "required"),
+    _cell("provider.permission", "access", "denied exhausted"),
+    _cell("provider.rejected", "throughput", strong=True),
+    _cell("provider.capability_missing", "unsupported"),
+    _cell("provider.capability_missing", "not_offered"),
+    _cell("provider.tls_failed", "certificate", "failed invalid expired"),
+    _cell("provider.connection", "refused"),
+    _cell("provider.connection", "unreachable"),
+    _cell("provider.connection", "connection", "timed_out failed"),
+    _cell("provider.outcome_unknown", "timed_out"),
+    _cell("provider.outcome_unknown", "closed"),
+    _cell("provider.overloaded", "overloaded"),
+    _cell("provider.rejected", "no_route", strong=True),
+    _cell("provider.rejected", "url", "invalid missing absent required"),
+    _cell("validation.config_invalid", "variable", "required missing absent invalid"),
+    _cell("extension.dependency_missing", "module", "missing"),
+    _cell("internal.bug", "bug"),
+    _cell("provider.bad_request", "exists"),
+    _cell(
+        "provider.bad_request",
+        "field prompt request",
+        "invalid missing unknown absent required disabled denied",
+    ),
+    _cell("provider.unavailable", "server", "failed"),
+    _cell("provider.bad_request", "missing"),
+)
+
+
+def _index() -> tuple[dict[tuple[str, str], int], dict[str, int]]:
+    """The first row for each pair of concepts in the order of the text, and for each concept alone."""
+    pairs: dict[tuple[str, str], int] = {}
+    alone: dict[str, int] = {}
+    for place, cell in enumerate(CELLS):
+        for subject in cell.subjects:
+            if not cell.states:
+                alone.setdefault(subject, place)
+            for state in cell.states:
+                pairs.setdefault((subject, state), place)
+                if not cell.in_order:
+                    pairs.setdefault((state, subject), place)
+    return pairs, alone
+
+
+_PAIRS, _ALONE = _index()
+
+
+def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> list[Cell]:
+    """The rows that hold for a text, the first of them first."""
+    places: set[int] = set()
+    for position, (place, clause, concept) in enumerate(hits):
+        if concept in _ALONE:
+            places.add(_ALONE[concept])
+        for other_place, other_clause, other in hits[position + 1 :]:
+            found = _PAIRS.get((concept, other))
+            if found is not None and _is_near(CELLS[found], other_place - place, same=other_clause == clause):
+                places.add(found)
+    return [CELLS[place] for place in sorted(places)]
+
+
+def _is_near(cell: Cell, distance: int, *, same: bool) -> bool:
+    return cell.anywhere or (same and distance <= cell.reach)

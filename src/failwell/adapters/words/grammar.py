@@ -1,0 +1,191 @@
+"""A text as the concepts it mentions, clause by clause.
+
+Names between quotes, addresses and model names are put aside first: what someone called a thing says nothing
+about what happened to it. A negation turns the words after it (`not found`, `could not find`).
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from failwell.adapters.words.lexicon import NEGATED, NEGATIONS, STATES, SUBJECTS
+
+Hit = tuple[int, int, str]
+"""Where a concept stands: its place in the text, the clause it is in, and its name."""
+
+_LONGEST = 2_400
+_NEGATION_REACH = 5
+_MOST_HITS = 40
+_NEVER = -100
+_CLAUSE_END = "clause"
+_SEPARATORS = str.maketrans("", "", "_-. ")
+_MOST_CODES = 1024
+_PLURAL = ("", "s")
+_VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion")
+_FAMILY = (
+    r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?index|[-_]?cpp)|mi[sx]tral|qwen|deepseek|dall[-_]e|grok|command|glm|phi|o[134]-"
+    r"|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge|falcon|yi)[-./:]?[a-z0-9]"
+)
+_NAME = re.compile(
+    r"https?://\S+"
+    r"|(?<![a-z0-9])(['\"`])(?P<quoted>[^\s'\"`]{1,80})\1"
+    r"|`[^`\n]{1,80}`"
+    rf"|(?<![a-z0-9./-]){_FAMILY}[a-z0-9._:/-]*"
+    r"|(?<![a-z0-9])[a-z0-9_.]+/[a-z0-9_./:-]*"
+    r"|(?<![a-z0-9])[a-z_]+(?:\.[a-z0-9_\[\]]+)+"
+)
+_IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|model")
+_TOKEN = re.compile(r"[a-z_]+(?:'[a-z]{1,2}\b)?|\d+|[.,:;!?](?=\s|$)|[()\n{}\[\]]|[一-鿿]+|<name>|<model>")
+_CHINESE = re.compile("[一-鿿]")
+_CLAUSE_ENDS = frozenset(".,;:!?()\n{}[]")
+
+
+class _Word(NamedTuple):
+    """What one word means, and what it means after a negation."""
+
+    concept: str | None = None
+    negated: str | None = None
+    negates: bool = False
+    phrases: tuple[tuple[tuple[str, ...], str | None, str | None], ...] = ()
+    """Longer alternatives that begin with the word: the words after it, the concept, the concept if negated."""
+
+
+@cache
+def alternatives() -> tuple[tuple[str, str, str], ...]:
+    """Every alternative of the lexicon: its table, its concept and how it is written."""
+    rows: list[tuple[str, str, str]] = []
+    for table, concepts in (("subject", SUBJECTS), ("state", STATES), ("negated", NEGATED)):
+        rows += [(table, concept, word) for concept, words in concepts.items() for word in words.split("|")]
+    return (*rows, *(("negation", "not", word) for word in NEGATIONS.split("|")))
+
+
+def forms(word: str) -> tuple[str, ...]:
+    """The spellings that an alternative stands for."""
+    endings = {"~": _PLURAL, "*": _VERB}.get(word[-1], ("",))
+    stem = word.rstrip("~*")
+    stems = [stem.replace("[sz]", letter) for letter in "sz"] if "[sz]" in stem else [stem]
+    return tuple(stem + ending for stem in stems for ending in endings)
+
+
+class Lexicon:
+    """The alternatives as tables to read texts and codes with."""
+
+    def __init__(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        self.words: dict[str, _Word] = {}
+        self.chinese: list[tuple[str, str]] = []
+        for table, concept, written in rows:
+            if _CHINESE.match(written):
+                self.chinese.append((written, concept))
+                continue
+            for form in forms(written):
+                self._add(table, concept, form)
+        for mark in _CLAUSE_ENDS:
+            self.words[mark] = _Word(concept=_CLAUSE_END)
+        self.words["<model>"] = _Word(concept="model_name")
+        self.words["<name>"] = _Word(concept="name")
+        pieces = {form.replace(" ", "") for row in rows for form in forms(row[2]) if len(form) > 2} | {
+            "not",
+            "no",
+        }
+        self.pieces = re.compile("|".join(sorted(pieces, key=len, reverse=True)))
+        self.phrases = {form.replace(" ", ""): form for row in rows for form in forms(row[2]) if " " in form}
+
+    def _add(self, table: str, concept: str, form: str) -> None:
+        first, *rest = form.split(" ")
+        word = self.words.get(first, _Word())
+        if rest:
+            meaning = (tuple(rest), None, concept) if table == "negated" else (tuple(rest), concept, None)
+            phrases = tuple(sorted((*word.phrases, meaning), key=lambda phrase: -len(phrase[0])))
+            word = word._replace(phrases=phrases)
+        elif table == "negation":
+            word = word._replace(negates=True)
+        elif table == "negated":
+            word = word._replace(negated=concept)
+        else:
+            word = word._replace(concept=concept)
+        self.words[first] = word
+
+    def read(self, low: str) -> list[Hit]:
+        """The concepts of a lower-cased text, in their order."""
+        text = _NAME.sub(_put_aside, low[:_LONGEST])
+        if "’" in text:
+            text = text.replace("’", "'")
+        return self._scan(_TOKEN.findall(text))
+
+    def read_code(self, code: str) -> list[Hit]:
+        """The concepts of a code or a class name, which is written without spaces."""
+        words: list[str] = []
+        for piece in self.pieces.findall(code.translate(_SEPARATORS)):
+            words += self.phrases.get(str(piece), str(piece)).split(" ")
+        return self._scan(words)
+
+    def covers(self, code: str) -> bool:
+        """Whether a code is made of words of the lexicon alone."""
+        return not self.pieces.sub("", code.translate(_SEPARATORS))
+
+    def _scan(self, tokens: list[str]) -> list[Hit]:
+        hits: list[Hit] = []
+        words = self.words
+        clause, negation, skip = 0, _NEVER, -1
+        for place, token in enumerate(tokens):
+            word = words.get(token)
+            if word is None:
+                if not token.isascii() or "_" in token or "'" in token:
+                    negation = self._scan_other(token, place, clause, hits) or negation
+                continue
+            if place <= skip:
+                continue
+            if word.concept == _CLAUSE_END:
+                clause, negation = clause + 1, _NEVER
+                continue
+            is_negated = place - negation <= _NEGATION_REACH
+            if word.phrases:
+                concept, length = _phrase(word, tokens[place + 1 : place + 4], is_negated=is_negated)
+                if concept is not None:
+                    hits.append((place, clause, concept))
+                    skip = place + length
+                    continue
+            concept = word.negated if is_negated and word.negated is not None else word.concept
+            if concept is not None:
+                if concept == "name" and hits and hits[-1] == (place - 1, clause, "model"):
+                    concept = "model_name"
+                hits.append((place, clause, concept))
+            if word.negates:
+                negation = place
+        return hits[:_MOST_HITS]
+
+    def _scan_other(self, token: str, place: int, clause: int, hits: list[Hit]) -> int | None:
+        """A token that is no English word. The answer is its place, if it is a negation."""
+        if token.endswith("n't"):
+            return place
+        if token.endswith("api_key"):
+            hits.append((place, clause, "key"))
+        elif not token.isascii():
+            hits += [(place, clause, concept) for written, concept in self.chinese if written in token]
+        return None
+
+
+def _phrase(word: _Word, following: list[str], *, is_negated: bool) -> tuple[str | None, int]:
+    """The longest alternative that begins with a word, and how many words it has beside that one."""
+    for rest, concept, negated in word.phrases:
+        meaning = negated if is_negated and negated is not None else concept
+        if meaning is not None and tuple(following[: len(rest)]) == rest:
+            return meaning, len(rest)
+    return None, 0
+
+
+def _put_aside(match: re.Match[str]) -> str:
+    name = match.group()
+    if name.startswith("http"):
+        return " "
+    return " <model> " if _IS_MODEL.search(name) else " <name> "
+
+
+LEXICON = Lexicon(alternatives())
+
+
+@lru_cache(maxsize=_MOST_CODES)
+def concepts_of_code(code: str) -> tuple[Hit, ...]:
+    """The concepts of a code. The same few codes come again in every failure of a service."""
+    return tuple(LEXICON.read_code(code))
