@@ -24,6 +24,8 @@ from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find, read
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
+from failwell.adapters.text.reader import read_text
+from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
 
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
@@ -33,19 +35,29 @@ _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
-    """The reading of one saved row. Missing and malformed values are ignored."""
+    """The reading of one saved row. Missing and malformed values are ignored.
+
+    Where the row has no status, code or phase of its own, its texts are read for them.
+    """
     facts = saved_facts(row)
-    class_name = str(row.get("exception_class") or "")
-    if facts.status is None and not facts.codes and facts.phase is None and facts.cause_bug is None:
-        own = _own(class_name, facts.message)
-        reading = classify(facts, now)
-        # Python's classes say little about a provider; where the words say more, they win.
-        return (
-            own
-            if own is not None and reading.kind in ("provider.unknown", "provider.bad_request")
-            else reading
-        )
-    return classify(facts, now)
+    if facts.status is not None or facts.codes or facts.phase is not None or facts.cause_bug is not None:
+        return classify(facts, now)
+    printed = read_printed(read_text(_all_text(row)), facts, now)
+    if printed is not None:
+        return printed
+    own = _own(str(row.get("exception_class") or ""), facts.message)
+    reading = classify(facts, now)
+    # Python's classes say little about a provider; where the words say more, they win.
+    return (
+        own if own is not None and reading.kind in ("provider.unknown", "provider.bad_request") else reading
+    )
+
+
+def _all_text(row: Mapping[str, Any]) -> str:
+    """The message of a row and those of its causes."""
+    own = row.get("message")
+    causes = [str(cause.get("message", "")) for cause in _dicts(row.get("cause_chain"))]
+    return "\n".join(part for part in (own if isinstance(own, str) else "", *causes) if part)
 
 
 def saved_facts(row: Mapping[str, Any]) -> Facts:

@@ -1,0 +1,174 @@
+"""Error classes of Java, .NET, Node, Ruby and their common libraries by name, and the sentences of Go and Rust.
+
+Python's classes are in the vendors' tables. A class of a transport says how far the call got; the others name a kind.
+"""
+
+import re
+
+from failwell.adapters.facts import Phase
+from failwell.adapters.sdk import PHASES
+
+_PHASES_BY_NAME: dict[Phase, str] = {
+    "dns": "UnknownHostException UnresolvedAddressException DnsNameResolverException EAI_AGAIN",
+    "connect": (
+        "ConnectException ConnectTimeoutException HttpConnectTimeoutException HttpHostConnectException NoRouteToHostException "
+        "java.nio.channels.ClosedChannelException PortUnreachableException Net::OpenTimeout OpenTimeout ConnectTimeoutError "
+        "Faraday::ConnectionFailed ConnectionFailed HttpConnectException"
+    ),
+    "pool": "ConnectionPoolTimeoutException PoolAcquireTimeoutException SQLTransientConnectionException",
+    "tls": (
+        "SSLHandshakeException SSLPeerUnverifiedException javax.net.ssl.SSLException CertificateException CertPathValidatorException CertPathBuilderException "
+        "CertificateExpiredException SunCertPathBuilderException System.Security.Authentication.AuthenticationException"
+    ),
+    "read": (
+        "SocketTimeoutException HttpTimeoutException ReadTimeoutException ReadTimeout WriteTimeoutException AsyncRequestTimeoutException "
+        "RequestTimeoutException ResponseTimeoutException"
+    ),
+    "closed": (
+        "NoHttpResponseException ConnectionClosedException PrematureCloseException StreamResetException ConnectionShutdownException "
+        "ConnectionResetException HttpIOException ConnectionResetError RemoteDisconnected TruncatedChunkException"
+    ),
+}
+_PHASES: dict[str, Phase] = {
+    **{name: phase for table in reversed(PHASES.values()) for name, phase in table.items()},
+    **{name: phase for phase, names in _PHASES_BY_NAME.items() for name in names.split()},
+}
+"""Name of a class → how far the call got. Python's transports are here too, since messages print them without modules."""
+_KINDS_BY_NAME: dict[str, str] = {
+    "internal.bug": (
+        "NullPointerException NullReferenceException ClassCastException InvalidCastException ArrayIndexOutOfBoundsException "
+        "IndexOutOfBoundsException StringIndexOutOfBoundsException IndexOutOfRangeException ConcurrentModificationException "
+        "IllegalStateException InvalidOperationException ArithmeticException DivideByZeroException NegativeArraySizeException "
+        "UnsupportedOperationException NotImplementedException NotSupportedException NoSuchMethodError NoSuchFieldError AbstractMethodError "
+        "StackOverflowError ReferenceError NoMethodError NoSuchElementException KeyNotFoundException ObjectDisposedException "
+        "ArrayStoreException IllegalMonitorStateException panic"
+    ),
+    "validation.input_invalid": (
+        "IllegalArgumentException ArgumentException ArgumentNullException ArgumentOutOfRangeException NumberFormatException FormatException "
+        "DateTimeParseException InvalidFormatException ArgumentError ValidationException ConstraintViolationException"
+    ),
+    "validation.shape_invalid": (
+        "JsonParseException JsonMappingException JsonProcessingException MismatchedInputException JsonSyntaxException JsonException "
+        "JsonReaderException JSON::ParserError XmlException SAXParseException JSONException"
+    ),
+    "validation.path_not_found": "FileNotFoundException NoSuchFileException DirectoryNotFoundException Errno::ENOENT",
+    "validation.path_denied": "UnauthorizedAccessException java.nio.file.AccessDeniedException",
+    "resource.system_memory": "OutOfMemoryError OutOfMemoryException InsufficientMemoryException NoMemoryError",
+    "cancel.run": (
+        "InterruptedException CancellationException OperationCanceledException TaskCanceledException AbortError CanceledError"
+    ),
+    "provider.outcome_unknown": (
+        "java.util.concurrent.TimeoutException System.TimeoutException TimeoutException Timeout::Error TimeoutError AsyncTimeoutException"
+    ),
+    "extension.dependency_missing": (
+        "ClassNotFoundException NoClassDefFoundError UnsatisfiedLinkError DllNotFoundException LoadError TypeLoadException "
+        "UnsupportedClassVersionError BadImageFormatException ExceptionInInitializerError"
+    ),
+    "worker.crashed": "AccessViolationException StackOverflowException VirtualMachineError InternalError",
+    "tool.busy": "FileSystemAlreadyExistsException OverlappingFileLockException RejectedExecutionException DBUpdateConcurrencyException OptimisticLockException",
+}
+_KINDS: dict[str, str] = {name: kind for kind, names in _KINDS_BY_NAME.items() for name in names.split()}
+_IN_JAVASCRIPT = frozenset(
+    {"TypeError", "RangeError", "ReferenceError", "SyntaxError", "EvalError", "URIError"}
+)
+_JAVASCRIPT = re.compile(r"\bnode:internal|\.(?:c|m)?[jt]sx?:\d+:\d+\)?|\bat file:///|<anonymous>")
+
+_RUNTIME_CODES: dict[str, Phase] = {
+    "UND_ERR_CONNECT_TIMEOUT": "connect", "ERR_SOCKET_CONNECTION_TIMEOUT": "connect", "ERR_PROXY_CONNECTION_FAILED": "proxy",
+    "UND_ERR_HEADERS_TIMEOUT": "read", "UND_ERR_BODY_TIMEOUT": "read", "ESOCKETTIMEDOUT": "read",
+    "UND_ERR_SOCKET": "closed", "ERR_HTTP2_STREAM_ERROR": "closed", "ERR_STREAM_PREMATURE_CLOSE": "closed", "ERR_CONNECTION_RESET": "closed",
+    "ERR_CONNECTION_REFUSED": "connect", "ERR_NAME_NOT_RESOLVED": "dns", "ERR_CONNECTION_TIMED_OUT": "connect",
+    "ERR_INTERNET_DISCONNECTED": "connect", "ERR_ADDRESS_UNREACHABLE": "connect",
+    "CERT_HAS_EXPIRED": "tls", "DEPTH_ZERO_SELF_SIGNED_CERT": "tls", "SELF_SIGNED_CERT_IN_CHAIN": "tls",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE": "tls", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY": "tls", "UNABLE_TO_GET_ISSUER_CERT": "tls",
+    "ERR_TLS_CERT_ALTNAME_INVALID": "tls", "ERR_CERT_AUTHORITY_INVALID": "tls", "ERR_CERT_COMMON_NAME_INVALID": "tls",
+    "ERR_CERT_DATE_INVALID": "tls", "CERTIFICATE_VERIFY_FAILED": "tls",
+}  # fmt: skip
+"""Codes of Node, undici and Chromium for transports."""
+_RUNTIME_CODE = re.compile(r"\b(?:net::)?([A-Z][A-Z0-9]+(?:_[A-Z0-9]+){1,6}|ESOCKETTIMEDOUT)\b")
+
+_SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
+    ("tls", (
+        "x509: ", "certificate verify failed", "self-signed certificate", "self signed certificate", "certificate has expired",
+        "unable to get local issuer certificate", "pkix path building failed", "remote certificate is invalid", "ssl certificate problem",
+        "invalid peer certificate", "certificate is not trusted", "ssl: no alternative certificate subject name",
+    )),
+    ("handles", ("too many open files",)),
+    ("connect", (
+        "tls handshake timeout", "failed to establish a new connection", "tcp connect error", "connect timed out", "connection attempt timed out",
+        "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
+        "failed to connect to all addresses", "could not connect to server", "cannot connect to host",
+    )),
+    ("read", (
+        "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
+        "deadline has elapsed", "aborted due to timeout", "i/o timeout", "socket timeout", "timed out waiting for a response",
+        "operation was aborted due to a timeout",
+    )),
+    ("closed", (
+        "socket hang up", "unexpected eof", "connection closed before message completed", "server closed idle connection", "premature close",
+        "server sent goaway", "remote end closed connection without response", "connection aborted", "peer closed connection",
+        "connection reset", "connection closed unexpectedly", "server disconnected without sending a response", "other side closed",
+        "error reading a body from connection", "connection was closed before we received",
+    )),
+)  # fmt: skip
+_SEPARATOR = re.compile(r"\.|::|\\|\$")
+_AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
+_END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
+_DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
+CANCELLED = ("context canceled", "operation was canceled by the user")
+"""What Go prints for a call that the program itself ended."""
+
+
+def phase_of_class(dotted: str, message: str) -> Phase | None:
+    """How far the call got, from the name of a transport's class."""
+    name = _last(dotted)
+    phase = _PHASES.get(dotted) or _PHASES.get(name)
+    if phase is None:
+        return None
+    low = message.lower()
+    if (
+        phase == "read"
+        and "connect" in low
+        and "read" not in low
+        and "connection pool" not in low
+        and "connectionpool" not in low
+    ):
+        # One class of Java's for both; the message says which.
+        return "connect"
+    return phase
+
+
+def is_javascript(text: str) -> bool:
+    """Whether a stack in `text` is one of JavaScript's."""
+    return _JAVASCRIPT.search(text) is not None
+
+
+def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str | None:
+    """The kind for a class of another language. JavaScript shares the names of some classes with Python."""
+    name = _last(dotted)
+    kind = _KINDS.get(dotted) or _KINDS.get(name)
+    if kind == "cancel.run" and "imeout" in text:
+        return "provider.outcome_unknown"
+    if kind is None and in_javascript and name in _IN_JAVASCRIPT:
+        return "validation.shape_invalid" if "in JSON at position" in text else "internal.bug"
+    return kind
+
+
+def phase_in(text: str) -> Phase | None:
+    """How far a call got, from a code of a runtime or from a sentence that transports print."""
+    for match in _RUNTIME_CODE.finditer(text):
+        phase = _RUNTIME_CODES.get(match[1])
+        if phase is not None:
+            return phase
+    low = text.lower()
+    for phase, sentences in _SENTENCES:
+        if any(sentence in low for sentence in sentences):
+            return "connect" if phase == "read" and _DIALING.search(low) else phase
+    if _AXIOS_TIMEOUT.search(text) is not None:
+        return "read"
+    return "closed" if _END_OF_FILE.search(text) is not None else None
+
+
+def _last(dotted: str) -> str:
+    """The class's own name; of a nested class of Java's the inner one's."""
+    return _SEPARATOR.split(dotted)[-1]

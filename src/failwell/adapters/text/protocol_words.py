@@ -1,0 +1,198 @@
+"""Protocol facts that are printed as words: gRPC statuses, SQLSTATEs, errors of operating systems, exit codes, signals."""
+
+import re
+import signal
+
+from failwell.adapters.facts import Phase
+from failwell.adapters.protocols.sql import kind_of_mysql, kind_of_sqlstate
+from failwell.adapters.protocols.stores import kind_of_redis
+from failwell.adapters.protocols.wire import GRPC_WORDS, http_of_close_code, kind_of_close_code
+from failwell.adapters.system_errors import (
+    KIND_BY_NAME,
+    NAME_BY_NUMBER,
+    NAME_BY_SENTENCE,
+    NAME_BY_WINDOWS_NUMBER,
+)
+
+_GRPC_BY_SPELLING = {name.replace("_", "").lower(): name for name in GRPC_WORDS} | {"canceled": "CANCELLED"}
+_GRPC = re.compile(
+    r"\bStatusCode(?:\.|\W{1,2}\"?)(?P<a>[A-Za-z_]{2,20})"  # Python, .NET: StatusCode="Unavailable"
+    r"|\bcode = (?P<b>[A-Z]\w{1,20}) desc\b"  # Go
+    r"|\bStatus(?:Runtime)?Exception: (?P<c>[A-Z_]{2,20})\b"  # Java
+    r"|\b(?P<n>\d{1,2}) (?P<d>[A-Z][A-Z_]{1,20}): "  # Node
+    r"|\b[Ss]tatus\W{1,3}(?:code: )?'?(?P<e>[A-Z]\w{1,20})'?, (?:self|message|details)\b"  # tonic
+    r"|\bcode: '?(?P<f>[A-Z]\w{1,20})'?, message: \""  # tonic, debug
+    r"|\bgrpc[-_ ]?(?:status|code)\W{1,4}(?P<g>[A-Za-z_]{2,20}|\d{1,2})\b",
+    re.IGNORECASE,
+)
+_SQLSTATE = re.compile(
+    r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b", re.IGNORECASE
+)
+
+_ERRNO_NAME = re.compile(r"\b(?:Errno::)?(E(?:AI_)?[A-Z0-9]{3,16})\b")
+_NUMBERED = re.compile(
+    r"\[Errno (?P<python>-?\d{1,5})\]|\(os error (?P<rust>\d{1,5})\)|\bOs \{ code: (?P<debug>\d{1,5}),|\[WinError (?P<win>\d{1,5})\]"
+    r"|SocketException \((?P<net>\d{1,5})\)|\b\w{1,60}(?:Error|Exception)\((?P<repr>\d{1,3}), ['\"]",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile("|".join(sorted(map(re.escape, NAME_BY_SENTENCE), key=len, reverse=True)))
+_ANYWHERE = frozenset(
+    name
+    for name, kind in KIND_BY_NAME.items()
+    if kind.startswith(("provider.", "resource.")) and name not in ("EFBIG", "ETIMEDOUT")
+)
+"""Errors whose sentence means them wherever it is printed. The others are ordinary words, so they count at the end of a line."""
+_AT_END = re.compile(r"[ \t]*(?:$|\n|\(os error|\(\d|[.;'\"\])]\s*(?:$|\n)|: ['\"/\w])")
+_BEFORE_END = re.compile(r"(?:[:\]]|\d\)|: \w{1,40}:|^|\n) ?['\"(]?$|message: \"$")
+_RESOLVER = {-2: "ENOTFOUND", -3: "EAI_AGAIN", -4: "EAI_FAIL", -5: "EAI_NODATA"}
+"""Numbers of `getaddrinfo`, which glibc counts downwards."""
+_CONNECTING = re.compile(
+    r"\bconnect(?:ing|ion|or)?\b(?! reset)|\bdial\b|\bresolv|\bproxy\b|\bssh\b|\bconnect\(2\)", re.IGNORECASE
+)
+_READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
+
+_EXIT = re.compile(
+    r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*\W{1,16}(?P<code>-?\d{1,10})\b"
+    r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,5})\b"
+    r"|\b(?:returned|return) code:? (?P<returned>-?\d{1,5})\b"
+    r"|\bdied with <Signals\.SIG[A-Z0-9]+: (?P<python>\d{1,2})>"
+    r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal) signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b",
+    re.IGNORECASE,
+)
+_SHELL_SIGNALS: dict[str, str] = {
+    "killed": "SIGKILL",
+    "segmentation fault": "SIGSEGV",
+    "aborted": "SIGABRT",
+    "bus error": "SIGBUS",
+    "illegal instruction": "SIGILL",
+    "floating point exception": "SIGFPE",
+    "terminated": "SIGTERM",
+    "trace/breakpoint trap": "SIGTRAP",
+    "interrupt": "SIGINT",
+}
+_SHELL = re.compile(
+    r"^(?:\S{1,200}: line \d{1,7}: +\d{1,10} |\[\d{1,5}\][+-]? +(?:\d{1,10} )?|(?:zsh|bash|sh|fish): +|[^\n]{0,300}\bsignal: )?"
+    rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}})?(?:$|[ \t]{{2,}}|\n)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OOM_KILLED = re.compile(
+    r"\bOOMKilled\b|\boom-kill(?:er)?\b|\bOut of memory: Killed process\b|\bKilled process \d+ "
+)
+
+
+def grpc_in(text: str) -> str | None:
+    """The gRPC status that `text` names, in upper case; never `OK`."""
+    for match in _GRPC.finditer(text):
+        word = next((match[group] for group in "abcdefg" if match[group]), "")
+        number = match["n"] or (word if word.isdecimal() else "")
+        if number:
+            named = GRPC_WORDS[int(number)] if int(number) < len(GRPC_WORDS) else ""
+            # Node prints number and name; only together are they a status.
+            if word.isdecimal() or named == word:
+                name = named
+            else:
+                continue
+        else:
+            name = _GRPC_BY_SPELLING.get(word.replace("_", "").lower(), "")
+        if name and name != "OK":
+            return name
+    return None
+
+
+def sqlstate_in(text: str) -> str | None:
+    """The SQLSTATE that `text` names."""
+    match = _SQLSTATE.search(text)
+    return None if match is None else match["state"].upper()
+
+
+_MYSQL = re.compile(
+    r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
+)
+_REDIS = re.compile(
+    r"(?:\(error\) |^-|(?:Redis|Reply|Jedis)\w{0,40}(?:Error|Exception): )(?P<reply>[A-Z]{3,14} [^\n]{1,200})",
+    re.MULTILINE,
+)
+_CLOSE = re.compile(
+    r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))+\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(",
+    re.IGNORECASE,
+)
+
+
+def database_kind_in(text: str) -> tuple[str, str] | None:
+    """The kind and the code of a database's error in `text`: an SQLSTATE, a number of MySQL, a reply of Redis."""
+    state = sqlstate_in(text)
+    if (mysql := _MYSQL.search(text)) is not None:
+        kind = kind_of_mysql(int(mysql["number"])) or kind_of_sqlstate(mysql["state"])
+        if kind is not None:
+            return kind, mysql["number"]
+    if state is not None and (kind := kind_of_sqlstate(state)) is not None:
+        return kind, state
+    if (redis := _REDIS.search(text)) is not None and (kind := kind_of_redis(redis["reply"])) is not None:
+        return kind, redis["reply"].partition(" ")[0]
+    return None
+
+
+def close_code_in(text: str) -> tuple[str | None, int | None, int] | None:
+    """The kind, or the status, that a WebSocket close code in `text` stands for, and the code."""
+    match = _CLOSE.search(text)
+    if match is None:
+        return None
+    code = int(match["a"] or match["b"])
+    kind, status = kind_of_close_code(code), http_of_close_code(code)
+    return None if kind is None and status is None else (kind, status, code)
+
+
+def errno_in(text: str) -> str | None:
+    """The name of the operating system's error that `text` holds: by name, by sentence, or by number."""
+    for match in _ERRNO_NAME.finditer(text):
+        if match[1] in KIND_BY_NAME:
+            return match[1]
+    low = text.lower()
+    for match in _SENTENCE.finditer(low):
+        name = NAME_BY_SENTENCE[match[0]]
+        if name in _ANYWHERE or (
+            _AT_END.match(text, match.end())
+            and _BEFORE_END.search(low[max(0, match.start() - 48) : match.start()])
+        ):
+            return name
+    match = _NUMBERED.search(text)
+    if match is None:
+        return None
+    if match["win"]:
+        return NAME_BY_WINDOWS_NUMBER.get(int(match["win"]))
+    number = int(next(value for value in match.groups() if value is not None))
+    return _RESOLVER.get(number) or NAME_BY_NUMBER.get(number) or NAME_BY_WINDOWS_NUMBER.get(number)
+
+
+def timed_out_phase(text: str) -> Phase:
+    """How far a call got that ended with `ETIMEDOUT`: the text may say that it was connecting."""
+    if _READING.search(text) is None and _CONNECTING.search(text) is not None:
+        return "connect"
+    return "read"
+
+
+def exit_in(text: str) -> int | None:
+    """The exit code that `text` names; negative for a signal, as `subprocess` has it."""
+    if _OOM_KILLED.search(text) is not None:
+        return -int(signal.SIGKILL)
+    shell = _SHELL.search(text)
+    if shell is not None and (shell["core"] or _stands_alone(text, shell)):
+        return -int(getattr(signal, _SHELL_SIGNALS[shell["word"].lower()]))
+    code: int | None = None
+    for match in _EXIT.finditer(text):
+        name = match["name"]
+        if name:
+            number = getattr(signal, name.upper(), None)
+            code = -int(number) if number is not None else code
+        elif match["code"] or match["nonzero"] or match["returned"]:
+            value = int(match["code"] or match["nonzero"] or match["returned"])
+            code = value if value and -64 <= value <= 255 else code
+        else:
+            code = -int(match["python"] or match["rust"] or match["number"])
+    return code
+
+
+def _stands_alone(text: str, shell: re.Match[str]) -> bool:
+    """Whether a shell printed the word, and it is not a word of a sentence."""
+    line = text[shell.start() : shell.end()]
+    return shell["word"][0].isupper() or "signal: " in line or line.startswith("zsh: ")

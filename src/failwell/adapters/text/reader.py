@@ -1,0 +1,180 @@
+"""One reader of errors that were printed: from a message, a log or console output to typed facts.
+
+It reads what the text itself shows and decides nothing. `adapters.text.verdict` makes a reading of the facts.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
+from failwell.adapters.text.class_names import is_javascript, phase_in, phase_of_class
+from failwell.adapters.text.commands import ToolFacts, tool_facts
+from failwell.adapters.text.error_chain import PrintedError, chain_in
+from failwell.adapters.text.http_status import status_in
+from failwell.adapters.text.printed_body import body_in, headers_in
+from failwell.adapters.text.protocol_words import (
+    close_code_in,
+    database_kind_in,
+    errno_in,
+    exit_in,
+    grpc_in,
+    timed_out_phase,
+)
+from failwell.adapters.text.python_traceback import read_traceback
+
+_LARGEST_HEAD = 16_000
+_LARGEST_TAIL = 48_000
+_MOST_BELOW = 12
+_REFINES = ("tls", "dns", "handles")
+_PYTHON = "Traceback (most recent call last)"
+_AWS = re.compile(
+    r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\bError Code: (?P<java>[A-Z][\w.]{2,80})"
+)
+_LABELLED = re.compile(
+    r"^[ \t(]{0,8}(?:Error ?Code|Code|ERROR CODE|errorCode|error_code|code)[ \t]{0,3}[:=][ \t]{0,3}['\"]?(?P<code>[A-Za-z][\w.-]{2,60})['\"]?[,;)]?[ \t]*$",
+    re.MULTILINE,
+)
+_BRACED = re.compile(r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'")
+_ANGLED = re.compile(r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): ")
+_LOG_LINE = re.compile(
+    r"^\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ]?|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)[^\n]{0,60}?",
+    re.MULTILINE,
+)
+_LOUD = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
+_MOST_RECORDS = 4_000
+
+_SIGNS = re.compile(
+    r"[45]\d\d|rrno|E[A-Z]{4}|Status|tatus ?=|\(Caused|Error[(\]:]|Exception|occurred \(|code = |curl|fatal|onnect|imed? ?out|imeout|SQL|sig|Signal|exit"
+    r"|os error|pipe|space left|memory|denied|refused|not found|certificate|x509|EOF|hang up|remote|raised |No such|too many|Too many|CUDA|cuda|_[A-Z]{3}|panic"
+    r"|ecognized|1[01]\d\d|credential|Killed|dumped|heap|publickey|Host key|daemon|deadline|authenticat|GOAWAY|closed|anceled|address|resolv|esolv"
+)
+"""A cheap first look: a text without any of these holds no fact."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TextFacts:
+    """The facts that one text shows."""
+
+    errors: tuple[PrintedError, ...] = ()
+    """The errors it names, outermost first; the last is the root cause."""
+    message: str = ""
+    """The messages of those errors, or the text itself where it names none."""
+    status: int | None = None
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    codes: tuple[str, ...] = ()
+    """Machine codes, in lower case, the most specific first."""
+    grpc: str | None = None
+    database: tuple[str, str] | None = None
+    """The kind of a database's error, and its SQLSTATE, number or word."""
+    close_code: tuple[str | None, int | None, int] | None = None
+    """What a WebSocket close code stands for, as a kind or a status, and the code."""
+    errno: str | None = None
+    exit_code: int | None = None
+    """As `subprocess` has it: negative for a signal."""
+    phase: Phase | None = None
+    tool: ToolFacts | None = None
+    in_javascript: bool = False
+    """Whether the stack is one of JavaScript's, which shares the names of some classes with Python."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the text shows no fact of a protocol, a class or a tool."""
+        return not (
+            self.errors or self.status or self.codes or self.grpc or self.database or self.close_code or self.errno
+            or self.exit_code or self.phase or self.tool
+        )  # fmt: skip
+
+
+def may_hold_facts(text: str) -> bool:
+    """Whether a closer look at `text` can be worth its time."""
+    return _SIGNS.search(text) is not None
+
+
+def read_text(text: str) -> TextFacts:
+    """The facts that `text` shows, in time that grows with its length alone; of a long text, head and tail are read."""
+    if len(text) > _LARGEST_HEAD + _LARGEST_TAIL:
+        text = f"{text[:_LARGEST_HEAD]}\n{text[-_LARGEST_TAIL:]}"
+    text = _deciding_record(text)
+    errors = _python_chain(text) if _PYTHON in text else chain_in(text)
+    message = "\n".join(error.message for error in errors if error.message) if errors else text
+    # The names of a chain can stand before a status and say what it is: `ApiException: 404`.
+    shown = text if not errors or _PYTHON not in text else _reprinted(errors)
+    body = body_in(shown)
+    tool = tool_facts(text)
+    facts = TextFacts(
+        errors=tuple(errors),
+        message=message.strip(),
+        status=status_in(shown),
+        body=body,
+        headers=headers_in(shown),
+        codes=_codes(shown, body),
+        tool=tool,
+        in_javascript=is_javascript(text),
+    )
+    if facts.status is None:
+        _add_protocol_facts(facts, shown)
+    return facts
+
+
+def _add_protocol_facts(facts: TextFacts, text: str) -> None:
+    facts.grpc = grpc_in(text)
+    facts.database = database_kind_in(text)
+    facts.close_code = close_code_in(text)
+    facts.errno = errno_in(text)
+    facts.exit_code = exit_in(text)
+    facts.phase = _phase(facts.errors) or phase_in(text)
+    if facts.phase == "read" and facts.errno == "ETIMEDOUT":
+        facts.phase = timed_out_phase(text)
+
+
+def _phase(errors: tuple[PrintedError, ...]) -> Phase | None:
+    """The phase that the classes of a chain show: the outermost one's, or what a cause knows better."""
+    phase: Phase | None = None
+    for error in errors:
+        step = phase_of_class(error.name, error.message) if error.name else None
+        if step is not None and (phase is None or step in _REFINES):
+            phase = step
+    return phase
+
+
+def _codes(text: str, body: Any) -> tuple[str, ...]:
+    codes = list(codes_of(body)) if isinstance(body, STRUCTURES) else []
+    for pattern in (_AWS, _ANGLED, _LABELLED, _BRACED):
+        codes += [next(filter(None, match.groups())).lower() for match in pattern.finditer(text[:4_000])][:8]
+    codes += codes_in_text(text)
+    return tuple(code for code in dict.fromkeys(codes) if code not in ("error", "none", "null"))[:16]
+
+
+def _python_chain(text: str) -> list[PrintedError]:
+    """The chain of a Python traceback, outermost first, with members of groups and exceptions in messages."""
+    chain: list[PrintedError] = []
+    waiting = [read_traceback(text)]
+    while waiting and len(chain) < _MOST_BELOW:
+        error = waiting.pop(0)
+        if error is None:
+            continue
+        message = "\n".join([error.text, *error.rest]).strip()
+        chain.append(PrintedError(error.dotted, message))
+        chain += [inner for inner in chain_in(message) if inner.name and inner.name != error.dotted]
+        waiting[:0] = [*error.members, error.below]
+    return chain[:_MOST_BELOW]
+
+
+def _reprinted(errors: list[PrintedError]) -> str:
+    return "\n".join(f"{error.name}: {error.message}" for error in errors)
+
+
+def _deciding_record(text: str) -> str:
+    """Of a log with several records, the last that speaks of a failure, with the lines that belong to it."""
+    starts = [match.start() for _, match in zip(range(_MOST_RECORDS), _LOG_LINE.finditer(text), strict=False)]
+    if len(starts) < 2:
+        return text
+    end = len(text)
+    for start in reversed(starts):
+        record = text[start:end]
+        if _LOUD.search(record) is not None:
+            return record
+        end = start
+    return text

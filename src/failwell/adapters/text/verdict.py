@@ -1,0 +1,132 @@
+"""What the facts of a text mean: protocol facts first, then tools and codes, then classes.
+
+A weaker fact is looked at only where the stronger ones are missing.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, Phase, as_objects
+from failwell.adapters.protocols.devices import device_status
+from failwell.adapters.reading import Reading
+from failwell.adapters.registrations import is_known_code
+from failwell.adapters.system_errors import PHASE_BY_NAME, read_errno
+from failwell.adapters.text.class_names import CANCELLED, kind_of_class
+from failwell.adapters.text.protocol_words import timed_out_phase
+from failwell.adapters.text.reader import TextFacts
+from failwell.adapters.vendors.process import read_exit
+from failwell.adapters.vendors.rpc import read_rpc
+
+_LAUNCH_CODES = range(124, 193)
+"""Exit codes of launchers and shells, and those above 128 that stand for a signal."""
+
+
+def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | None = None) -> Reading | None:
+    """The reading that the facts of a text decide alone; `None` where only words are left.
+
+    `base` holds what is known beside the text: the provider, the SDK, the class of the exception.
+    """
+    known = base or Facts()
+    tool = facts.tool
+    status = facts.status or (tool.status if tool is not None else None)
+    if status is not None:
+        return classify(_merged(facts, known, status=status), now)
+    if facts.grpc is not None:
+        name = known.exception_type or _outermost(facts)
+        return read_rpc(
+            facts.grpc, facts.message, sdk=known.sdk or "grpc", name=name, provider=known.provider
+        )
+    if facts.close_code is not None:
+        kind, close_status, code = facts.close_code
+        if kind is not None:
+            return _rule(kind, f"close_code_{code}", f"close code {code}", "code")
+        return classify(_merged(facts, known, status=close_status), now)
+    if facts.database is not None:
+        kind, code = facts.database
+        return _rule(kind, "database_code", code, "code")
+    if tool is not None and (tool.kind or tool.phase or tool.exit_code):
+        if tool.kind is not None:
+            return _rule(tool.kind, tool.rule, tool.tool, "message")
+        if tool.exit_code is not None:
+            return read_exit(tool.exit_code)
+        return classify(_merged(facts, known, phase=tool.phase))
+    device = device_status(facts.message) if "cu" in facts.message.lower() else None
+    if device is not None:
+        return _rule(device[0], "device_status", device[1], "code")
+    if any(is_known_code(code) for code in facts.codes):
+        return classify(_merged(facts, known), now)
+    return _by_system(facts, known) or _by_class(facts, known)
+
+
+def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
+    """What the transport, the operating system or the process said."""
+    phase = facts.phase
+    if phase is None and facts.errno is not None:
+        phase = (
+            timed_out_phase(facts.message) if facts.errno == "ETIMEDOUT" else PHASE_BY_NAME.get(facts.errno)
+        )
+    if phase == "closed" and facts.errno in ("ENOENT", "ECONNREFUSED", "EACCES"):
+        # The connection broke while it was made: there is no socket at that address.
+        phase = "connect"
+    if any(sentence in facts.message for sentence in CANCELLED):
+        return _rule("cancel.run", "cancelled", "context canceled", "message")
+    if phase is not None:
+        return classify(_merged(facts, known, phase=phase))
+    if facts.errno is not None:
+        return read_errno(facts.errno)
+    if facts.exit_code is not None and (facts.exit_code < 0 or facts.exit_code in _LAUNCH_CODES):
+        return read_exit(facts.exit_code)
+    return None
+
+
+def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
+    """What the classes of the chain say, the root cause first; last, that a process failed at all."""
+    for error in reversed(facts.errors):
+        kind = (
+            kind_of_class(error.name, facts.message, in_javascript=facts.in_javascript)
+            if error.name
+            else None
+        )
+        if kind is not None:
+            return _rule(kind, f"class.{error.name[-80:]}", error.name, "type")
+    if facts.errors:
+        names = tuple(_last(error.name).lower() for error in facts.errors if error.name)
+        stands_for_a_status = classify(Facts(names=names)).kind != "provider.unknown"
+        return classify(_merged(facts, known)) if stands_for_a_status else None
+    return None if facts.exit_code is None else read_exit(facts.exit_code)
+
+
+def _merged(
+    facts: TextFacts, known: Facts, *, status: int | None = None, phase: Phase | None = None
+) -> Facts:
+    names = (*known.names, *(_last(error.name).lower() for error in facts.errors if error.name))
+    body: Any = known.body if known.body is not None else as_objects(facts.body)
+    return Facts(
+        provider=known.provider,
+        sdk=known.sdk or (facts.tool.tool if facts.tool is not None else None),
+        exception_type=known.exception_type or _outermost(facts),
+        names=tuple(dict.fromkeys(names)),
+        status=status,
+        codes=tuple(dict.fromkeys((*known.codes, *facts.codes))),
+        message=known.message or facts.message[:4_000],
+        headers=known.headers or facts.headers,
+        body=body,
+        phase=phase,
+        in_stream=known.in_stream,
+        request_id=known.request_id,
+        model=known.model,
+        cause_bug=known.cause_bug,
+    )
+
+
+def _rule(kind: str, rule: str, saw: str, basis: str) -> Reading:
+    return Reading.from_rule(kind=kind, rule=f"text.{rule}", basis=basis, saw=saw)
+
+
+def _outermost(facts: TextFacts) -> str:
+    return _last(facts.errors[0].name) if facts.errors else ""
+
+
+def _last(dotted: str) -> str:
+    return dotted.replace("::", ".").replace("\\", ".").rpartition(".")[2]
