@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
+    STRUCTURES,
     Facts,
     Phase,
     as_objects,
@@ -40,7 +41,8 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     Where the row has no status, code or phase of its own, its texts are read for them.
     """
     facts = saved_facts(row)
-    if facts.status is not None or facts.codes or facts.phase is not None or facts.cause_bug is not None:
+    is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
+    if is_reply or facts.phase is not None or facts.cause_bug is not None:
         return classify(facts, now)
     printed = read_printed(read_text(_all_text(row)), facts, now)
     if printed is not None:

@@ -7,6 +7,7 @@ import re
 
 from failwell.adapters.facts import Phase
 from failwell.adapters.sdk import PHASES
+from failwell.adapters.system_errors import KIND_BY_NAME
 
 _PHASES_BY_NAME: dict[Phase, str] = {
     "dns": "UnknownHostException UnresolvedAddressException DnsNameResolverException EAI_AGAIN",
@@ -111,6 +112,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "error reading a body from connection", "connection was closed before we received",
     )),
 )  # fmt: skip
+_PHASE_BY_SENTENCE = {sentence: phase for phase, sentences in _SENTENCES for sentence in sentences}
 _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
@@ -138,9 +140,15 @@ def phase_of_class(dotted: str, message: str) -> Phase | None:
     return phase
 
 
+def is_system_name(code: str) -> bool:
+    """Whether a code is a runtime's or an operating system's, and none of a service."""
+    name = code.upper()
+    return name in KIND_BY_NAME or name in _RUNTIME_CODES or name.startswith(("ERR_", "UND_ERR_", "MODULE_"))
+
+
 def is_javascript(text: str) -> bool:
     """Whether a stack in `text` is one of JavaScript's."""
-    return _JAVASCRIPT.search(text) is not None
+    return "at " in text and _JAVASCRIPT.search(text) is not None
 
 
 def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str | None:
@@ -156,13 +164,13 @@ def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str
 
 def phase_in(text: str) -> Phase | None:
     """How far a call got, from a code of a runtime or from a sentence that transports print."""
-    for match in _RUNTIME_CODE.finditer(text):
+    for match in _RUNTIME_CODE.finditer(text) if "_" in text or "ESOCKET" in text else ():
         phase = _RUNTIME_CODES.get(match[1])
         if phase is not None:
             return phase
     low = text.lower()
-    for phase, sentences in _SENTENCES:
-        if any(sentence in low for sentence in sentences):
+    for sentence, phase in _PHASE_BY_SENTENCE.items():
+        if sentence in low:
             return "connect" if phase == "read" and _DIALING.search(low) else phase
     if _AXIOS_TIMEOUT.search(text) is not None:
         return "read"

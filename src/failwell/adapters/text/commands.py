@@ -91,22 +91,11 @@ _Sign = str | tuple[str, str]
 
 class _Row(NamedTuple):
     facts: ToolFacts
-    sentences: tuple[str, ...]
-    patterns: tuple[tuple[str, re.Pattern[str]], ...]
-
-    def fits(self, text: str) -> bool:
-        """Whether one of the signs is in `text`."""
-        if any(sentence in text for sentence in self.sentences):
-            return True
-        return any(word in text and pattern.search(text) is not None for word, pattern in self.patterns)
+    signs: tuple[_Sign, ...]
 
 
 def _row(facts: ToolFacts, *signs: _Sign) -> _Row:
-    return _Row(
-        facts,
-        tuple(sign for sign in signs if isinstance(sign, str)),
-        tuple((sign[0], re.compile(sign[1], re.MULTILINE)) for sign in signs if not isinstance(sign, str)),
-    )
+    return _Row(facts, signs)
 
 
 _AUTH, _DENIED, _REJECTED = "provider.auth", "provider.permission", "provider.rejected"
@@ -171,6 +160,16 @@ _SENTENCES: tuple[_Row, ...] = (
 )  # fmt: skip
 
 
+_SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
+    (sign, None, row.facts)
+    if isinstance(sign, str)
+    else (sign[0], re.compile(sign[1], re.MULTILINE), row.facts)
+    for row in _SENTENCES
+    for sign in row.signs
+)
+"""Every sign in the order of the rows: what must occur, the pattern around it, and what it stands for."""
+
+
 def tool_facts(text: str) -> ToolFacts | None:
     """What a command-line tool printed in `text`, if a tool is recognised."""
     if "url" in text and (curl := _curl(text)) is not None:
@@ -185,9 +184,9 @@ def tool_facts(text: str) -> ToolFacts | None:
     npm = _NPM.search(text) if "npm " in text else None
     if npm is not None:
         return ToolFacts("npm", f"npm_e{npm['status']}", status=int(npm["status"]))
-    for row in _SENTENCES:
-        if row.fits(text):
-            return row.facts
+    for word, pattern, facts in _SIGNS:
+        if word in text and (pattern is None or pattern.search(text) is not None):
+            return facts
     registry = _REGISTRY.search(text)
     if registry is not None:
         code = (registry["code"] or registry["first"]).lower()

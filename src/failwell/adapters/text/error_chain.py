@@ -68,7 +68,7 @@ def chain_in(text: str) -> list[PrintedError]:
     if panic is not None:
         return [panic, *_reprs(panic.message)][:_MOST]
     chain: list[PrintedError] = []
-    parts = _parts(_FRAME.sub("", text))
+    parts = _parts(_FRAME.sub("", text) if "\n" in text else text)
     for part in parts:
         error = _heading(part)
         if error is None and (chain or len(parts) > 1) and _REPR.match(part) is None:
@@ -85,7 +85,7 @@ def chain_in(text: str) -> list[PrintedError]:
 
 def _parts(text: str) -> list[str]:
     """The text at each link of its chain, the outermost first."""
-    links = list(islice(_LINK.finditer(text), _MOST))
+    links = list(islice(_LINK.finditer(text), _MOST)) if ":" in text or ">" in text or "(C" in text else []
     if not links:
         return [text]
     ends = [link.start() for link in links]
@@ -110,7 +110,7 @@ def _heading(part: str) -> PrintedError | None:
             message = " ".join(piece for piece in (code, match["text"] or "") if piece)
             rest = part[part.find(line) + len(line) :].strip("\n")
             return PrintedError(match["name"], f"{message}\n{rest}".strip()[:_LONGEST])
-    ruby = _RUBY.search(part[:_LONGEST])
+    ruby = _RUBY.search(part[:_LONGEST]) if ")" in part else None
     if ruby is not None and (_names_an_error(ruby["name"]) or "::" in ruby["name"]):
         return PrintedError(ruby["name"], ruby["text"])
     return None

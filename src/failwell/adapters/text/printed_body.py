@@ -33,6 +33,8 @@ _decoder = json.JSONDecoder()
 
 def body_in(text: str) -> Any:
     """The body that `text` holds: an object or a list, a page as text, or `None`."""
+    if "{" not in text and "[" not in text and "<" not in text:
+        return None
     text = text[:_LARGEST]
     for start in _starts(text):
         value = _value_at(text, start)

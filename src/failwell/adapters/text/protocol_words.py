@@ -35,7 +35,6 @@ _NUMBERED = re.compile(
     r"|SocketException \((?P<net>\d{1,5})\)|\b\w{1,60}(?:Error|Exception)\((?P<repr>\d{1,3}), ['\"]",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile("|".join(sorted(map(re.escape, NAME_BY_SENTENCE), key=len, reverse=True)))
 _ANYWHERE = frozenset(
     name
     for name, kind in KIND_BY_NAME.items()
@@ -75,6 +74,7 @@ _SHELL = re.compile(
     rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}})?(?:$|[ \t]{{2,}}|\n)",
     re.IGNORECASE | re.MULTILINE,
 )
+_ENDINGS = ("exit", "return", "died with", "sig")
 _OOM_KILLED = re.compile(
     r"\bOOMKilled\b|\boom-kill(?:er)?\b|\bOut of memory: Killed process\b|\bKilled process \d+ "
 )
@@ -82,7 +82,7 @@ _OOM_KILLED = re.compile(
 
 def grpc_in(text: str) -> str | None:
     """The gRPC status that `text` names, in upper case; never `OK`."""
-    for match in _GRPC.finditer(text):
+    for match in _GRPC.finditer(text) if "tatus" in text or "code" in text or ": " in text else ():
         word = next((match[group] for group in "abcdefg" if match[group]), "")
         number = match["n"] or (word if word.isdecimal() else "")
         if number:
@@ -134,7 +134,7 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
 
 def close_code_in(text: str) -> tuple[str | None, int | None, int] | None:
     """The kind, or the status, that a WebSocket close code in `text` stands for, and the code."""
-    match = _CLOSE.search(text)
+    match = _CLOSE.search(text) if "ocket" in text or "lose" in text or "received" in text else None
     if match is None:
         return None
     code = int(match["a"] or match["b"])
@@ -148,14 +148,14 @@ def errno_in(text: str) -> str | None:
         if match[1] in KIND_BY_NAME:
             return match[1]
     low = text.lower()
-    for match in _SENTENCE.finditer(low):
-        name = NAME_BY_SENTENCE[match[0]]
+    hits = [(low.find(sentence), sentence) for sentence in NAME_BY_SENTENCE if sentence in low]
+    for start, sentence in sorted(hits):
+        name = NAME_BY_SENTENCE[sentence]
         if name in _ANYWHERE or (
-            _AT_END.match(text, match.end())
-            and _BEFORE_END.search(low[max(0, match.start() - 48) : match.start()])
+            _AT_END.match(text, start + len(sentence)) and _BEFORE_END.search(low[max(0, start - 48) : start])
         ):
             return name
-    match = _NUMBERED.search(text)
+    match = _NUMBERED.search(text) if "rro" in low or "xception" in low or "os {" in low else None
     if match is None:
         return None
     if match["win"]:
@@ -173,13 +173,14 @@ def timed_out_phase(text: str) -> Phase:
 
 def exit_in(text: str) -> int | None:
     """The exit code that `text` names; negative for a signal, as `subprocess` has it."""
-    if _OOM_KILLED.search(text) is not None:
+    low = text.lower()
+    if "kill" in low and _OOM_KILLED.search(text) is not None:
         return -int(signal.SIGKILL)
-    shell = _SHELL.search(text)
+    shell = _SHELL.search(text) if any(word in low for word in _SHELL_SIGNALS) else None
     if shell is not None and (shell["core"] or _stands_alone(text, shell)):
         return -int(getattr(signal, _SHELL_SIGNALS[shell["word"].lower()]))
     code: int | None = None
-    for match in _EXIT.finditer(text):
+    for match in _EXIT.finditer(text) if any(word in low for word in _ENDINGS) else ():
         name = match["name"]
         if name:
             number = getattr(signal, name.upper(), None)

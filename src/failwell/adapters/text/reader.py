@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
-from failwell.adapters.text.class_names import is_javascript, phase_in, phase_of_class
+from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class
 from failwell.adapters.text.commands import ToolFacts, tool_facts
 from failwell.adapters.text.error_chain import PrintedError, chain_in
 from failwell.adapters.text.http_status import status_in
@@ -141,10 +141,14 @@ def _phase(errors: tuple[PrintedError, ...]) -> Phase | None:
 
 def _codes(text: str, body: Any) -> tuple[str, ...]:
     codes = list(codes_of(body)) if isinstance(body, STRUCTURES) else []
-    for pattern in (_AWS, _ANGLED, _LABELLED, _BRACED):
+    for pattern in (_AWS, _ANGLED, _LABELLED, _BRACED) if ":" in text or "=" in text or "(" in text else ():
         codes += [next(filter(None, match.groups())).lower() for match in pattern.finditer(text[:4_000])][:8]
     codes += codes_in_text(text)
-    return tuple(code for code in dict.fromkeys(codes) if code not in ("error", "none", "null"))[:16]
+    return tuple(
+        code
+        for code in dict.fromkeys(codes)
+        if code not in ("error", "none", "null") and not is_system_name(code)
+    )[:16]
 
 
 def _python_chain(text: str) -> list[PrintedError]:

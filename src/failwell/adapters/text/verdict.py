@@ -12,7 +12,7 @@ from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.reading import Reading
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.system_errors import PHASE_BY_NAME, read_errno
-from failwell.adapters.text.class_names import CANCELLED, kind_of_class
+from failwell.adapters.text.class_names import CANCELLED, is_system_name, kind_of_class
 from failwell.adapters.text.protocol_words import timed_out_phase
 from failwell.adapters.text.reader import TextFacts
 from failwell.adapters.vendors.process import read_exit
@@ -108,7 +108,7 @@ def _merged(
         exception_type=known.exception_type or _outermost(facts),
         names=tuple(dict.fromkeys(names)),
         status=status,
-        codes=tuple(dict.fromkeys((*known.codes, *facts.codes))),
+        codes=tuple(code for code in dict.fromkeys((*known.codes, *facts.codes)) if not is_system_name(code)),
         message=known.message or facts.message[:4_000],
         headers=known.headers or facts.headers,
         body=body,
