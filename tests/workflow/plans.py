@@ -251,6 +251,7 @@ def a_workflow(
         path=a_text(path),
         input_mapping=None if mapping is None else a_value(mapping),
         max_depth=fields.pop("max_depth", 10),
+        timeout=fields.pop("timeout", None),
     )
     return _node(name, "workflow", spec, routes, fields)
 
@@ -266,6 +267,7 @@ def a_parallel(
         members=tuple(Member(name=one) if isinstance(one, str) else one for one in members),
         failure_mode=failure_mode,
         max_concurrent=fields.pop("max_concurrent", None),
+        timeout=fields.pop("timeout", None),
     )
     return _node(name, "parallel", spec, routes, fields)
 
@@ -285,6 +287,7 @@ def a_for_each(
         body=a_set("one", value="{{ item }}") if body is None else body,
         failure_mode=failure_mode,
         max_concurrent=fields.pop("max_concurrent", 10),
+        timeout=fields.pop("timeout", None),
         key_by=fields.pop("key_by", None),
     )
     return _node(name, "for_each", spec, routes, fields)

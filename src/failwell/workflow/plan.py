@@ -183,6 +183,8 @@ class WorkflowSpec:
     input_mapping: Mapping[str, Value] | None = None
     """`None` passes on the inputs of the parent."""
     max_depth: int = 10
+    timeout: float | None = None
+    """Seconds for the whole sub-workflow."""
 
 
 @frozen
@@ -200,6 +202,8 @@ class ParallelSpec:
     members: tuple[Member, ...]
     failure_mode: FailureMode = "fail_fast"
     max_concurrent: int | None = None
+    timeout: float | None = None
+    """Seconds for all members together."""
 
 
 @frozen
@@ -213,6 +217,8 @@ class ForEachSpec:
     failure_mode: FailureMode = "fail_fast"
     max_concurrent: int = 10
     key_by: str | None = None
+    timeout: float | None = None
+    """Seconds for all items together."""
 
 
 Spec = (

@@ -42,6 +42,9 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Type → kinds, or prefixes of kinds, that the runtime raises for it beside those of `_ANYWHERE`."""
 
+STEP_TIMEOUT = "limit.step_timeout"
+"""Raised by groups and sub-workflows that have a time limit."""
+
 _OPEN = frozenset({"agent", "script", "job", "tool", "workflow"})
 """Types whose nodes may raise the author's own kinds."""
 
@@ -63,6 +66,8 @@ def raisable(node: Node, plan: Plan) -> Raisable:
         declared = node.raises if node.type in _OPEN else ()
         return Raisable(runtime_kinds(node.type), None if declared is None else frozenset(declared))
     runtime: set[str] = set(runtime_kinds(node.type))
+    if node.spec.timeout is not None:
+        runtime.add(STEP_TIMEOUT)
     authored: set[str] | None = set()
     for leaf in leaves(node, plan):
         runtime |= runtime_kinds(leaf.type)
@@ -100,7 +105,9 @@ def runtime_kinds(node_type: str) -> frozenset[str]:
     names = (*_ANYWHERE, *_BY_TYPE[node_type])
     exact = frozenset(name for name in names if not name.endswith("."))
     prefixes = tuple(name for name in names if name.endswith("."))
-    return frozenset(kind.name for kind in CATALOGUE if kind.name in exact or kind.name.startswith(prefixes))
+    kinds = {kind.name for kind in CATALOGUE if kind.name in exact or kind.name.startswith(prefixes)}
+    # A failure below a sub-workflow keeps its kind on the way up, also where the step itself has no time limit.
+    return frozenset(kinds if node_type == "workflow" else kinds - {STEP_TIMEOUT})
 
 
 def owned_kinds() -> list[str]:

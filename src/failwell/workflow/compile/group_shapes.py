@@ -8,7 +8,17 @@ from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import ByType, Converted, Key, ListOf, Shape, readable_part
 from failwell.files.suggestions import nearest
 from failwell.files.template_types import Templated
-from failwell.files.value_types import INVALID, Choice, Invalid, Number, Schema, Text, name_of, type_name
+from failwell.files.value_types import (
+    INVALID,
+    Choice,
+    Duration,
+    Invalid,
+    Number,
+    Schema,
+    Text,
+    name_of,
+    type_name,
+)
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.route_shapes import ROUTES
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
@@ -30,6 +40,7 @@ _GROUP: dict[str, Key] = {
     ),
     "raises": Key(RAISES, "the kinds that it may raise"),
     "routes": Key(ROUTES, "the ways out of the whole group, in order", topics=(FLOW,)),
+    "timeout_seconds": Key(Duration(), "seconds, or a duration such as `90s`, for all members together"),
 }
 
 
@@ -73,6 +84,7 @@ def _parallel(values: Mapping[str, Any]) -> ParallelSpec:
         members=values["agents"],
         failure_mode=values.get("failure_mode", "fail_fast"),
         max_concurrent=values.get("max_concurrent"),
+        timeout=values.get("timeout_seconds"),
     )
 
 
@@ -194,6 +206,7 @@ def _for_each(values: Mapping[str, Any]) -> ForEachSpec:
         failure_mode=values.get("failure_mode", "fail_fast"),
         max_concurrent=values.get("max_concurrent", 10),
         key_by=values.get("key_by"),
+        timeout=values.get("timeout_seconds"),
     )
 
 

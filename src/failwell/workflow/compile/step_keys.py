@@ -179,6 +179,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
             "workflow": Key(Templated(), "the file, from the folder of this one", required=True),
             "input_mapping": Key(VALUES, "its inputs (default: the parent's own)"),
             "max_depth": Key(Number(1, 10, integer=True), "how deep workflows may be nested"),
+            "timeout_seconds": _TIMEOUT,
         },
         (),
     ),

@@ -94,4 +94,5 @@ def workflow_spec(values: Mapping[str, Any]) -> Spec:
         path=values["workflow"],
         input_mapping=values.get("input_mapping"),
         max_depth=values.get("max_depth", 10),
+        timeout=values.get("timeout_seconds"),
     )

@@ -18,7 +18,7 @@ from failwell.workflow.machine.closing import (
     running_below,
     while_running,
 )
-from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.ending import CANCELLED_MEMBER, complete, fail, is_stopping
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
@@ -41,6 +41,7 @@ from failwell.workflow.machine.messages import (
 )
 from failwell.workflow.machine.run_state import ACTIVE, State, Task, below
 from failwell.workflow.machine.scopes import close_scope
+from failwell.workflow.machine.time_limits import set_timer, time_is_up
 from failwell.workflow.machine.turn import Library, Turn
 from failwell.workflow.plan import END
 
@@ -94,6 +95,9 @@ def _process_pending(turn: Turn) -> None:
 def _pump_scope(turn: Turn, path: str) -> None:
     scope = turn.state.scopes[path]
     if scope.ended or scope.cursor is None or turn.is_closing:
+        return
+    if path and turn.state.tasks[path].status != "child":
+        # It has failed, for example by its time limit, while its last step ended.
         return
     if scope.cursor == END:
         close_scope(turn, turn.state.scope(path))
@@ -173,7 +177,8 @@ def _record_resume(turn: Turn, event: Resume) -> None:
     state = turn.state
     # Only the time in which a process drove the run counts; it ends with the last fact.
     worked = state.active + max(0.0, state.at - state.begun)
-    data: dict[str, Any] = {"from_seq": state.seq - 1, "by": event.by, "active": worked}
+    idle = round(max(0.0, turn.at - state.at), 3)
+    data: dict[str, Any] = {"from_seq": state.seq - 1, "by": event.by, "active": worked, "idle": idle}
     if event.accepted_changes:
         data["accepted_changes"] = True
     if event.limits:
@@ -188,8 +193,12 @@ def _restart_tasks(turn: Turn) -> None:
     state.waiting = []
     for task in state.tasks.values():
         match task.status:
+            case "running" | "opening" if is_stopping(turn, task):
+                fail(turn, task, turn.failure("cancel.stage", CANCELLED_MEMBER, task=task))
             case "running" | "opening":
                 start_again(turn, task, because="crash")
+            case "group" | "child":
+                set_timer(turn, task)
             case "retrying" | "waiting":
                 turn.commands.append(SetTimer(timer=task.path, at=task.until or turn.at))
             case "gate" | "budget":
@@ -267,6 +276,8 @@ def _timer_fired(turn: Turn, timer: str) -> None:
         complete(turn, task, {"waited_seconds": round(turn.at - task.started, 3)})
     elif task.status == "gate":
         gate_timed_out(turn, task)
+    elif task.status in ("group", "child"):
+        time_is_up(turn, task)
 
 
 def _retry_now(turn: Turn, task: Task) -> None:
@@ -306,7 +317,7 @@ def revived(state: State) -> State:
                 if task.parent is not None:
                     draft.group(task.parent).active.pop(path)
             continue
-        draft.tasks[path] = task.but(status=status, stored=None)
+        draft.tasks[path] = task.but(status=status, stored=None, until=None, timed_out=False)
         if task.parent is not None:
             draft.group(task.parent).active[path] = True
     draft.cancel = draft.ending = None

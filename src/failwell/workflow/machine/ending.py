@@ -7,7 +7,7 @@ from failwell.fault.base import Fault
 from failwell.fault.registry import is_owned
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import end_run, stop_task
-from failwell.workflow.machine.messages import SetTimer
+from failwell.workflow.machine.messages import CancelTimer, SetTimer
 from failwell.workflow.machine.routing import (
     Repeat,
     error_route,
@@ -27,6 +27,7 @@ CANCELLED_MEMBER = "stopped because another member of its group failed"
 
 def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str | None = None) -> None:
     """Complete a node and follow its success route, or go to the step `to` that a person chose."""
+    _cancel_time_limit(turn, task)
     data: dict[str, Any] = {"path": task.path, "duration_ms": round((turn.at - task.started) * 1000)}
     if task.type not in GROUPS:
         data["output"] = output
@@ -62,6 +63,7 @@ def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None
         failure: How it failed, with its partial output.
         visible_output: The output that routes see if the failure has none.
     """
+    _cancel_time_limit(turn, task)
     node = turn.node(task)
     output = visible_output if failure.output is MISSING else failure.output
     extra: dict[str, Any] = {} if failure.output is MISSING else {"output": failure.output}
@@ -101,6 +103,11 @@ def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None
     _follow_error(turn, task, node, route, failure, output)
 
 
+def _cancel_time_limit(turn: Turn, task: Task) -> None:
+    if task.until is not None and task.status in ("group", "child"):
+        turn.commands.append(CancelTimer(timer=task.path))
+
+
 def notify_parent(turn: Turn, task: Task) -> None:
     """Tell the group or the enclosing workflow that a task without routes has ended."""
     if task.parent is not None:
@@ -114,6 +121,10 @@ def _end_sub_workflow(turn: Turn, task: Task) -> None:
     """Fail a sub-workflow that is being stopped, after its last task has ended."""
     above = turn.state.tasks.get(task.scope)
     if above is None or above.status == "failed":
+        return
+    late = above.failure
+    if above.timed_out and late is not None:
+        fail(turn, above, late)
         return
     last = turn.state.tasks.get(task.path)
     failure = last.failure if last is not None else None
@@ -137,7 +148,7 @@ def _member_ended(turn: Turn, task: Task) -> None:
 
 
 def is_stopping(turn: Turn, task: Task) -> bool:
-    """Whether a group above is being stopped."""
+    """Whether a group or a sub-workflow above is being stopped."""
     state = turn.state
     at: Task | None = task
     while at is not None:
@@ -147,6 +158,8 @@ def is_stopping(turn: Turn, task: Task) -> bool:
             at = state.tasks.get(at.parent)
         else:
             at = state.tasks.get(at.scope) if at.scope else None
+            if at is not None and at.timed_out:
+                return True
     return False
 
 

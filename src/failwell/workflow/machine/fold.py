@@ -62,6 +62,11 @@ def _run_resumed(state: State, at: float, data: Data) -> None:
     state.active = data["active"]
     state.limits = {**state.limits, **data.get("limits", {})}
     state.paused = False
+    idle = data.get("idle", 0.0)
+    for task in state.tasks.values():
+        if task.until is not None and task.status in ("group", "child"):
+            # Time in which no process drove the run does not count.
+            state.tasks[task.path] = task.but(until=task.until + idle)
 
 
 def _node_started(state: State, at: float, data: Data) -> None:
@@ -74,6 +79,7 @@ def _node_started(state: State, at: float, data: Data) -> None:
             rerun=data.get("rerun", 0),
             reserve=data.get("reserve", 0.0),
             until=None,
+            timed_out=False,
         )
     else:
         task = Task(
@@ -220,7 +226,14 @@ def _route_taken(state: State, _at: float, data: Data) -> None:
 def _group_started(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     state.groups[path] = Group(path, data["type"], data["keys"], data.get("items"), keyed=data["keyed"])
-    state.tasks[path] = state.tasks[path].but(status="group")
+    state.tasks[path] = state.tasks[path].but(status="group", until=data.get("until"))
+
+
+def _node_timeout(state: State, _at: float, data: Data) -> None:
+    path = data["path"]
+    state.tasks[path] = state.tasks[path].but(timed_out=True, stored=data["failure"])
+    if path in state.groups:
+        state.group(path).stopping = True
 
 
 def _group_stopping(state: State, _at: float, data: Data) -> None:
@@ -233,7 +246,7 @@ def _workflow_opening(state: State, _at: float, data: Data) -> None:
 
 def _workflow_started(state: State, _at: float, data: Data) -> None:
     path = data["path"]
-    state.tasks[path] = state.tasks[path].but(status="child")
+    state.tasks[path] = state.tasks[path].but(status="child", until=data.get("until"))
     state.scopes[path] = Scope(path, data["file"], data["inputs"], data["entry"], data["depth"])
 
 
@@ -358,6 +371,7 @@ _FOLDS: dict[str, Callable[[State, float, Data], None]] = {
     "node:retrying": _node_retrying,
     "node:waiting": _node_waiting,
     "node:skipped": _node_skipped,
+    "node:timeout": _node_timeout,
     "route:taken": _route_taken,
     "group:started": _group_started,
     "group:stopping": _group_stopping,

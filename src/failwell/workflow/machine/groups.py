@@ -9,6 +9,7 @@ from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
 from failwell.workflow.machine.run_state import Group, Task, below, failure_in
+from failwell.workflow.machine.time_limits import deadline, set_timer
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
 from failwell.workflow.template.condition import holds
@@ -36,7 +37,8 @@ def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
                 details={"key": duplicate},
             )
         data |= {"keys": keys, "items": items, "keyed": spec.key_by is not None}
-    turn.record("group:started", data)
+    turn.record("group:started", data | deadline(turn, task))
+    set_timer(turn, turn.state.tasks[task.path])
     if isinstance(spec, ParallelSpec):
         _skip(turn, task, spec, names)
     turn.schedule(task.path)
@@ -174,6 +176,9 @@ def _begin_member(
 def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
     """Complete or fail a group whose members have all ended."""
     group = turn.state.groups[task.path]
+    if task.timed_out and task.failure is not None:
+        fail(turn, task, task.failure, visible_output=group_output(group))
+        return
     failed = group.failures
     executed = sum("skipped" not in result for result in group.results.values())
     has_failed = bool(failed) and (spec.failure_mode != "continue_on_error" or len(failed) == executed)

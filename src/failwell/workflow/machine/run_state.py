@@ -24,7 +24,8 @@ class Task:
 
     __slots__ = (
         "approved", "asked", "attempt", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
-        "reserve", "retries", "route_retries", "scope", "started", "status", "stored", "type", "until", "visit",
+        "reserve", "retries", "route_retries", "scope", "started", "status", "stored", "timed_out",
+        "type", "until", "visit",
     )  # fmt: skip
 
     path: str
@@ -57,6 +58,8 @@ class Task:
     reserve: float
     stored: StoredFailure | None
     """The failure, as a record or as the journal holds it."""
+    timed_out: bool
+    """Whether it reached its time limit, and what is below it is being stopped."""
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Task:
         approved: bool = False,
         reserve: float = 0.0,
         stored: StoredFailure | None = None,
+        timed_out: bool = False,
     ) -> None:
         self.path = path
         self.scope = scope
@@ -104,6 +108,7 @@ class Task:
         self.approved = approved
         self.reserve = reserve
         self.stored = stored
+        self.timed_out = timed_out
 
     @property
     def failure(self) -> Failure | None:

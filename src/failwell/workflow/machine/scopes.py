@@ -9,6 +9,7 @@ from failwell.workflow.machine.closing import complete_run, end_run
 from failwell.workflow.machine.context import ScopeNames, is_secret
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.run_state import Scope, Task
+from failwell.workflow.machine.time_limits import deadline, set_timer
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
 from failwell.workflow.run_inputs import check_inputs
@@ -45,7 +46,8 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
         "inputs": {**checked_inputs, **secrets},
         "depth": turn.state.scopes[task.scope].depth + 1,
     }
-    turn.record("workflow:started", data)
+    turn.record("workflow:started", data | deadline(turn, task, file))
+    set_timer(turn, turn.state.tasks[task.path])
     turn.schedule(task.path)
 
 
