@@ -33,7 +33,9 @@ def test_a_process_that_was_killed_is_read_by_its_signal(name: str) -> None:
     report = failwell.describe(caught(killed_by(name)))
 
     assert report.kind == SIGNALS[name]
-    assert report.details == {"exit_code": -signal.Signals[name], "signal": name}
+    assumed = {"out_of_memory": "assumed"} if name == "SIGKILL" else {}
+    assert report.details == {"exit_code": -signal.Signals[name], "signal": name, **assumed}
+    assert ("kernel log" in report.user_action.detail) is (name == "SIGKILL")
     assert report.message.startswith(f"A process was ended by {name}: ")
     assert CANARY not in report.to_json()
 

@@ -62,7 +62,9 @@ def test_a_worker_killed_during_a_call_is_out_of_memory_every_single_time(tmp_pa
                 assert isinstance(fault, CapabilityResourceError)
                 assert fault.process_returncode == -9
                 assert "returncode=-9" in str(fault)
-                assert failwell.describe(fault).kind == "worker.oom"
+                report = failwell.describe(fault)
+                assert (report.kind, report.details["out_of_memory"]) == ("worker.oom", "assumed")
+                assert "kernel log" in report.user_action.detail
                 assert await worker.call("next", {"value": round_}) == round_
             deaths = [one for one in told.of(Died) if not one.expected]
             assert [one.in_flight for one in deaths] == [(f"job-{n}",) for n in range(times(200, 20))]
@@ -119,6 +121,7 @@ def test_an_abort_whose_last_words_speak_of_memory_is_out_of_memory() -> None:
 
     assert report.kind == "worker.oom"
     assert "bad_alloc" in report.details["stderr_tail"]
+    assert report.details["out_of_memory"] == "confirmed"
 
 
 def test_a_limit_on_address_space_is_a_shortage_of_memory_and_the_worker_lives() -> None:
@@ -175,7 +178,9 @@ def test_a_worker_that_the_kernel_ends_for_memory_says_so(tmp_path: Path) -> Non
 
     assert isinstance(fault, WorkerOOMError)
     assert fault.process_returncode == -9
-    assert failwell.describe(fault).details["oom_kills"] >= 1
+    details = failwell.describe(fault).details
+    assert details["oom_kills"] >= 1
+    assert details["out_of_memory"] == "confirmed"
     assert after == "fed"
 
 

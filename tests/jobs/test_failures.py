@@ -13,6 +13,7 @@ from failwell.jobs.store.rows import read_result
 from failwell.jobs.worker.death import death
 from failwell.processes.worker import Ending
 from failwell.report.record import ErrorReport
+from tests.apps.running import failwell as command
 from tests.jobs.workers import a_worker, reported, run
 
 SOURCE = str(Path(failwell.__file__).parents[1])
@@ -116,6 +117,25 @@ def test_a_killing_stays_for_memory_with_what_the_kernel_counted() -> None:
     report = failwell.describe(death("sample", Ending(code=-9, oom_kills=1)))
 
     assert (report.kind, report.details["oom_kills"]) == ("worker.oom", 1)
+    assert report.details["out_of_memory"] == "confirmed"
+    assert report.user_action.detail.startswith("Free memory")
+
+
+@pytest.mark.parametrize("kills", [None, 0])
+@pytest.mark.parametrize("code", [-9, 137])
+def test_a_killing_that_no_counter_explains_is_assumed_and_the_advice_says_where_to_look(
+    code: int, kills: int | None
+) -> None:
+    report = failwell.describe(death("sample", Ending(code=code, oom_kills=kills)))
+
+    assert (report.kind, report.details["out_of_memory"]) == ("worker.oom", "assumed")
+    assert "kernel log" in report.user_action.detail
+    assert "somebody else killed" in report.user_action.detail
+    shown = loads(command("describe", "--format", "json", given=report.to_json()).out)
+    assert shown["details"]["out_of_memory"] == "assumed"
+    text = command("describe", given=report.to_json()).out
+    assert "details.out_of_memory: assumed" in text
+    assert "kernel log" in text
 
 
 @pytest.mark.parametrize("text", ['{"$file": "x"}', '{"$file": {"path": 3, "size": "x"}}', '{"$file": null}'])

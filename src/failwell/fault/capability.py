@@ -19,10 +19,18 @@ not catch a lost connection by it.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from failwell.fault.axes import JobCategory
+from failwell.fault.axes import ActionKind, JobCategory
 from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ResourceShortfall
+from failwell.fault.facts import NotBefore, ResourceShortfall, UserAction
 
+OOM_CONFIRMED = UserAction(
+    ActionKind.FREE_RESOURCES, "Free memory, raise the memory limit, or make the work smaller."
+)
+OOM_ASSUMED = UserAction(
+    ActionKind.CONTACT_SUPPORT,
+    "Look for an out-of-memory kill in the kernel log (`journalctl -k` or `dmesg`). If there is one, free memory or make the work "
+    "smaller; if there is none, somebody else killed the process.",
+)
 _RESOURCE_KINDS = {
     "gpu_vram_mb": "resource.gpu_memory",
     "system_ram_mb": "resource.system_memory",
@@ -171,18 +179,27 @@ class CapabilityCancelledError(CapabilityTransientError, kind="cancel.job"):
 class WorkerOOMError(CapabilityResourceError, kind="worker.oom"):
     """The worker process was killed during a call; memory is the most likely reason.
 
-    It has no shortfall: only a capability that catches the allocation itself knows the numbers.
+    It has no shortfall: only a capability that catches the allocation itself knows the numbers. `out_of_memory` says how sure it is:
+    `confirmed` by the kernel's counter, a limit of ours or the process itself, or `assumed` from the signal. The advice follows.
     """
 
     capability_name: str = ""
     process_returncode: int | None = None
+    out_of_memory: str = "assumed"
 
     def __init__(
-        self, capability_name: str, *, process_returncode: int | None = None, message: str | None = None
+        self,
+        capability_name: str,
+        *,
+        process_returncode: int | None = None,
+        message: str | None = None,
+        confirmed: bool = False,
     ) -> None:
         code = "" if process_returncode is None else f" (returncode={process_returncode})"
         super().__init__(
             message or f"the worker of capability {capability_name!r} was killed during the call{code}",
             capability_name=capability_name,
             process_returncode=process_returncode,
+            out_of_memory="confirmed" if confirmed else "assumed",
+            user_action=OOM_CONFIRMED if confirmed else OOM_ASSUMED,
         )

@@ -1,10 +1,12 @@
 """Subprocesses that failed: read by signal and exit code, never by what they printed."""
 
 import signal
+from typing import Any
 
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.fault.capability import OOM_ASSUMED
 
 _BY_EXIT: dict[int, tuple[str, str]] = {
     124: ("internal.script_timeout", "its time limit ended it"),
@@ -29,13 +31,16 @@ def read_exit(code: int) -> Reading:
     name = _signal_name(number)
     if name is not None:
         kind, why = _BY_SIGNAL.get(name, ("worker.crashed", "it crashed"))
+        # Nothing here counts what the kernel killed, so a SIGKILL is only taken for a want of memory.
+        assumed: dict[str, Any] = {"out_of_memory": "assumed"} if kind == "worker.oom" else {}
         return Reading.from_rule(
             kind=kind,
             rule=f"process.{name}",
             basis="code",
             saw=f"exit code {code}",
             message=f"A process was ended by {name}: {why}.",
-            details={"exit_code": code, "signal": name},
+            details={"exit_code": code, "signal": name, **assumed},
+            user_action=OOM_ASSUMED if assumed else None,
         )
     kind, why = _BY_EXIT.get(code, ("internal.script_error", "it reported a failure"))
     return Reading.from_rule(

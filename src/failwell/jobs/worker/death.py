@@ -58,7 +58,8 @@ def death(
     """The fault of a worker that died."""
     tail = recorded_output(ending.stderr, policy)
     if _is_out_of_memory(ending):
-        error = WorkerOOMError(capability, process_returncode=ending.code)
+        confirmed = bool(ending.oom_kills) or not _was_killed(ending)
+        error = WorkerOOMError(capability, process_returncode=ending.code, confirmed=confirmed)
         error.details = {
             key: value
             for key, value in (
@@ -113,8 +114,12 @@ def how(ending: Ending) -> str:
     return f"exited with code {ending.code}"
 
 
+def _was_killed(ending: Ending) -> bool:
+    return signal_of(ending) == "SIGKILL" or ending.code == _KILLED_BELOW
+
+
 def _is_out_of_memory(ending: Ending) -> bool:
-    if signal_of(ending) == "SIGKILL" or ending.code == _KILLED_BELOW:
+    if _was_killed(ending):
         return True
     if ending.code not in _COULD_BE_MEMORY:
         return False
