@@ -411,7 +411,7 @@ def test_a_value_error_is_the_documents_fault_only_if_a_document_reader_raised_i
 
     assert report.kind == "validation.input_invalid"
     assert report.evidence[0].rule.startswith(module.partition(".")[0])
-    assert told(FileNotFoundError(2, "gone")).kind == "validation.path_not_found"
+    assert told(FileNotFoundError(2, "gone")).kind == "internal.file_unavailable"
 
 
 # ------------------------------------------------------------------ what must not get out

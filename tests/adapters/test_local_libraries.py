@@ -147,7 +147,10 @@ def test_what_a_document_reader_raises_is_about_the_document(error: BaseExceptio
 def test_the_same_errors_from_anywhere_else_mean_what_they_always_mean() -> None:
     assert describe(raised_inside("elsewhere", RuntimeError("bad xref"))).kind == "internal.bug"
     assert describe(RuntimeError("bad xref")).kind == "internal.bug"
-    assert describe(raised_inside("docling.backend", KeyError("page"))).evidence[0].rule == "python.KeyError"
+    assert (
+        describe(raised_inside("docling.backend", KeyError("page")), origin="input").evidence[0].rule
+        == "python.KeyError"
+    )
 
 
 @pytest.mark.usefixtures("docling")
@@ -155,7 +158,7 @@ def test_a_missing_file_and_a_full_disk_are_what_they_are_inside_a_document_read
     missing = raised_inside("docling.backend", FileNotFoundError(errno.ENOENT, "no such file"))
     full = raised_inside("docling.backend", OSError(errno.ENOSPC, "no space"))
 
-    assert describe(missing).kind == "validation.path_not_found"
+    assert describe(missing, origin="input").kind == "validation.path_not_found"
     assert describe(full).kind == "resource.disk"
 
 
@@ -210,7 +213,7 @@ def test_a_pdf_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         pdfium.PdfDocument(tmp_path / "absent.pdf")
 
-    assert describe(caught.value).kind == "validation.path_not_found"
+    assert describe(caught.value, origin="input").kind == "validation.path_not_found"
 
 
 def test_a_misused_pdf_reader_raises_about_the_document() -> None:

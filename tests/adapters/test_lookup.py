@@ -84,7 +84,7 @@ def test_only_the_room_of_the_vendor_that_is_met_is_loaded() -> None:
 def test_a_class_is_known_by_the_top_of_its_module_and_its_name() -> None:
     hidden = a_class("ValidationError", "pydantic_core._deep.inside")
 
-    assert failwell.describe(hidden(CANARY)).kind == "validation.shape_invalid"
+    assert failwell.describe(hidden(CANARY), origin="input").kind == "validation.shape_invalid"
 
 
 def test_the_nearest_listed_class_of_the_mro_speaks() -> None:
@@ -99,7 +99,7 @@ def test_the_nearest_listed_class_of_the_mro_speaks() -> None:
 def test_a_vendors_class_beats_the_builtin_that_it_derives_from() -> None:
     error = a_class("ValidationError", "jsonschema", ValueError)(CANARY)
 
-    assert failwell.describe(error).evidence[0].rule == "jsonschema.ValidationError"
+    assert failwell.describe(error, origin="input").evidence[0].rule == "jsonschema.ValidationError"
 
 
 def test_an_unknown_class_has_no_adapter_and_is_never_retried() -> None:

@@ -137,7 +137,7 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "kind"), NUMBERED)
 def test_the_number_decides(name: str, kind: str) -> None:
-    report = failwell.describe(failing_with(name))
+    report = failwell.describe(failing_with(name), origin="input")
 
     said = report.details["errno"]
     assert report.kind == kind
@@ -157,11 +157,11 @@ def test_the_number_decides(name: str, kind: str) -> None:
     ],
 )
 def test_files_that_cannot_be_opened(here: Path, path: str, kind: str) -> None:
-    assert failwell.describe(caught((here / path).read_text)).kind == kind
+    assert failwell.describe(caught((here / path).read_text), origin="input").kind == kind
 
 
 def test_a_file_that_exists_already_is_a_failure_of_the_system_in_general(here: Path) -> None:
-    report = failwell.describe(caught((here / "file").mkdir))
+    report = failwell.describe(caught((here / "file").mkdir), origin="input")
 
     assert (report.kind, report.error_type) == ("internal.io_error", "FileExistsError")
     assert (report.evidence[0].basis, report.evidence[0].saw) == ("errno", f"errno {errno.EEXIST}")
@@ -178,7 +178,7 @@ def test_a_file_that_exists_already_is_a_failure_of_the_system_in_general(here: 
     ],
 )
 def test_sockets_that_fail(action: Action, kind: str, certainty: str) -> None:
-    report = failwell.describe(caught(action))
+    report = failwell.describe(caught(action), origin="input")
 
     assert (report.kind, report.certainty) == (kind, certainty)
 
@@ -203,28 +203,28 @@ def test_sockets_that_fail(action: Action, kind: str, certainty: str) -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, OSError) else None,
 )
 def test_without_a_number_the_class_decides(error: OSError, kind: str) -> None:
-    report = failwell.describe(error)
+    report = failwell.describe(error, origin="input")
 
     assert report.kind == kind
     assert report.evidence[0].basis == "type"
 
 
 def test_a_line_that_timed_out_leaves_the_outcome_unknown() -> None:
-    assert failwell.describe(failing_with("ETIMEDOUT")).kind == "provider.outcome_unknown"
+    assert failwell.describe(failing_with("ETIMEDOUT"), origin="input").kind == "provider.outcome_unknown"
 
 
 def test_the_number_beats_the_class() -> None:
     error = PermissionError("x")
     error.errno = errno.ENOSPC
 
-    assert failwell.describe(error).kind == "resource.disk"
+    assert failwell.describe(error, origin="input").kind == "resource.disk"
 
 
 def test_a_full_disk_is_a_resource_whatever_its_class() -> None:
     class AcmeStorageError(OSError):
         """A library's own name for it."""
 
-    report = failwell.describe(AcmeStorageError(errno.ENOSPC, "No space left on device"))
+    report = failwell.describe(AcmeStorageError(errno.ENOSPC, "No space left on device"), origin="input")
 
     assert (report.kind, report.category, report.retryable) == ("resource.disk", "resource", False)
 

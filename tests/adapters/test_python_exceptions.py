@@ -27,7 +27,7 @@ def test_every_row_of_the_tables_is_raised_below() -> None:
 
 @pytest.mark.parametrize(("action", "kind"), CASES)
 def test_each_exception_becomes_its_kind(action: Action, kind: str) -> None:
-    report = failwell.describe(caught(action))
+    report = failwell.describe(caught(action), origin="input")
 
     assert report.kind == kind
     assert report.evidence[0].rule.startswith("python.")
@@ -35,7 +35,7 @@ def test_each_exception_becomes_its_kind(action: Action, kind: str) -> None:
 
 @pytest.mark.parametrize(("action", "kind"), CASES)
 def test_no_words_or_values_of_the_exception_are_kept(action: Action, kind: str) -> None:
-    report = failwell.describe(caught(action))
+    report = failwell.describe(caught(action), origin="input")
 
     assert CANARY not in report.to_json()
     assert report.message.endswith(".")
@@ -62,11 +62,11 @@ def test_the_exact_runtime_error_is_a_bug_and_a_subclass_of_it_is_unknown() -> N
     ids=["UnicodeEncodeError", "IndentationError", "OverflowError", "NameError"],
 )
 def test_a_subclass_follows_its_nearest_listed_ancestor(action: Action, kind: str) -> None:
-    assert failwell.describe(caught(action)).kind == kind
+    assert failwell.describe(caught(action), origin="input").kind == kind
 
 
 def test_json_says_where_and_not_what() -> None:
-    report = failwell.describe(caught(EVERY[("json", "JSONDecodeError")][0]))
+    report = failwell.describe(caught(EVERY[("json", "JSONDecodeError")][0]), origin="input")
 
     assert report.message == "The text is not valid JSON at line 1, column 30."
     assert report.details == {"line": 1, "column": 30}
@@ -84,7 +84,7 @@ def test_a_missing_module_without_a_decent_name_is_not_quoted(name: object) -> N
     error = ModuleNotFoundError("x")
     error.name = name  # pyright: ignore[reportAttributeAccessIssue]
 
-    report = failwell.describe(error)
+    report = failwell.describe(error, origin="input")
 
     assert report.message == faults.kind("extension.dependency_missing").summary
     assert report.details == {}
@@ -127,7 +127,7 @@ def test_an_error_inside_a_task_group_is_found_in_its_group() -> None:
     error = caught(lambda: asyncio.run(work()))
 
     assert type(error) is ExceptionGroup
-    assert failwell.describe(cast("BaseException", error)).kind == "validation.input_invalid"
+    assert failwell.describe(cast("BaseException", error), origin="input").kind == "validation.input_invalid"
 
 
 def test_a_class_that_only_shares_a_builtins_name_is_not_taken_for_it() -> None:

@@ -40,7 +40,7 @@ def a_bad_order(*lines: dict[str, str]) -> dict[str, Any]:
 
 
 def report_of(action: Action) -> failwell.ErrorReport:
-    report = failwell.describe(caught(action))
+    report = failwell.describe(caught(action), origin="input")
     assert CANARY not in report.to_json()
     return report
 
@@ -179,14 +179,14 @@ def a_violation_in_rust(**attributes: object) -> Exception:
 def test_jsonschema_in_rust_names_the_path_and_the_keyword() -> None:
     keyword = type("ValidationErrorKind_MinItems", (), {})()
 
-    report = failwell.describe(a_violation_in_rust(instance_path=["lines", 2], kind=keyword))
+    report = failwell.describe(a_violation_in_rust(instance_path=["lines", 2], kind=keyword), origin="input")
 
     assert report.fields_invalid == ("lines.2",)
     assert report.message == "The data does not fit its schema: `lines.2` breaks `MinItems`."
 
 
 def test_a_violation_that_says_nothing_about_itself_is_still_one() -> None:
-    report = failwell.describe(a_violation_in_rust())
+    report = failwell.describe(a_violation_in_rust(), origin="input")
 
     assert report.kind == "validation.shape_invalid"
     assert report.message == "The data does not fit its schema: `(whole)` is not valid."

@@ -116,7 +116,7 @@ def _problem(error: BaseException) -> str:
 
 
 def _mcp(error: BaseException) -> str:
-    result = tool_result(describe(error, untyped="tool.failed"))
+    result = tool_result(describe(error, origin="tool"))
     back = from_tool_result(result)
     assert back is not None
     return json.dumps(result, ensure_ascii=False) + back.to_json()

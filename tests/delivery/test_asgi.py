@@ -76,15 +76,22 @@ def test_verbose_tells_who_was_called() -> None:
 
 @pytest.mark.acceptance("pipelex 65")
 @pytest.mark.parametrize(
-    "error", [ValueError("x"), KeyError("x"), PermissionError(13, "x"), json.JSONDecodeError("x", "", 0)]
+    ("error", "kind"),
+    [
+        (ValueError("x"), "internal.bug"),
+        (KeyError("x"), "internal.bug"),
+        (PermissionError(13, "x"), "internal.file_unavailable"),
+        (json.JSONDecodeError("x", "", 0), "internal.bug"),
+        (type("InvalidURL", (ValueError,), {"__module__": "requests.exceptions"})("x"), "internal.bug"),
+    ],
 )
-def test_an_unforeseen_exception_is_not_called_the_callers_mistake(error: Exception) -> None:
+def test_an_unforeseen_exception_is_not_called_the_callers_mistake(error: Exception, kind: str) -> None:
     reports, keep = kept()
 
     reply = get(FailwellMiddleware(raising(error), on_report=keep))
 
     assert reply.status_code == 500
-    assert reply.json()["kind"] == "internal.bug"
+    assert reply.json()["kind"] == kind
     assert reports[0].error_type == type(error).__name__
 
 

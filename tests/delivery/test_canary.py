@@ -188,7 +188,7 @@ def through_sentry(error: Exception) -> str:
 
 
 def through_mcp(error: Exception) -> str:
-    result = tool_result(describe(error, untyped="tool.failed"))
+    result = tool_result(describe(error, origin="tool"))
     report = from_tool_result(result)
     assert report is not None
     return json.dumps(result) + report.to_json()

@@ -134,6 +134,7 @@ def test_most_python_examples_raise_a_fault() -> None:
     plain = {name for name in names_with("python") if not faults_in(words_for(name).example)}
 
     assert plain == {
+        "internal.file_unavailable",
         "internal.io_error",
         "internal.unknown",
         "provider.connection",

@@ -116,7 +116,7 @@ def test_an_exception_that_claims_to_be_a_fault_is_not_believed() -> None:
 
     report = failwell.describe(liar)
 
-    assert (report.error_type, report.kind) == ("Liar", "validation.input_invalid")
+    assert (report.error_type, report.kind) == ("Liar", "internal.bug")
 
 
 def test_a_capability_error_with_a_category_of_its_own_invention_is_read_by_its_kind() -> None:

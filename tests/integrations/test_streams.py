@@ -35,7 +35,7 @@ FAILURES: dict[str, tuple[Callable[[], BaseException], str]] = {
     "fault": (lambda: a_fault("provider.overloaded"), "provider.overloaded"),
     "bug": (lambda: KeyError(WORDS), "internal.bug"),
     "refusal": (lambda: HTTPException(409, "taken"), "http.rejected"),
-    "handled": (lambda: OwnError(WORDS), "internal.bug"),
+    "handled": (lambda: OwnError(WORDS), "internal.unknown"),
     "os": (lambda: ConnectionResetError(104, WORDS), "provider.outcome_unknown"),
     "group": (lambda: ExceptionGroup(WORDS, [a_fault("provider.overloaded")]), "provider.overloaded"),
 }

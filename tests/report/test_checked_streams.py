@@ -170,7 +170,7 @@ def failing(chunks: list[Any], error: BaseException) -> Iterator[Any]:
     [
         (ConnectionResetError(104, "reset by peer"), BROKEN),
         (TimeoutError(), BROKEN),
-        (ValueError("x"), "validation.input_invalid"),
+        (ValueError("x"), "internal.bug"),
     ],
 )
 def test_what_breaks_a_stream_is_translated_and_its_cause_kept(error: Exception, kind: str) -> None:

@@ -275,7 +275,7 @@ def test_provider_and_model_are_bounded() -> None:
 def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause() -> None:
     original = ValueError("whatever the tool does inside")
 
-    fault = faults.translate(original, untyped="tool.failed")
+    fault = faults.translate(original, origin="tool")
     report = failwell.describe(fault)
 
     assert isinstance(fault, faults.ToolTerminal)
@@ -283,7 +283,7 @@ def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause
     # `tool.failed` is what that system calls `ToolExecutionFailed`.
     assert ("stud-cli", "tool.failed") in translate_name("ToolTerminal/ToolExecutionFailed")
     assert (report.kind, report.error_type) == ("tool.failed", "ValueError")
-    assert failwell.describe(original, untyped="tool.failed").kind == "tool.failed"
+    assert failwell.describe(original, origin="tool").kind == "tool.failed"
 
 
 @pytest.mark.acceptance("stud-cli 7")
@@ -301,11 +301,15 @@ def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 def test_only_errors_that_say_nothing_are_given_the_kind_of_the_edge(error: BaseException, kind: str) -> None:
-    assert failwell.describe(error, untyped="tool.failed").kind == kind
+    assert failwell.describe(error, origin="tool").kind == kind
 
 
-def test_a_kind_for_untyped_errors_that_is_none_is_passed_over() -> None:
-    assert failwell.describe(ValueError(), untyped="not a kind").kind == "validation.input_invalid"
+def test_the_old_name_of_a_tools_border_still_works() -> None:
+    assert failwell.describe(ValueError(), untyped="acme.tool_failed").kind == "acme.tool_failed"
+    assert (
+        failwell.describe(ConnectionRefusedError(), untyped="acme.tool_failed").kind == "provider.connection"
+    )
+    assert failwell.describe(ValueError(), untyped="not a kind").kind == "internal.bug"
 
 
 @pytest.mark.acceptance("stud-cli 8")

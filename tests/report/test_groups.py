@@ -77,7 +77,8 @@ def test_evidence_names_the_group_and_what_its_worst_member_went_by() -> None:
 
     assert [(e.rule, e.saw) for e in report.evidence] == [
         ("group.worst_member", "2 members"),
-        ("python.KeyError", "KeyError"),
+        ("origin.code", "KeyError"),
+        ("python.KeyError", "validation.input_invalid"),
     ]
     assert report.details == {"members": 2}
     assert not report.caller_facing
@@ -146,4 +147,4 @@ def test_groups_below_groups_below_groups_end() -> None:
 def test_a_cancelled_member_does_not_hide_a_failure() -> None:
     report = failwell.describe(a_group(asyncio.CancelledError(), ValueError("x")))
 
-    assert report.kind == "validation.input_invalid"
+    assert report.kind == "internal.bug"

@@ -49,7 +49,7 @@ def test_repr_only_keeps_message_and_repr() -> None:
 def test_none_keeps_the_repr_alone() -> None:
     report = failwell.describe(raised(), policy="none")
 
-    assert report.message == faults.kind("validation.input_invalid").summary
+    assert report.message == faults.kind("internal.bug").summary
     assert [c.message for c in report.causes] == [None]
     assert report.internal is not None
     assert (SECRET in report.internal.repr, SECRET in (report.internal.traceback or SECRET)) == (True, False)
@@ -198,7 +198,7 @@ def test_a_mistake_in_the_environment_means_strict(monkeypatch: pytest.MonkeyPat
 def test_a_mistake_in_a_call_means_strict_and_costs_no_classification() -> None:
     report = failwell.describe(raised(), policy="everything")
 
-    assert report.kind == "validation.input_invalid"
+    assert report.kind == "internal.bug"
     assert SECRET not in report.to_json()
 
 

@@ -58,7 +58,7 @@ class ApiError(Exception):
 def test_a_minimal_report_writes_only_what_it_has() -> None:
     written = a_report(caller_facing=False).to_dict()
 
-    assert set(written) == ALWAYS
+    assert set(written) == ALWAYS | {"origin"}
     assert not nulls_in(written)
 
 
@@ -66,7 +66,7 @@ def test_a_minimal_report_writes_only_what_it_has() -> None:
 def test_a_described_exception_writes_no_null_and_nothing_empty() -> None:
     written = failwell.describe(ValueError("x"), scene=Scene()).to_dict()
 
-    assert set(written) == ALWAYS | {"evidence"}
+    assert set(written) == ALWAYS | {"evidence", "origin"}
     assert not nulls_in(written)
     assert [name for name, value in written.items() if value in ("", [], {})] == []
 

@@ -56,7 +56,7 @@ def test_an_observer_that_fails_breaks_neither_the_work_nor_the_others() -> None
     for seen in (before, after):
         told = {event.reason: event.cause for event in seen}
         assert told == {
-            "fine": "ValueError (validation.input_invalid)",
+            "fine": "ValueError (internal.bug)",
             "an observer failed and was passed over": "RuntimeError (internal.bug)",
         }
 
@@ -67,7 +67,7 @@ def test_what_the_only_observer_fails_to_hear_goes_to_the_log(caplog: pytest.Log
 
     assert caplog.messages == [
         "suppressed RuntimeError (internal.bug): an observer failed and was passed over",
-        "suppressed ValueError (validation.input_invalid): fine",
+        "suppressed ValueError (internal.bug): fine",
     ]
 
 
@@ -79,7 +79,7 @@ def test_observers_that_all_fail_do_not_tell_each_other_for_ever(caplog: pytest.
         ignore_something()
 
     assert len(caplog.messages) == 3
-    assert caplog.messages[-1] == "suppressed ValueError (validation.input_invalid): fine"
+    assert caplog.messages[-1] == "suppressed ValueError (internal.bug): fine"
 
 
 def test_an_observer_that_stops_the_program_stops_it() -> None:

@@ -28,8 +28,8 @@ def test_an_ignored_error_leaves_exactly_one_event_with_a_reason_and_a_cause() -
 
     [event] = seen
     assert (event.type, event.reason) == ("suppressed", "the cache is only a convenience")
-    assert event.cause == "FileNotFoundError (validation.path_not_found)"
-    assert (event.report.kind, event.at) == ("validation.path_not_found", event.report.occurred_at)
+    assert event.cause == "FileNotFoundError (internal.file_unavailable)"
+    assert (event.report.kind, event.at) == ("internal.file_unavailable", event.report.occurred_at)
     assert SECRET not in repr(event)
 
 
@@ -66,7 +66,7 @@ def test_without_an_observer_the_event_goes_to_the_log(caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO, logger="failwell"), suppress(OSError, reason="a convenience"):
         open_shop(FileNotFoundError(SECRET))
 
-    assert caplog.messages == ["suppressed FileNotFoundError (validation.path_not_found): a convenience"]
+    assert caplog.messages == ["suppressed FileNotFoundError (internal.file_unavailable): a convenience"]
 
 
 def test_a_decorated_function_returns_nothing_where_it_failed() -> None:

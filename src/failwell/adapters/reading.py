@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from failwell.fault.axes import Blame, Certainty
-from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.facts import Evidence, NotBefore, Origin, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 
 _LONGEST = 200
@@ -42,6 +42,8 @@ class Reading:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inner: BaseException | None = None
     """The exception that this one only carries. Its kind decides; `kind` counts only if it is unknown."""
+    origin: Origin | None = None
+    """Where it arose; `None` where the kind says it."""
     recorded: Mapping[str, Any] | None = None
     """A report that travelled in the exception, as it was written."""
 

@@ -44,6 +44,7 @@ HOMES: dict[str, str] = {
     "opensearchpy": "databases.elasticsearch",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic",
+    "fastapi": "pydantic",
     "yaml": "yaml",
     "jsonschema": "jsonschema",
     "jsonschema_rs": "jsonschema",

@@ -23,7 +23,8 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
-from failwell.adapters.registry import find, read
+from failwell.adapters.registry import HOMES, find, read
+from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
@@ -32,6 +33,8 @@ from failwell.adapters.vendors.process import read_exit
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
 _EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
+_PLAIN_HOMES = frozenset({"python", "pydantic", "yaml", "jsonschema"})
+"""Adapters that say what is wrong with data, whoever sent it."""
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 
@@ -48,6 +51,8 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     if printed is not None:
         return printed
     own = _own(str(row.get("exception_class") or ""), facts.message)
+    if own is not None and own.evidence[0].basis == "errno":
+        return own
     reading = classify(facts, now)
     # Python's classes say little about a provider; where the words say more, they win.
     return (
@@ -131,7 +136,13 @@ def _own(dotted: str, message: str) -> Reading | None:
             error.errno = int(number.group(1))
         return read(error)
     entry = find(module, name)
-    return entry if isinstance(entry, Reading) else None
+    if entry is None or isinstance(entry, Reading):
+        return entry
+    if HOMES[module.partition(".")[0]] not in _PLAIN_HOMES:
+        return None
+    # An adapter reads an exception, so it gets one of that name.
+    error = type(name, (Exception,), {"__module__": module})(message)
+    return safe_call(entry, None, error)
 
 
 def _name(dotted: str) -> str:

@@ -177,6 +177,11 @@ def innermost(error: BaseException) -> str:
     return next((_module(frame) for frame in reversed(list(_frames(error)))), "")
 
 
+def raised_by_client(error: BaseException) -> bool:
+    """Whether the exception was raised by code of a client library."""
+    return innermost(error).partition(".")[0] in CLIENTS
+
+
 def reply_in(error: BaseException, top: str) -> Any:
     """The reply that code of `top` held when it raised `error`, for clients that do not hand it on.
 

@@ -17,7 +17,6 @@ from uuid import uuid4
 from failwell.delivery.caller_report import (
     behind,
     for_caller,
-    is_upstream,
     refusal_in,
     refused,
     report_for_caller,
@@ -189,7 +188,7 @@ class Border:
 
     def _log(self, exchange: Exchange, report: ErrorReport) -> None:
         # A provider's 400 is bad input, but not the caller's: the service made that call.
-        ours = self.upstream == "neutral" and is_upstream(report) and for_caller(report)[1] is not None
+        ours = self.upstream == "neutral" and for_caller(report)[1] is not None
         request = {"request_id": exchange.request_id, "path": exchange.instance}
         log_report(_log, report, level=logging.ERROR if ours else None, extra=request)
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 from http.client import responses
 from typing import Any
 
+from failwell.adapters.origin import origin_of
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.traceback_frames import innermost
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
-from failwell.fault.base import Fault, is_fault
-from failwell.fault.facts import Evidence, UserAction
+from failwell.fault.base import Fault
+from failwell.fault.capability import OOM_ASSUMED, OOM_CONFIRMED
+from failwell.fault.facts import Evidence, Origin, UserAction
 from failwell.fault.links import below, cause_of, members
 from failwell.fault.registry import find_kind, http_status_of
 from failwell.report.describe import describe
@@ -38,10 +40,13 @@ _UPSTREAM = {
     503: ("http.unavailable", "Unavailable", "A service that this one depends on is not available."),
     504: ("http.gateway_timeout", "Gateway timeout", "A service that this one depends on did not answer in time."),
 }  # fmt: skip
+_DEFECT = ("internal.bug", "Program error", "The program did something it was not written for.")
+"""For a library that refused what this program gave it."""
 _CALLERS_CONTENT = frozenset({"provider.content_refused", "provider.context_too_long"})
 """What a provider refuses for its content, which is the caller's."""
 _LATER = UserAction(ActionKind.WAIT_AND_RETRY, "Try again later.")
 _TELL_US = UserAction(ActionKind.CONTACT_SUPPORT, "Report it with its id.")
+_CHECK = UserAction(ActionKind.CHECK_OUTCOME, "Check whether it was done before you repeat it.")
 _NEUTRAL = {
     Category.RESOURCE: _LATER,
     Category.CONFIGURATION: _TELL_US,
@@ -49,6 +54,7 @@ _NEUTRAL = {
     Category.UNKNOWN: _TELL_US,
 }
 """Whose advice is for the operator, and what a caller can do."""
+_OPERATORS_ADVICE = (OOM_CONFIRMED.detail, OOM_ASSUMED.detail)
 _PARKED = "Parked"
 """The fault of a call that waits: its message names the provider's header, which is for the operator."""
 _TOO_LONG = UserAction(ActionKind.CHANGE_INPUT, "Shorten the request.")
@@ -61,17 +67,10 @@ class HTTPRefusal(Fault):
 def report_for_caller(error: BaseException) -> ErrorReport:
     """The report of what a route raised.
 
-    A `ValueError` or an unreadable file inside the server is not the caller's mistake: only a
-    fault can say that the request was at fault.
+    It arose in the program or in a call that the program made. Only a fault can say that the request was at fault.
     """
     refusal = refusal_in(error)
-    if refusal is not None:
-        return refused(*refusal)
-    report = describe(error, untyped="internal.bug")
-    if is_fault(error) or not report.kind.startswith("validation."):
-        return report
-    bug = Fault.wrap(error, kind="internal.bug", caller_facing=False)
-    return replace(describe(bug), error_type=report.error_type)
+    return describe(error) if refusal is None else refused(*refusal)
 
 
 def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
@@ -83,14 +82,28 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
     """
     known = find_kind(report.kind)
     if not is_upstream(report):
-        advised = known is not None and report.user_action.detail == known.advice
+        if report.kind.startswith("validation.") and arose_in(report) == "code":
+            return _neutral(report, _DEFECT, Category.FATAL, _TELL_US), 500
+        advised = known is not None and report.user_action.detail in (known.advice, *_OPERATORS_ADVICE)
         neutral = _NEUTRAL.get(report.category) if advised else None
         return (report if neutral is None else replace(report, user_action=neutral)), None
     if report.kind in _CALLERS_CONTENT:
         too_long = report.kind == "provider.context_too_long"
         return (replace(report, user_action=_TOO_LONG) if too_long else report), None
     status = _upstream_status(report)
-    kind, title, sentence = _UPSTREAM[status]
+    if report.retryable:
+        return _neutral(report, _UPSTREAM[status], Category.TRANSIENT, _LATER), status
+    if report.category is Category.AMBIGUOUS:
+        return _neutral(report, _UPSTREAM[status], Category.AMBIGUOUS, _CHECK), status
+    return _neutral(report, _UPSTREAM[status], Category.UNKNOWN, _TELL_US), status
+
+
+def _neutral(
+    report: ErrorReport, words: tuple[str, str, str], category: Category, action: UserAction
+) -> ErrorReport:
+    """`report` under another kind, in words that name nobody."""
+    kind, title, sentence = words
+    known = find_kind(report.kind)
     # A fault without a message says what its kind says, and that is for the operator.
     is_worded = (
         report.caller_facing
@@ -98,15 +111,8 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
         and (known is None or report.message != known.summary)
     )
     wait = report.not_before if report.retryable else None
-    if report.retryable:
-        category, action = Category.TRANSIENT, _LATER
-    elif report.category is Category.AMBIGUOUS:
-        category = Category.AMBIGUOUS
-        action = UserAction(ActionKind.CHECK_OUTCOME, "Check whether it was done before you repeat it.")
-    else:
-        category, action = Category.UNKNOWN, _TELL_US
     cause = Cause(type=report.error_type, kind=report.kind)
-    shown = replace(
+    return replace(
         report,
         kind=kind,
         title=title,
@@ -119,19 +125,18 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
         fields_invalid=None,
         resource_shortfall=None,
         causes=(cause, *(replace(below, level=below.level + 1) for below in report.causes)),
-        evidence=(Evidence(rule="border.upstream", basis="origin", saw=report.kind),),
+        evidence=(Evidence(rule=f"border.{arose_in(report)}", basis="origin", saw=report.kind),),
     )
-    return shown, status
 
 
 def is_upstream(report: ErrorReport) -> bool:
-    """Whether `report` is about a call that this service made.
+    """Whether `report` is about a call that this service made, or about a tool that it used."""
+    return arose_in(report) in ("call", "tool")
 
-    A provider's failure always is. A tool's is unless the application itself names the kind: then it speaks to its caller.
-    """
-    if report.kind.startswith("provider."):
-        return True
-    return report.kind.startswith("tool.") and not report.caller_facing
+
+def arose_in(report: ErrorReport) -> Origin:
+    """Where the failure arose; for a report of an earlier version as far as its kind says it."""
+    return report.origin or origin_of(report.kind, caller_facing=report.caller_facing)
 
 
 def _upstream_status(report: ErrorReport) -> int:

@@ -114,6 +114,12 @@ def from_problem(
         trusted: Whether the service is your own. Then its message, its advice, its fields and kinds that are not
             registered here are taken over, masked and cut. Kinds about its own run never are.
     """
+    return replace(_read_problem(document, status, headers, trusted=trusted), origin="call")
+
+
+def _read_problem(
+    document: object, status: int | None, headers: Mapping[str, str] | None, *, trusted: bool
+) -> ErrorReport:
     fields = _parsed(document)
     named = fields.get("status") if status is None else status
     code = named if type(named) is int else 0

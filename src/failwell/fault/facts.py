@@ -13,6 +13,8 @@ from failwell.fault.frozen import frozen
 
 ResourceName = Literal["gpu_vram_mb", "system_ram_mb", "disk_mb"]
 Confidence = Literal["high", "medium", "low"]
+Origin = Literal["code", "call", "tool", "input"]
+"""Where an error arose: in the program itself, in a call that it made, in a tool, or in input that it was given."""
 
 LONGEST_WAIT = 366 * 86_400.0
 """Seconds. A longer delay is not credible."""

@@ -22,7 +22,7 @@ def repeatable(
     """
     if not isinstance(error, Exception) or isinstance(error, Parked):
         return None
-    report = describe(error, idempotent=idempotent)
+    report = describe(error, origin="call", idempotent=idempotent)
     if report.category is Category.CANCELLED or not report.retryable or is_unsure(report, idempotent):
         return None
     if exhausted_inside(report) is not None and not repeat_exhausted:

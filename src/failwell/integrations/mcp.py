@@ -58,6 +58,10 @@ def from_tool_result(result: object, *, trusted: bool = False) -> ErrorReport | 
     """
     if _part(result, "isError") is not True:
         return None
+    return replace(_read_result(result, trusted=trusted), origin="tool")
+
+
+def _read_result(result: object, *, trusted: bool) -> ErrorReport:
     seen = _seen(result)
     if seen is None:
         report = describe(ToolTerminal(kind="tool.failed"))

@@ -23,4 +23,4 @@ def fallback_on(error: Exception, *, idempotent: bool | None = None) -> bool:
         idempotent: Whether a second call is harmless although the first may have been served; bind it
             with `partial`.
     """
-    return falls_through(describe(error, idempotent=idempotent), idempotent)
+    return falls_through(describe(error, origin="call", idempotent=idempotent), idempotent)

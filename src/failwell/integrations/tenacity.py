@@ -63,7 +63,7 @@ def wait_failwell(
 
         def __call__(self, retry_state: Any) -> float:
             error = retry_state.outcome.exception()
-            report = None if error is None else describe(error)
+            report = None if error is None else describe(error, origin="call")
             if report is not None and report.not_before is not None:
                 return report.not_before.after
             if callable(default):

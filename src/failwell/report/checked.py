@@ -21,7 +21,7 @@ from failwell.fault.base import Fault
 from failwell.fault.classes import ProviderCapability, ProviderTransient
 from failwell.fault.facts import ProviderMetadata
 from failwell.report.describe import describe
-from failwell.report.resolve import kind_of
+from failwell.report.resolve import CALL, kind_of
 from failwell.report.revive import revive
 
 _BEGUN = frozenset({"provider.outcome_unknown", "provider.timeout", "provider.connection"})
@@ -189,7 +189,7 @@ class CheckedStream:
     def _broken(self, error: Exception) -> Fault:
         self._over = True
         details = {"chunks": self._chunks, **usage_of(self._answer)}
-        if self._chunks and kind_of(error) in _BEGUN:
+        if self._chunks and kind_of(error, CALL) in _BEGUN:
             return ProviderTransient.wrap(
                 error,
                 kind="provider.stream_interrupted",
@@ -197,7 +197,7 @@ class CheckedStream:
                 model=self._answer.model,
                 details=details,
             )
-        report = describe(error, provider=self._provider, model=self._answer.model)
+        report = describe(error, provider=self._provider, model=self._answer.model, origin="call")
         if self._chunks:
             report = replace(report, certainty=Certainty.PARTIAL, details={**report.details, **details})
         return revive(report)

@@ -5,14 +5,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from failwell.adapters.origin import ORIGINS, origin_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
-from failwell.fault.facts import DENYING, NotBefore, UserAction
+from failwell.fault.facts import DENYING, NotBefore, Origin, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, type_name
-from failwell.fault.registry import KINDS
+from failwell.fault.registry import KINDS, is_kind
 from failwell.report.failure_context import current_scene, ledger_of, merge, nearest_ledger, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.report.record import (
@@ -28,7 +29,7 @@ from failwell.report.record import (
     default_policy,
 )
 from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
-from failwell.report.resolve import NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
+from failwell.report.resolve import ANYWHERE, NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
 from failwell.report.sanitize import (
     action,
     checked_attempts,
@@ -58,6 +59,7 @@ def describe(
     policy: TracebackPolicy | str | None = None,
     provider: str | None = None,
     model: str | None = None,
+    origin: Origin | None = None,
     untyped: str | None = None,
     idempotent: bool | None = None,
     scene: Scene | None = None,
@@ -72,8 +74,10 @@ def describe(
             foreign one's.
         provider: Who was called, where the exception does not know it.
         model: Which model was called, where the exception does not know it.
-        untyped: The kind for plain Python errors, at an edge where they mean something else:
-            `tool.failed` around a tool.
+        origin: Where it arose: in this program (`code`), in a `call` that it made, in a `tool`, or in `input` that it was
+            given. A plain `ValueError` is a bug in the first, and the caller's mistake in the last. By default `call` for what a
+            retry loop or a chain raised, and else `code`.
+        untyped: Deprecated, use `origin="tool"`: a kind for plain Python errors in place of `tool.failed`.
         idempotent: Whether the call that failed may be repeated without harm. A lost reply is then
             a passing failure; without this it is an open question.
         scene: Where it happened; what it leaves open is taken from the exception and the context.
@@ -82,8 +86,8 @@ def describe(
     """
     when = datetime.now(UTC) if at is None else in_utc(at)
     try:
-        edge = Edge(untyped, idempotent)
         ledger = nearest_ledger(error)
+        edge = _edge(origin, idempotent, untyped, is_call=ledger is not None)
         if ledger is None:
             return _describe(error, policy, (provider, model), edge, scene, when, attempts)
         report = _describe(error, policy, (provider, model), edge, scene, when, attempts or ledger.attempts)
@@ -92,6 +96,16 @@ def describe(
         raise
     except BaseException as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
         return _last_resort(error, problem, when)
+
+
+def _edge(origin: Origin | None, idempotent: bool | None, untyped: str | None, *, is_call: bool) -> Edge:
+    if untyped is not None and is_kind(untyped):
+        return Edge("tool", idempotent, untyped)
+    # A typing mistake must not cost the report.
+    known = origin if origin in ORIGINS else None
+    if known is None and idempotent is None and not is_call:
+        return ANYWHERE
+    return Edge(known or ("call" if is_call else "code"), idempotent)
 
 
 def after_delivery(report: ErrorReport) -> ErrorReport:
@@ -124,7 +138,7 @@ def _describe(
     arrived = None if reading.recorded is None else _arrived(reading.recorded)
     if arrived is not None:
         return _completed(arrived, called, scene, tries)
-    return _build(error, reading, keep, called, scene, when, tries)
+    return _build(error, reading, keep, called, edge, scene, when, tries)
 
 
 def _build(
@@ -132,6 +146,7 @@ def _build(
     reading: Reading,
     policy: TracebackPolicy,
     called: tuple[str | None, str | None],
+    edge: Edge,
     scene: Scene | None,
     when: datetime,
     attempts: tuple[Attempt, ...],
@@ -170,6 +185,7 @@ def _build(
         ),
         occurred_at=when,
         caller_facing=reading.caller_facing,
+        origin=reading.origin or origin_of(reading.kind, caller_facing=reading.caller_facing),
         scene=where,
         provider=provider,
         model=usable(label, reading.model or called[1]),
@@ -180,7 +196,7 @@ def _build(
         else usable(field_names, reading.fields_invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
         details=masked_value(reading.details) if reading.details else {},
-        causes=_causes(below, was_cut, policy) if below else (),
+        causes=_causes(below, was_cut, policy, edge) if below else (),
         frames=frames,
         attempts=attempts,
         evidence=reading.evidence,
@@ -314,12 +330,12 @@ def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple
     return usable(place, where) or NOWHERE, tuple(frame(crossed) for crossed in frames)
 
 
-def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy) -> tuple[Cause, ...]:
+def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy, edge: Edge) -> tuple[Cause, ...]:
     causes: list[Cause] = []
     for link in below:
         finished = finished_report(link.error, ours=is_fault(link.error))
         if finished is None:
-            causes.append(_cause(link, policy))
+            causes.append(_cause(link, policy, edge))
         else:
             causes.extend(_reported(finished, link))
     if was_cut:
@@ -340,7 +356,7 @@ def _reported(report: ErrorReport, link: Link) -> Iterator[Cause]:
         yield from (replace(cause, level=cause.level + link.level) for cause in report.causes)
 
 
-def _cause(link: Link, policy: TracebackPolicy) -> Cause:
+def _cause(link: Link, policy: TracebackPolicy, edge: Edge) -> Cause:
     error = link.error
     message = None
     notes: tuple[str, ...] = ()
@@ -353,7 +369,7 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
         message = _own_words(error, _CAUSE_CAP) or None
     return Cause(
         type=type_name(error),
-        kind=kind_of(error),
+        kind=kind_of(error, edge),
         message=message,
         via=link.via,
         level=link.level,
@@ -459,6 +475,7 @@ def report_of_kind(
         fingerprint=fingerprint(kind, _TYPE, None, None, None, ""),
         occurred_at=when,
         caller_facing=True,
+        origin=origin_of(kind, caller_facing=True),
         scene=usable(place, where) or NOWHERE,
         not_before=delay,
         details=masked_value(dict(details)) if details else {},

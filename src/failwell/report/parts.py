@@ -315,6 +315,7 @@ _EVIDENCE = _part(Evidence, {"rule": _text, "basis": _text, "saw": _text}, is_li
 _INTERNAL = _part(Internal, {"repr": _text, "traceback": _text})
 
 _OPTIONAL: tuple[tuple[str, Part | None], ...] = (
+    ("origin", None),
     ("scene", _SCENE),
     ("provider", None),
     ("model", None),
@@ -352,6 +353,7 @@ REPORT = Part(
         "fingerprint": _text,
         "occurred_at": _time,
         "caller_facing": _flag,
+        "origin": _choice("code", "call", "tool", "input"),
         "provider": _text,
         "model": _text,
         "fields_invalid": _texts,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
-from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.facts import Evidence, NotBefore, Origin, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import KINDS, http_status_of, is_kind, is_owned
 
@@ -122,6 +122,8 @@ class ErrorReport:
     """Always aware, always UTC."""
     caller_facing: bool = False
     """Whether `message` was written for the caller."""
+    origin: Origin | None = None
+    """Where it arose: in this program's `code`, in a `call` that it made, in a `tool`, or in `input` that it was given."""
     scene: Scene = NOWHERE
     provider: str | None = None
     model: str | None = None

@@ -12,12 +12,14 @@ from errno import EMFILE, ENFILE
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
+from failwell.adapters.origin import VERDICTS, seen_from
 from failwell.adapters.reading import Reading, declared
 from failwell.adapters.registry import kind_alone, read
 from failwell.adapters.safe_getattr import safe_call, safe_getattr, safe_getattrs
+from failwell.adapters.traceback_frames import raised_by_client
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
-from failwell.fault.facts import ProviderMetadata
+from failwell.fault.facts import Origin, ProviderMetadata
 from failwell.fault.links import cause_of, is_group, members, type_name
 from failwell.fault.registry import KINDS, is_kind
 from failwell.report.record import Evidence
@@ -50,13 +52,17 @@ _A = TypeVar("_A", bound=StrEnum)
 class Edge(NamedTuple):
     """What is known at the place where an exception is described, and not by the exception."""
 
-    untyped: str | None = None
-    """The kind that plain Python errors have here: `tool.failed` around a tool."""
+    origin: Origin = "code"
+    """Where the error arose. By default nobody but the program itself is blamed for it."""
     idempotent: bool | None = None
     """Whether the call that failed may be repeated; `None` where that is not known."""
+    untyped: str | None = None
+    """The kind that takes the place of `tool.failed`."""
 
 
 ANYWHERE = Edge()
+CALL = Edge("call")
+INPUT = Edge("input")
 
 
 def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Reading:
@@ -71,7 +77,7 @@ def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None 
     return _foreign(error, edge, room)
 
 
-def kind_of(error: BaseException) -> str:
+def kind_of(error: BaseException, edge: Edge = ANYWHERE) -> str:
     """The kind that `resolve` would find, without gathering anything else."""
     if is_fault(error):
         line = lineage(error)
@@ -83,7 +89,7 @@ def kind_of(error: BaseException) -> str:
             return own or UNCLASSIFIED.kind
         error = end
     quick = safe_call(kind_alone, None, error)
-    return resolve(error).kind if quick is None else quick
+    return resolve(error, edge).kind if quick is None else quick
 
 
 def has_arrived(fault: BaseException) -> bool:
@@ -103,8 +109,15 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
         inside = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
         if inside is not None:
             return inside
-    if edge.untyped is not None and is_kind(edge.untyped) and _is_untyped(reading):
-        reading = Reading.from_rule(kind=edge.untyped, rule="untyped", saw=type_name(error))
+    if reading.kind in VERDICTS:
+        reading = seen_from(
+            reading,
+            edge.origin,
+            type_name(error),
+            by_library=safe_call(raised_by_client, None, error) is True,
+        )
+        if edge.untyped is not None and reading.rule == "origin.tool":
+            reading = reading.by("untyped", edge.untyped)
     if edge.idempotent is not None:
         reading = declared(reading, idempotent=edge.idempotent)
     return reading if reading.evidence[0].saw else _seen_in(reading, type_name(error))
@@ -148,12 +161,6 @@ def lacks_handles(error: BaseException) -> bool:
     return type(error) is OSError and error.errno in (EMFILE, ENFILE)
 
 
-def _is_untyped(reading: Reading) -> bool:
-    if not reading.rule.startswith(("python.", "unclassified", "adapter_failed")):
-        return False
-    return category_of(reading) in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
-
-
 def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
     line = lineage(error)
     end = cause_of(line[-1])
@@ -195,6 +202,7 @@ def _inherited(
         "blame": one_of(Blame, _first(facts, "blame")) or (same.blame if same else None),
         "retryable": False if forbidden or (same is not None and same.retryable is False) else None,
         "caller_facing": _kind_in(facts[0]["own_kind"]) is not None if facing is None else facing is True,
+        "origin": None if same is None else same.origin,
         "provider": _named(facts, "provider") or (tail.provider if tail else None),
         "model": _named(facts, "model") or (tail.model if tail else None),
         "provider_metadata": _metadata(facts, tail),

@@ -10,6 +10,7 @@ from typing import Any
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault import classes
 from failwell.fault.base import Fault, is_fault
+from failwell.fault.facts import Origin
 from failwell.fault.registry import KINDS
 from failwell.report.describe import attach_report, describe
 from failwell.report.record import ErrorReport, TracebackPolicy
@@ -113,18 +114,22 @@ def translate(
     *,
     provider: str | None = None,
     model: str | None = None,
+    origin: Origin | None = None,
     untyped: str | None = None,
     idempotent: bool | None = None,
 ) -> Fault:
     """Our fault for `error`: itself if it is one, else one that names it and is raised from it.
 
-    `provider` and `model` are filled in where neither the error nor a cause of it knows them.
+    `provider` and `model` are filled in where neither the error nor a cause of it knows them. `origin` says where it arose, as
+    for `describe`.
     """
     if is_fault(error):
         # A fault that lets nothing be set, or read, is still the fault.
         safe_call(_fill_in, None, error, provider, model)
         return error
-    report = describe(error, provider=provider, model=model, untyped=untyped, idempotent=idempotent)
+    report = describe(
+        error, provider=provider, model=model, origin=origin, untyped=untyped, idempotent=idempotent
+    )
     fault = revive(report)
     fault.__cause__ = error
     return fault

@@ -15,7 +15,7 @@ from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KINDS
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport, Scene, TracebackPolicy
-from failwell.report.resolve import category_of, resolve
+from failwell.report.resolve import INPUT, category_of, resolve
 from failwell.report.wire import to_dict
 
 Audience = Literal["user", "model", "operator", "audit"]
@@ -36,6 +36,7 @@ AUDIENCES: dict[str, str] = {
     "fingerprint": "operator audit",
     "occurred_at": "user operator audit",
     "caller_facing": "operator audit",
+    "origin": "operator audit",
     "scene": "user operator audit",
     "provider": "operator audit",
     "model": "operator audit",
@@ -187,13 +188,14 @@ def classify_exception(exc: BaseException) -> JobCategory:
     """The job category of any exception.
 
     A capability error answers with the category it declares, whatever else it derives from; any
-    other exception with the projection of its kind. An unknown exception is `fatal`.
+    other exception with the projection of its kind in input that was given, so a `ValueError` is `user_input`. An
+    unknown exception is `fatal`.
     """
     declared = _declared(exc)
     if declared is not None:
         return declared[0]
     # The error path never raises: what cannot be classified is fatal.
-    reading = safe_call(resolve, None, exc)
+    reading = safe_call(resolve, None, exc, INPUT)
     return "fatal" if reading is None else category_of(reading).job
 
 
@@ -220,7 +222,7 @@ def map_bare_exception_to_job_error(
     is replaced by what its kind says.
     """
     place = Scene(capability=capability_name, instance=capability_instance_id)
-    report = describe(exc, policy=traceback_policy, scene=place, at=occurred_at)
+    report = describe(exc, policy=traceback_policy, origin="input", scene=place, at=occurred_at)
     job_error = JobError.from_report(report)
     known: dict[str, Any] = {f.name: getattr(job_error, f.name) for f in fields(job_error)}
     if traceback_policy is not TracebackPolicy.FULL:

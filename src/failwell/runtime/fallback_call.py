@@ -252,7 +252,9 @@ class ChainCall:
         idempotent = (
             True if chain.policy.keyed and self.operation.value is not None else chain.policy.idempotent
         )
-        report = describe(failed.error, provider=entry.provider, model=entry.model, idempotent=idempotent)
+        report = describe(
+            failed.error, provider=entry.provider, model=entry.model, origin="call", idempotent=idempotent
+        )
         if chain.guard is not None:
             chain.guard.failed(entry.called, report)
         self.calling = None

@@ -225,7 +225,7 @@ class _Batch:
     def failed(self, place: int, error: Exception) -> None:
         """Keep a failure."""
         with scene(item=str(place)):
-            report = describe(error)
+            report = describe(error, origin="call")
         self.errors[place] = report
         self.raised[place] = error
         self._count(usage_in(report))

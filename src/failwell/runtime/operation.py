@@ -360,7 +360,9 @@ class Operation(KeyHolder):
             loop.allowed = loop.allowed._replace(idempotent=idempotent)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped() from error
-        report = describe(error, provider=options.provider, model=options.model, idempotent=idempotent)
+        report = describe(
+            error, provider=options.provider, model=options.model, origin="call", idempotent=idempotent
+        )
         if options.guard is not None:
             options.guard.failed(self.called, report)
         decision, report = loop.failed(

@@ -119,6 +119,12 @@ TABLES: dict[str, Table] = {
         "ValidationError": _read,
         "SchemaError": Reading.from_rule(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
     },
+    "fastapi": {
+        # What a route returned does not fit the type that it declares.
+        "ResponseValidationError": Reading.from_rule(
+            kind="internal.bug", rule="pydantic.ResponseValidationError", saw="ResponseValidationError"
+        ),
+    },
     "pydantic": {
         "ValidationError": _read,
         "PydanticUserError": Reading.from_rule(

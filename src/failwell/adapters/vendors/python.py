@@ -19,13 +19,18 @@ def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | N
     }
 
 
+_UNDECODED = Reading.from_rule(
+    kind="validation.input_invalid", rule="python.UnicodeDecodeError", saw="UnicodeDecodeError"
+)
+
+
 def _of_a_reply(error: BaseException) -> Reading | None:
     """Text that a client library could not parse is a provider's answer, not the caller's input."""
     from failwell.adapters.traceback_frames import unparsed_reply
 
     reply = unparsed_reply(error)
     if reply is None:
-        return None
+        return _UNDECODED if type(error).__name__ == "UnicodeDecodeError" else None
     if reply.status is not None and reply.status >= 400:
         from failwell.adapters.classify import classify
         from failwell.adapters.facts import Facts

@@ -49,7 +49,7 @@ def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: di
     from failwell.report.describe import describe
     from failwell.report.record import Scene
 
-    report = describe(_own_error(error), policy=policy, scene=Scene(**scene))
+    report = describe(_own_error(error), policy=policy, origin="input", scene=Scene(**scene))
     if report.kind == "internal.bug" and scene["job"] is not None:
         return _blame_capability(report, scene)
     if memory and report.resource_shortfall is None:

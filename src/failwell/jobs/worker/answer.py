@@ -47,7 +47,9 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
                 title=report.kind if known is None else known.title,
                 scene=merge(scene, NOWHERE if place == NOWHERE else place),
             )
-        report = describe(_builtin_error(error["exception"], policy), policy=policy, scene=scene)
+        report = describe(
+            _builtin_error(error["exception"], policy), policy=policy, origin="input", scene=scene
+        )
         free = cast("Mapping[str, Any]", error.get("memory") or {})
         memory = {name: round(float(megabytes), 1) for name, megabytes in free.items()}
         return replace(report, details={**report.details, **memory})
@@ -124,7 +126,6 @@ def raisable(report: ErrorReport) -> CapabilityError:
     """The error to raise for a worker's `report`."""
     cls = _CLASSES[report.category.job]
     fields: dict[str, Any] = {
-        "kind": report.kind,
         "report": report,
         "caller_facing": report.caller_facing,
         "certainty": report.certainty,
@@ -139,7 +140,10 @@ def raisable(report: ErrorReport) -> CapabilityError:
         fields["fields_invalid"] = report.fields_invalid
     if cls is RemoteResourceError:
         fields["resource_shortfall"] = report.resource_shortfall
-    return cls(message=report.message, **fields)
+    fault = cls(message=report.message, **fields)
+    # A newer worker may know kinds that are not registered here.
+    fault.set_own_kind(report.kind)
+    return fault
 
 
 class Answer(NamedTuple):

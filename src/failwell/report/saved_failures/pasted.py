@@ -18,6 +18,7 @@ from failwell.adapters.text.python_traceback import TextError, TextFrame, read_t
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
+from failwell.fault.facts import Origin
 from failwell.report.describe import describe
 from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport, Evidence, Internal, TracebackPolicy, default_policy
@@ -48,10 +49,13 @@ _LIBRARY = re.compile(
 )
 
 
-def describe_pasted(text: str, *, policy: TracebackPolicy | str | None = None) -> ErrorReport:
+def describe_pasted(
+    text: str, *, policy: TracebackPolicy | str | None = None, origin: Origin | None = None
+) -> ErrorReport:
     """What the last exception in `text` means, with its causes.
 
-    Its words are recorded only as far as `policy` allows, and are never shown to users or models.
+    Its words are recorded only as far as `policy` allows, and are never shown to users or models. `origin` says where it arose, as
+    for `describe`.
 
     Raises:
         Validation: no line of the text names an exception.
@@ -64,7 +68,7 @@ def describe_pasted(text: str, *, policy: TracebackPolicy | str | None = None) -
             message="no line of the text names an exception, such as `ValueError: …`",
         )
     error = _stand_in(parsed, chosen)
-    report = describe(error, policy=chosen)
+    report = describe(error, policy=chosen, origin=origin)
     metadata = report.provider_metadata
     return replace(
         report,

@@ -4,29 +4,39 @@ It is judged by the very rules that judge a live exception, from the same facts.
 prose is read for that and not recorded.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.origin import ORIGINS, origin_of, seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.saved import read_saved
 from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
+from failwell.fault.facts import Origin
 from failwell.report.describe import describe
 from failwell.report.record import Cause, ErrorReport, Evidence
 from failwell.report.redact import redact_text
 
 _MOST_CAUSES = 12
 _LABEL_CAP = 200
+_NO_LIBRARY = (None, "", "python", *sys.stdlib_module_names)
 
 
 class SavedFailure(Fault):
     """A failure that was written down."""
 
 
-def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime | None = None) -> ErrorReport:
+def classify(
+    row: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    origin: Origin = "call",
+    at: datetime | None = None,
+) -> ErrorReport:
     """Classify a saved failure, as `describe` classifies a live one.
 
     Args:
@@ -35,17 +45,24 @@ def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime |
             `exception_class` (with its module), `message`, `cause_chain` (a list of `class` and
             `message`, outermost first). Other names are not looked at.
         model: Which model was called.
+        origin: Where it arose, as for `describe`: a `call`, unless you know better.
         at: When it happened; by default when the reply says it was sent, or else now. A `Date` in the future
             is ignored.
     """
     headers = lower_headers(row.get("headers") or {})
     when = at or _sent_at(headers.get("date", "")) or datetime.now(UTC)
-    reading = read_saved(row, when)
+    name = str(row.get("exception_class") or "").rpartition(".")[2]
+    reading = seen_from(
+        read_saved(row, when),
+        origin if origin in ORIGINS else "call",
+        name,
+        by_library=row.get("sdk") not in _NO_LIBRARY,
+    )
     report = describe(SavedFailure(**fields_of(reading)), model=model, at=when)
-    named = str(row.get("exception_class") or "").rpartition(".")[2]
     return replace(
         report,
-        error_type=redact_text(named, _LABEL_CAP) or report.error_type,
+        origin=reading.origin or origin_of(reading.kind),
+        error_type=redact_text(name, _LABEL_CAP) or report.error_type,
         causes=tuple(_causes(row.get("cause_chain"))),
         evidence=evidence_of(reading),
     )
@@ -69,6 +86,7 @@ def fields_of(reading: Reading) -> dict[str, Any]:
         "provider": reading.provider,
         "model": reading.model,
         "provider_metadata": reading.provider_metadata,
+        "user_action": reading.user_action,
         "not_before": reading.not_before,
         "fields_invalid": None if reading.fields_invalid is None else list(reading.fields_invalid),
         "resource_shortfall": reading.resource_shortfall,

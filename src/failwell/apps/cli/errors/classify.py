@@ -38,6 +38,12 @@ def add_options(parser: ArgumentParser) -> None:
         required=True,
         help="failures to classify, one JSON object a line (- is stdin)",
     )
+    parser.add_argument(
+        "--origin",
+        choices=("code", "call", "tool", "input"),
+        default="call",
+        help="where the failures arose (default: in a call)",
+    )
     parser.add_argument("--strict", action="store_true", help="stop at the first line that cannot be read")
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -58,7 +64,7 @@ def run(args: Namespace) -> int:
             bad += 1
             _tell(number, str(problem), args)
             continue
-        print_json_text(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
+        print_json_text(dumps(judged(row.get("id"), classify(row, origin=args.origin)), ensure_ascii=False))
     if bad:
         raise _refused(f"{bad} of {lines} lines could not be read", "correct the lines named above")
     return Exit.DONE

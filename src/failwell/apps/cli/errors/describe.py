@@ -10,6 +10,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import WIDTH, print_json, print_text, wants_color
 from failwell.report.record import ErrorReport
 
+_ORIGINS = ("code", "call", "tool", "input")
 _VIEWS = ("user", "model", "operator", "audit")
 
 
@@ -20,13 +21,20 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="form", choices=FORMS, help="what the input is (default: detected)")
     parser.add_argument("--view", choices=_VIEWS, default="operator", help="for whom (default: operator)")
+    parser.add_argument(
+        "--origin",
+        choices=_ORIGINS,
+        help="where it arose: in the program's code, in a call that it made, in a tool or in input that it was given",
+    )
     parser.add_argument("--provider", help="who sent the reply")
     parser.add_argument("--model", help="which model was called")
 
 
 def run(args: Namespace) -> int:
     """Read, recognise, show."""
-    report = recognise(PastedInput(read_input(args.file), args.provider, args.model), args.form)
+    report = recognise(
+        PastedInput(read_input(args.file), args.provider, args.model, origin=args.origin), args.form
+    )
     if args.format == "json":
         print_json(report.view(args.view))
     elif args.format == "markdown":

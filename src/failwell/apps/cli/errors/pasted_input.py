@@ -13,7 +13,7 @@ from failwell.apps.cli.faults import Unreadable, reason
 from failwell.apps.cli.output import is_terminal, print_stderr
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
+from failwell.fault.facts import Origin, UserAction
 from failwell.report.record import ErrorReport, TracebackPolicy
 from failwell.report.saved_failures.pasted import describe_pasted
 from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
@@ -36,6 +36,7 @@ class PastedInput(NamedTuple):
     model: str | None = None
     policy: TracebackPolicy = TracebackPolicy.REPR_ONLY
     """The person pasted the words, so an operator may see them, redacted."""
+    origin: Origin | None = None
 
 
 def read_input(path: str) -> str:
@@ -70,7 +71,7 @@ def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
     """
     text = pasted.text
     if form == "traceback":
-        return describe_pasted(text, policy=pasted.policy)
+        return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
     if form == "reply" or (form is None and _looks_like_reply(text)):
         return _reply(pasted)
     if form in ("report", "problem"):
@@ -87,7 +88,7 @@ def _json(pasted: PastedInput) -> ErrorReport:
         document = _document(pasted.text)
     except Validation as not_json:
         try:
-            return describe_pasted(pasted.text, policy=pasted.policy)
+            return describe_pasted(pasted.text, policy=pasted.policy, origin=pasted.origin)
         except Validation:
             raise not_json from None
     if str(document.get("schema", "")).startswith("failwell.error/"):
@@ -103,7 +104,7 @@ def _json(pasted: PastedInput) -> ErrorReport:
         return _problem(document)
     for text in _texts(document):
         if "Traceback (most recent call last)" in text:
-            return describe_pasted(text, policy=pasted.policy)
+            return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
     raise _unrecognised(
         [
             "a report: `schema` is not `failwell.error/…`",
@@ -131,7 +132,7 @@ def _problem(document: Mapping[str, Any]) -> ErrorReport:
 
 def _traceback(pasted: PastedInput, tried: list[str]) -> ErrorReport:
     try:
-        return describe_pasted(pasted.text, policy=pasted.policy)
+        return describe_pasted(pasted.text, policy=pasted.policy, origin=pasted.origin)
     except Validation:
         raise _unrecognised(
             [*tried, "a reply: no status line", "a traceback: no line names an exception"]
