@@ -199,7 +199,7 @@ CASES: dict[str, tuple[Case, tuple[str, ...], dict[str, str]]] = {
     "torch_cpu_memory": (torch_cpu_memory, ("resource.system_memory",), {}),
     "jax_out_of_memory": (jax_out_of_memory, ("resource.gpu_memory",), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
     "jax_shapes": (jax_shapes, ("validation.input_invalid", "internal.bug"), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
-    "jax_callback": (jax_callback, ("worker.crashed", "internal.bug"), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+    "jax_callback": (jax_callback, ("internal.bug",), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
 }  # fmt: skip
 
 

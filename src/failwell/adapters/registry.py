@@ -87,6 +87,33 @@ HOMES: dict[str, str] = {
     "torch": "torch",
     "websockets": "websockets",
     "xla_extension": "jax",
+    "qdrant_client": "vector_stores",
+    "weaviate": "vector_stores",
+    "pinecone": "vector_stores",
+    "chromadb": "vector_stores",
+    "pymilvus": "vector_stores",
+    "docker": "infrastructure.docker",
+    "paramiko": "infrastructure.paramiko",
+    **dict.fromkeys(
+        (
+            "a2a",
+            "ai21",
+            "assemblyai",
+            "cerebras",
+            "dashscope",
+            "deepgram",
+            "elevenlabs",
+            "exa_py",
+            "firecrawl",
+            "fireworks",
+            "openrouter",
+            "portkey_ai",
+            "tavily",
+            "voyageai",
+            "zhipuai",
+        ),
+        "http_sdks",
+    ),
 }
 """Top-level module of an exception class → the file with its rules."""
 

@@ -137,9 +137,11 @@ def _place(frame: FrameType) -> tuple[str, str]:
 
 PLACES: dict[str, str] = {
     "aiohttp": "aiohttp",
+    "chromadb": "vector_stores",
     "docling": "docling",
     "docling_core": "docling",
     "docling_parse": "docling",
+    "exa_py": "http_sdks",
     "linkup": "linkup",
     "ollama": "ollama",
     "pydantic_ai": "pydantic_ai",

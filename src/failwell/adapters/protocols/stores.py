@@ -165,3 +165,30 @@ def kind_of_elasticsearch(name: str | None, reason: str = "") -> str | None:
     if name == "security_exception":
         return _AUTH if "authenticat" in reason[:500].lower() else _PERMISSION
     return None if name is None else ELASTICSEARCH_TYPES.get(name)
+
+
+_MILVUS: dict[str, tuple[int, ...]] = {
+    _DOWN: (2, 5, 11, 12, 103, 106, 202, 305, 401, 503, 602, 902, 905, 1001, 1002, 1302, 2200),
+    _MEMORY: (3,),
+    _OVER: (4,),
+    _DISK: (7,),
+    _RATE: (8, 1807),
+    "provider.quota_exhausted": (9, 102, 250, 302, 801),
+    _REJECTED: (6, 10, 101, 201, 300, 304, 800),
+    _BAD: (
+        100, 104, 105, 107, 200, 301, 303, 700, 701, 702, 802, 1100, 1101, 1600, 1601, 1602, 1603, 1700, 1701, 1801,
+        1802, 1803, 1804, 1806, 3000,
+    ),
+    _LONG: (1102,),
+    _AUTH: (1400, 1800),
+    _PERMISSION: (1401,),
+    "cancel.run": (10000,),
+    _UNSURE: (10001,),
+}  # fmt: skip
+"""Milvus: the leaf errors of its package `merr`. Number 1 is an unready server, or any error of an older one."""
+MILVUS_CODES = {number: kind for kind, numbers in _MILVUS.items() for number in numbers}
+
+
+def kind_of_milvus(code: int | None) -> str | None:
+    """The kind for an error code of Milvus."""
+    return None if code is None else MILVUS_CODES.get(code)

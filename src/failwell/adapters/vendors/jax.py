@@ -25,7 +25,9 @@ def _xla(error: BaseException) -> Reading:
     if device is not None:
         kind, saw = device
         return Reading.from_rule(kind=kind, rule=f"jax.{saw}", basis="code", saw=saw)
-    kind = kind_of_xla(status) or "internal.unknown"
+    # A Python function that the program handed to jax failed inside it.
+    called_back = status == "INTERNAL" and "callback" in text[:200].lower()
+    kind = "internal.bug" if called_back else kind_of_xla(status) or "internal.unknown"
     name = type(error).__name__
     return Reading.from_rule(
         kind=kind, rule=f"jax.{status or name}", basis="code" if status else "type", saw=status or name

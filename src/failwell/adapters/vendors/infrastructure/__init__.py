@@ -1,0 +1,1 @@
+"""Clients of what work runs on: containers and remote shells."""
