@@ -8,11 +8,12 @@ from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, PlacedNode, TemplateUse
 from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE, OF_WORKFLOW
+from failwell.workflow.compile import names
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
 
-_SHAPE = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\??")
+_SHAPE = re.compile(rf"(?![0-9-]){names.dotted(1)}\??")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = frozenset(
     {"FAILWELL_ERROR_OUT", "CONDUCTOR_ERROR_OUT", "FAILWELL_RETRY_ATTEMPT", "CONDUCTOR_RETRY_ATTEMPT"}

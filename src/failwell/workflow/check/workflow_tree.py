@@ -13,6 +13,7 @@ from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.plan_rules import RULES, check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path, executors
 from failwell.workflow.compile.compiler import Compiled, PartialPlan, compile_file
+from failwell.workflow.compile.names import REGISTRY_HINT, registry_refusal
 from failwell.workflow.compile.step_index import INPUTS
 from failwell.workflow.findings import error
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
@@ -162,6 +163,9 @@ def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | N
             "keep it in the project, or allow it with --allow-outside",
         )
     if not os.path.exists(child):  # noqa: PTH110
+        refusal = registry_refusal(name)
+        if refusal is not None:
+            return refusal, REGISTRY_HINT
         folder = os.path.dirname(child)  # noqa: PTH120
         near = _near_file(folder, os.path.basename(child))  # noqa: PTH119
         hint = (

@@ -6,6 +6,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from failwell.fault.axes import ActionKind
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, unreadable_fault
 from failwell.files.includes import Loaded, load
@@ -13,6 +16,7 @@ from failwell.files.item_tree import Item, Place
 from failwell.files.mistakes import Mistake, MistakeLog
 from failwell.files.value_types import Invalid
 from failwell.workflow.compile.file_shape import FILE
+from failwell.workflow.compile.names import REGISTRY_HINT, registry_refusal
 from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowMistakes, named_steps
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
 
@@ -57,13 +61,18 @@ def compile_file(
         try:
             return load(file, log, environ, allow_outside=allow_outside)
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and (refusal := registry_refusal(file)) is not None:
+                raise _not_supported(refusal) from None
             raise unreadable_fault(file, error) from None
         except Refused as refused:
-            from failwell.fault.classes import Validation
-
             raise Validation(kind=refused.kind, message=refused.message) from None
 
     return compile_loaded(load_root, file)
+
+
+def _not_supported(refusal: str) -> Validation:
+    action = UserAction(ActionKind.CHANGE_INPUT, REGISTRY_HINT)
+    return Validation(kind="validation.path_not_found", message=refusal, user_action=action)
 
 
 @contextmanager

@@ -24,14 +24,13 @@ from failwell.files.value_types import (
 from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kind_shapes import SPELLING
+from failwell.workflow.compile.names import INPUT_NAME
 from failwell.workflow.compile.output_shapes import PAYLOAD, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import StepShape
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 from failwell.workflow.run_inputs import has_type
-
-_NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
 def _input(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
@@ -166,7 +165,7 @@ NOTIFICATIONS = Shape(
     {
         "namespace": Key(Text(), "the first part of every schema id (default: the workflow's name)"),
         "correlation": Key(ListOf(Text()), "inputs whose values every notification carries"),
-        "types": Key(MapOf(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
+        "types": Key(MapOf(_TYPE, key=INPUT_NAME, must="a plain word"), "the types by name"),
     },
     make=_notifications,
 )
@@ -179,7 +178,7 @@ WORKFLOW = Shape(
         "version": Key(Text(allow_empty=True), "its version, in quotes"),
         "runtime": Key(Verbatim(RUNTIME), "who answers the agents"),
         "input": Key(
-            MapOf(INPUT, key=_NAME, must="letters, digits, `_` and `-`"),
+            MapOf(INPUT, key=INPUT_NAME, must="letters, digits, `_` and `-`"),
             "its inputs by name",
             topics=(INPUTS,),
         ),

@@ -8,6 +8,7 @@ from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import Key, ListOf, Shape
 from failwell.files.template_types import Templated
 from failwell.files.value_types import Choice, Duration, Flag, Text
+from failwell.workflow.compile.names import dotted
 from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.plan import END, GateSpec, Option, Question, QuestionsSpec, Template
 
@@ -151,9 +152,7 @@ QUESTIONS: dict[str, Key] = {
     "prompt": Key(Templated(allow_empty=True), "what the questions are about"),
     "questions": Key(ListOf(QUESTION, min_items=1), "the questions"),
     "source": Key(
-        Text(
-            r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}", "a dotted reference, such as `planner.output.questions`"
-        ),
+        Text(dotted(2), "a dotted reference, such as `planner.output.questions`"),
         "a list of questions that another step computed",
     ),
     "allow_back": Key(Flag(), "whether one may go back (default: yes)"),

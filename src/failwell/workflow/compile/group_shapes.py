@@ -20,6 +20,7 @@ from failwell.files.value_types import (
     type_name,
 )
 from failwell.workflow.compile.kind_shapes import RAISES
+from failwell.workflow.compile.names import dotted
 from failwell.workflow.compile.route_shapes import ROUTES
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
 from failwell.workflow.compile.step_keys import NAME
@@ -191,7 +192,7 @@ class Body:
 
 
 def _variable(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
-    if value.isascii() and value.isidentifier() and value not in _VARIABLES_TAKEN:
+    if value.isidentifier() and value not in _VARIABLES_TAKEN:
         return value
     hint = f"choose a word of letters, digits and `_`, other than {', '.join(_VARIABLES_TAKEN)}"
     log.add_at(item, path, "`as` must be a name that templates can use and that is not taken", hint=hint)
@@ -216,10 +217,7 @@ FOR_EACH = GroupShape(
     | {
         "type": Key(Choice("for_each"), "`for_each`"),
         "source": Key(
-            Text(
-                r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
-                "a dotted reference to a list, such as `finder.output.files`",
-            ),
+            Text(dotted(1), "a dotted reference to a list, such as `finder.output.files`"),
             "the list",
             required=True,
         ),

@@ -5,6 +5,7 @@ from typing import Any
 from failwell.files.shapes import Key, ListOf, MapOf
 from failwell.files.template_types import Templated, TemplatedDuration, TemplatedJson
 from failwell.files.value_types import Choice, Duration, Flag, Number, Text
+from failwell.workflow.compile import names
 from failwell.workflow.compile.agent_settings import AGENT
 from failwell.workflow.compile.gate_shapes import GATE, QUESTIONS, gate, questions
 from failwell.workflow.compile.kind_shapes import RAISES
@@ -26,16 +27,14 @@ from failwell.workflow.compile.step_specs import (
 from failwell.workflow.plan import Template
 
 NAME = Text(
-    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
+    names.NAME,
     "letters, digits, `_` and `-`",
     hint="templates and routes name steps, so keep it plain",
 )
 RESERVED_NAMES = frozenset({"workflow", "context"})
 """Names with another meaning in templates."""
 _TEMPLATES = ListOf(Templated(allow_empty=True))
-_REFERENCE = Text(
-    r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
-)
+_REFERENCE = Text(rf"{names.dotted(2)}\??", "a dotted reference, such as `finder.output.files`")
 
 IDENTITY: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),

@@ -15,8 +15,8 @@ from failwell.workflow.template.tokenizer import Token, expression_tokens, templ
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 """The fields of a node or a group."""
 
-_WHOLE = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
-_SHAPE = re.compile(r"[^\W\d][\w-]*(?:\.[\w-]+)*\Z")
+_WHOLE = re.compile(r"\{\{-?\s*([^\W\d]\w*(?:\.\w+)*)\s*-?\}\}")
+_SHAPE = re.compile(r"[^\W\d](?:[\w-]|[^\x00-\x7f\s])*(?:\.(?:[\w-]|[^\x00-\x7f\s])+)*\Z")
 _WORDS = frozenset(
     {
         "and",
