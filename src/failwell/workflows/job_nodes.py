@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
-    from failwell.workflow.run.result import OutputSchemas
+    from failwell.workflow.output_schemas import OutputSchemas
     from failwell.workflows.job_client import JobClient
 
 
@@ -72,7 +72,7 @@ class JobExecutor:
         if schema is None:
             return Success(output=output)
         from failwell.workflow.envelope import violation
-        from failwell.workflow.run.result import OutputSchemas, SchemaMismatch
+        from failwell.workflow.output_schemas import OutputSchemas, SchemaMismatch
 
         self._schemas = self._schemas or OutputSchemas()
         try:

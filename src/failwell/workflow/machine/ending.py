@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.registry import is_owned
+from failwell.workflow.envelope import violation
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import end_run, stop_task
 from failwell.workflow.machine.messages import CancelTimer, SetTimer
@@ -18,15 +19,21 @@ from failwell.workflow.machine.routing import (
 )
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
+from failwell.workflow.output_schemas import OutputSchemas, SchemaMismatch
 from failwell.workflow.plan import END, GROUPS, Node, Route
 from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.render import render, render_value
 
+_COMPUTED = frozenset({"set", "workflow"})
+"""Types of steps whose output is checked here. Executors check the output of the others."""
 CANCELLED_MEMBER = "stopped because another member of its group failed"
 
 
 def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str | None = None) -> None:
     """Complete a node and follow its success route, or go to the step `to` that a person chose."""
+    if task.type in _COMPUTED and (violated := _violation(turn, task, output)) is not None:
+        fail(turn, task, replace(violated, output=output))
+        return
     _cancel_time_limit(turn, task)
     data: dict[str, Any] = {"path": task.path, "duration_ms": round((turn.at - task.started) * 1000)}
     if task.type not in GROUPS:
@@ -52,6 +59,22 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
     turn.record("node:completed", data)
     _take(turn, task, target, put_out, on_error=None)
     notify_parent(turn, task)
+
+
+def _violation(turn: Turn, task: Task, output: Any) -> Failure | None:
+    """The failure of an output that does not match what its step declares."""
+    schema = turn.node(task).output
+    if schema is None:
+        return None
+    try:
+        if not isinstance(output, dict):
+            raise SchemaMismatch("it is not a mapping; name its values with `values`")  # noqa: TRY301
+        OutputSchemas().check(schema, cast("dict[str, Any]", output), {})
+    except SchemaMismatch as mismatch:
+        extra = {} if mismatch.field is None else {"failed_field": mismatch.field}
+        message, details = violation(task.node, task.type, str(mismatch), **extra)
+        return turn.failure("internal.schema_violation", message, task=task, details=details)
+    return None
 
 
 def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None) -> None:

@@ -10,9 +10,10 @@ from failwell.report.redact import redact_text
 from failwell.workflow.envelope import Malformed, NotStorable, violation
 from failwell.workflow.failure import Failure, stderr_message
 from failwell.workflow.machine.messages import Request
+from failwell.workflow.output_schemas import OutputSchemas, SchemaMismatch
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success
-from failwell.workflow.run.result import OutputSchemas, SchemaMismatch, is_cut_object, object_of
+from failwell.workflow.run.result import is_cut_object, object_of
 from failwell.workflow.template.lookup import MISSING
 
 _TAIL = 2_000

@@ -1,9 +1,7 @@
-"""The output of a script, built from its streams and checked against its schema."""
+"""The output of a script, built from its streams."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.vendors.field_paths import declared_names, field_path
 from failwell.workflow.envelope import Malformed, NotStorable, parse
 
 _LONGEST_WORD = 16
@@ -59,45 +57,3 @@ def is_cut_object(head: str, text: str) -> bool:
     except (RecursionError, ValueError):
         return True
     return False
-
-
-class SchemaMismatch(ValueError):
-    """An output that does not match its schema; `field` is the place, if it is known."""
-
-    def __init__(self, reason: str, field: str | None = None) -> None:
-        super().__init__(reason)
-        self.field = field
-
-
-class OutputSchemas:
-    """Validators of declared outputs, each compiled once."""
-
-    def __init__(self) -> None:
-        self._validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
-
-    def check(self, schema: Mapping[str, Any], parsed: dict[str, Any], streams: dict[str, Any]) -> None:
-        """Check an output against its schema, with the streams that the schema mentions.
-
-        Raises:
-            SchemaMismatch: it does not match; the reason names the place and the rule, never a value or a key
-                that the schema does not declare.
-        """
-        keys = {*schema.get("properties", ()), *schema.get("required", ())}
-        value = {**{key: inner for key, inner in streams.items() if key in keys}, **parsed}
-        for error in self._validator(schema).iter_errors(value):
-            path = error.instance_path
-            place = field_path(path, declared_names(error.evaluation_path)) if path else ""
-            key = getattr(error.kind, "property", None)
-            if key is not None:
-                field = f"{place}.{key}" if place else str(key)
-                raise SchemaMismatch(f"`{field}` is missing", field)
-            raise SchemaMismatch(f"`{place or 'stdout'}` breaks the rule `{error.kind.name}`", place or None)
-
-    def _validator(self, schema: Mapping[str, Any]) -> Any:
-        entry = self._validators.get(id(schema))
-        if entry is None:
-            from jsonschema_rs import validator_for
-
-            # The schema is kept with its validator, so that its id is not reused.
-            entry = self._validators[id(schema)] = (schema, validator_for(dict(schema)))
-        return entry[1]

@@ -19,9 +19,10 @@ from failwell.processes.script import ScriptProcess, unbroken
 from failwell.workflow.envelope import LARGEST, Malformed, parse, read_file
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
+from failwell.workflow.output_schemas import OutputSchemas
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
-from failwell.workflow.run.result import OutputSchemas, output_of
+from failwell.workflow.run.result import output_of
 from failwell.workflow.run.script_environment import script_environment
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
