@@ -100,8 +100,8 @@ class Turn:
                 spec = self.node(above).spec
                 group = self.state.groups.get(member.parent)
                 if isinstance(spec, ForEachSpec) and group is not None and group.items is not None:
-                    loop = {spec.variable: group.items[index], "_index": index, "_key": group.keys[index]}
-                    names = {**loop, **names}
+                    key = {"_key": group.keys[index]} if group.keyed else {}
+                    names = {spec.variable: group.items[index], "_index": index, **key, **names}
             member = above
         return names
 

@@ -233,9 +233,9 @@ def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower() if isinstance(value, str | int) else ""
-    if word in {"true", "yes", "1"}:
+    if word in {"true", "yes", "1", "y", "on"}:
         return True
-    if word in {"false", "no", "0", ""}:
+    if word in {"false", "no", "0", "n", "off", ""}:
         return False
     return _refuse("true or false")
 
