@@ -79,23 +79,45 @@ class Gate:
 
 
 def pending_gates(store: SqliteStore, run: str) -> list[Gate]:
-    """The gates that a run waits for."""
-    from failwell.workflow.run.control import answers_of, gates_in
+    """The gates that a run waits for.
+
+    Raises:
+        StoreCorrupt: what is recorded of the run or of a gate is not what a run records.
+    """
+    from failwell.journal.errors import damaged_record_fault
+    from failwell.workflow.run.control import gates_in
     from failwell.workflow.run.restoring import restore
 
-    return [
-        Gate(
-            id=gate,
-            run=run,
-            type=question.get("type"),
-            prompt=question.get("prompt", ""),
-            values=tuple(answers_of(question)),
-            questions=tuple(question.get("questions", ())),
-            assignee=question.get("assignee"),
-            answered="answer" in question,
-        )
-        for gate, question in gates_in(restore(store, run).tasks.values()).items()
-    ]
+    gates = gates_in(restore(store, run).tasks.values())
+    try:
+        return [_gate(run, gate, question) for gate, question in gates.items()]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise damaged_record_fault(f"run `{run}`", error) from error
+
+
+def _gate(run: str, gate: str, question: Mapping[str, Any]) -> Gate:
+    """A gate with texts where texts belong: its questions may be computed, and other versions may have recorded it."""
+    from failwell.workflow.run.control import answers_of
+
+    return Gate(
+        id=gate,
+        run=run,
+        type=question.get("type"),
+        prompt=_text(question.get("prompt")),
+        values=tuple(_text(value) for value in answers_of(question)),
+        questions=tuple(_question(entry) for entry in question.get("questions") or ()),
+        assignee=question.get("assignee"),
+        answered="answer" in question,
+    )
+
+
+def _question(entry: Mapping[str, Any]) -> dict[str, Any]:
+    choices = [_text(choice) for choice in entry.get("choices") or ()]
+    return {**entry, "id": _text(entry["id"]), "text": _text(entry["text"]), "choices": choices}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)
 
 
 def answer(
