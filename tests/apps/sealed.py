@@ -18,6 +18,9 @@ _FILL = (
 )
 
 
+_CROWD = "mount -t tmpfs -o size=20m,nr_inodes={files} tmpfs {folder} && cp -a {copy}/. {folder}/ && exec {command}"
+
+
 def _can_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
@@ -45,6 +48,13 @@ def on_full(folder: Path, copy: Path, *arguments: str, then: tuple[str, ...] = (
     quoted = {"folder": shlex.quote(str(folder)), "copy": shlex.quote(str(copy)), "size": size}
     command = " && ".join(_command(words) for words in (arguments, then) if words)
     return _run(_FILL.format(**quoted, command=command))
+
+
+def on_crowded(folder: Path, copy: Path, files: int, *arguments: str) -> Done:
+    """Run `failwell` while `folder` is a disk with what `copy` holds that has room for so many files."""
+    folder.mkdir(exist_ok=True)
+    quoted = {"folder": shlex.quote(str(folder)), "copy": shlex.quote(str(copy)), "files": files}
+    return _run(_CROWD.format(**quoted, command=_command(arguments)))
 
 
 def _command(arguments: tuple[str, ...]) -> str:

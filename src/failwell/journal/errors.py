@@ -32,6 +32,8 @@ _NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 _READ_ONLY = frozenset({"SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"})
 _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"})
 _UNSUITABLE = frozenset({"SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"})
+_NO_REASON = frozenset({"SQLITE_IOERR", "SQLITE_CANTOPEN"})
+"""Codes that SQLite also uses for a disk without space or without room for another file."""
 _BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
 _ALLOW_WRITING = "allow writing to the file and its folder, or use another folder with `--store DIR`"
 
@@ -75,7 +77,9 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
     primary = "_".join(code.split("_")[:2])
     if primary in _DAMAGED:
         return damaged_fault(path, sqlite_code=code)
-    if primary == "SQLITE_FULL" or (primary == "SQLITE_IOERR" and _is_full(path)):
+    if primary == "SQLITE_CANTOPEN" and _lacks_handles(path):
+        return _no_handle(path, sqlite_code=code)
+    if primary == "SQLITE_FULL" or (primary in _NO_REASON and _may_write(path) and _is_full(path)):
         from failwell.journal.folder import store_option
 
         return StoreFull(
@@ -94,8 +98,6 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
         return _unavailable(f"the journal `{path}` is kept busy by another process", code)
     if primary in _READ_ONLY:
         return _unavailable(f"the journal `{path}` may not be written to", code, _ALLOW_WRITING)
-    if primary == "SQLITE_CANTOPEN" and _lacks_handles(path):
-        return _no_handle(path, sqlite_code=code)
     if primary == "SQLITE_CANTOPEN":
         return _unavailable(
             f"the journal `{path}` cannot be opened{_open_refusal(path)}",
@@ -194,6 +196,10 @@ def _unavailable(message: str, code: str, remedy: str | None = None) -> StoreUna
         retryable=None if remedy is None else False,
         user_action=None if remedy is None else UserAction(ActionKind.FIX_CONFIGURATION, remedy),
     )
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def _is_full(path: Path) -> bool:

@@ -174,7 +174,7 @@ def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
         return
     from failwell.journal.sqlite.run_store import SqliteStore
 
-    journal = SqliteStore(folder)
+    journal = SqliteStore(folder, read_when_full=True)
     try:
         yield journal
     finally:

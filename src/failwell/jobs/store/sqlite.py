@@ -80,13 +80,14 @@ class SqliteJobs:
         *,
         busy: float = BUSY_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
+        read_when_full: bool = False,
     ) -> None:
         state = Path(folder)
         self._clock = clock
         self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
-        self._database = Database(self.path, durability, busy)
+        self._database = Database(self.path, durability, busy, read_when_full=read_when_full)
         self._log = EventLog(self._database, "job_events", "seq", job="job")
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)

@@ -13,9 +13,11 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any, Literal, TypeVar, cast
 
+from failwell.fault.base import Fault
 from failwell.files.private import create_private
 from failwell.journal.errors import newer_fault, os_fault, outdated_fault, sqlite_fault
 from failwell.journal.folder import make_private
+from failwell.journal.journal_faults import NoFileHandle, StoreFull
 from failwell.journal.lock import exclusive
 from failwell.journal.reserve import is_short, keep_reserve
 from failwell.journal.sqlite.migrate import migrate, migrations, transaction, version_of
@@ -40,8 +42,17 @@ _T = TypeVar("_T")
 class Database:
     """One connection to the database at `path`. Threads may share it."""
 
-    def __init__(self, path: Path, durability: Durability = "normal", busy: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        durability: Durability = "normal",
+        busy: float = BUSY_SECONDS,
+        *,
+        read_when_full: bool = False,
+    ) -> None:
         """Open the database; create and migrate it as needed.
+
+        With `read_when_full`, an existing one is opened for reading if the disk is full; writing raises then.
 
         Raises:
             Fault: the file cannot be used; the fault says why.
@@ -49,30 +60,48 @@ class Database:
         self.path = path
         self.turn = RLock()
         """Held for every use of the connection."""
-        self.connection = connect(path, durability, busy)
+        self._no_space: StoreFull | None = None
+        """Why the database is only read: SQLite cannot create the files that it writes through."""
+        try:
+            self.connection = connect(path, durability, busy)
+        except StoreFull as fault:
+            # Without file handles it cannot be read either.
+            if not read_when_full or isinstance(fault, NoFileHandle) or not path.exists():
+                raise
+            self._no_space = fault
+            self.connection = _connect_sealed(path, busy)
         self._checkpointer = Checkpointer(path)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
-        with self.turn, translate_errors(self.path):
-            return self.connection.execute(statement, values).fetchall()
+        with self.reading() as connection:
+            return connection.execute(statement, values).fetchall()
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
         """The connection, for several statements outside a transaction."""
-        with self.turn, translate_errors(self.path):
-            yield self.connection
+        with self.turn:
+            try:
+                yield self.connection
+            except sqlite3.Error as error:
+                raise self.fault(error) from error
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """The connection, for statements that are committed together or not at all."""
-        # Written out instead of using `translate_errors`, which would cost every commit a microsecond more.
         with self.turn:
             try:
                 with transaction(self.connection):
                     yield self.connection
             except sqlite3.Error as error:
-                raise sqlite_fault(error, self.path) from error
+                raise self.fault(error) from error
+
+    def fault(self, error: sqlite3.Error) -> Fault:
+        """The fault for an error of a statement."""
+        is_refused = str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_READONLY")
+        if self._no_space is not None and is_refused:
+            return self._no_space
+        return sqlite_fault(error, self.path)
 
     def written(self, rows: int) -> None:
         """Count committed rows, so that the log is checkpointed now and then."""

@@ -15,7 +15,6 @@ from shutil import rmtree
 from typing import Any, cast
 
 from failwell.fault.base import Fault
-from failwell.journal.errors import sqlite_fault
 from failwell.journal.event import Event, Fact, from_json, to_json
 from failwell.journal.folder import JOURNAL, check_run_id, run_folder
 from failwell.journal.journal_faults import Locked, RunExists, UnknownRun
@@ -71,11 +70,16 @@ class SqliteStore:
     """See `failwell.journal.store.Store`. One object per state folder and process; threads may share it."""
 
     def __init__(
-        self, folder: Path | str, durability: Durability = "normal", *, busy: float = BUSY_SECONDS
+        self,
+        folder: Path | str,
+        durability: Durability = "normal",
+        *,
+        busy: float = BUSY_SECONDS,
+        read_when_full: bool = False,
     ) -> None:
         self.folder = Path(folder)
         self.path = self.folder / JOURNAL
-        self._database = Database(self.path, durability, busy)
+        self._database = Database(self.path, durability, busy, read_when_full=read_when_full)
         # The key of the run and the number of the event are one integer: see migrations/0001_journal.sql.
         self._log = EventLog(self._database, "events", "id")
         self._streams: dict[str, _Stream] = {}
@@ -157,7 +161,7 @@ class SqliteStore:
             return None
         except sqlite3.Error as error:
             self._streams.pop(run, None)
-            raise sqlite_fault(error, self.path) from error
+            raise self._database.fault(error) from error
         stream.next += len(rows)
         return events
 

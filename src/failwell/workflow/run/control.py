@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from failwell.journal.errors import os_fault
 from failwell.journal.watch import socket_address
 from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.machine.messages import Answered, Cancel
@@ -26,7 +27,12 @@ _TIMEOUT = 10.0
 
 @asynccontextmanager
 async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
-    """Serve the run's control socket while the block lasts."""
+    """Serve the run's control socket while the block lasts.
+
+    Raises:
+        StoreFull: there is no room for it.
+        StoreUnavailable: the folder cannot be written to.
+    """
     from asyncio import start_unix_server
 
     (folder / NAME).unlink(missing_ok=True)
@@ -43,9 +49,12 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
         finally:
             writer.close()
 
-    with socket_address(folder, NAME) as path:
-        server = await start_unix_server(serve, path, limit=_MAX_LINE)
-    (folder / NAME).chmod(0o600)
+    try:
+        with socket_address(folder, NAME) as path:
+            server = await start_unix_server(serve, path, limit=_MAX_LINE)
+        (folder / NAME).chmod(0o600)
+    except OSError as error:
+        raise os_fault(error, folder / NAME) from error
     try:
         yield
     finally:

@@ -55,7 +55,7 @@ def job_queue(
     registry = CapabilityRegistry(folder)
     if instance is not None and not registry.has_instance(instance):
         raise unknown_capability(registry, instance)
-    queue = QueueClient(SqliteJobs(folder), registry)
+    queue = QueueClient(SqliteJobs(folder, read_when_full=True), registry)
     try:
         yield queue
     finally:

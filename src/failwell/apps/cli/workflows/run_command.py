@@ -2,7 +2,8 @@
 
 import signal
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def log_as_lines(args: Namespace) -> Generator[None]:
+    """Print what the engine logs as lines on stderr, without stacks; nothing beside an error in JSON."""
+    import logging
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_aside(args, f"{record.levelname.lower()}: {record.getMessage()}")
+
+    log, handler = logging.getLogger("failwell"), Lines(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 class RunCommand:
@@ -48,7 +66,8 @@ class RunCommand:
         from failwell.workflow.run.run_faults import WorkflowInvalid
 
         try:
-            ended = run(self._execute(work))
+            with log_as_lines(self.args):
+                ended = run(self._execute(work))
         except (CancelledError, KeyboardInterrupt):
             from failwell.apps.cli.workflows.run_result import print_stopped
 

@@ -41,7 +41,7 @@ def journal(args: Namespace) -> "Generator[SqliteStore | None]":
         return
     from failwell.journal.sqlite.run_store import SqliteStore
 
-    store = SqliteStore(folder)
+    store = SqliteStore(folder, read_when_full=True)
     try:
         yield store
     finally:
