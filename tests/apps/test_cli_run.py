@@ -398,7 +398,11 @@ agents: [{{name: long, type: script, command: sh, args: ["-c", "touch '{mark}'; 
 
     assert second.code == 2
     assert "r1" in second.err
-    assert stopped.data == {"id": "r1", "status": "cancelled"}
+    assert stopped.data == {
+        "id": "r1",
+        "status": "cancelled",
+        "resume": f"failwell resume r1 --store {store}",
+    }
     assert process.wait(20) == 1
 
 

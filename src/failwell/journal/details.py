@@ -55,8 +55,11 @@ class RunDetails:
     gates: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """The data of open gates, by gate."""
     inputs: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     continues: str | None = None
     """The ended run that this one continues."""
+    continued_by: list[str] = field(default_factory=list[str])
+    """The runs that continue this one. They are found by the store."""
     resumed: int = 0
     end: Event | None = None
 
@@ -92,6 +95,7 @@ def run_details(events: Iterable[Event]) -> RunDetails:
 
 def _run_started(details: RunDetails, event: Event) -> None:
     details.inputs = as_mapping(event.data.get("inputs"))
+    details.metadata = as_mapping(event.data.get("metadata"))
     details.continues = as_text(as_mapping(event.data.get("continues")).get("run"))
 
 

@@ -20,6 +20,8 @@ from failwell.journal.journal_faults import BadRunId
 JOURNAL = "journal.db"
 ERRORS = "errors.jsonl"
 NOTIFICATIONS = "notifications.jsonl"
+LAST_RUN = "last"
+"""What commands take for the latest run."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_VARIABLES = ("FAILWELL_RUN_ID", "CONDUCTOR_RUN_ID")
 
@@ -90,6 +92,22 @@ def check_run_id(run: str) -> str:
     return run
 
 
+def check_new_run_id(run: str) -> str:
+    """`run` itself, which a new run may have.
+
+    Raises:
+        BadRunId: it is no run id, or commands would read it as something else.
+    """
+    if run == LAST_RUN or run.startswith("-"):
+        raise BadRunId(
+            run=run,
+            reason="commands read it as the latest run"
+            if run == LAST_RUN
+            else "commands read it as an option",
+        )
+    return check_run_id(run)
+
+
 def new_run_id(now: float, environ: Mapping[str, str] | None = None) -> str:
     """An id for a run that starts `now`. Ids sort by time and are unique; the environment can set one.
 
@@ -101,7 +119,7 @@ def new_run_id(now: float, environ: Mapping[str, str] | None = None) -> str:
         run = variables.get(variable)
         # A script gets the id of its run in the environment; a run that it starts is another one.
         if run and not variables.get("FAILWELL_IDEMPOTENCY_KEY", "").startswith(f"{run}/"):
-            return check_run_id(run)
+            return check_new_run_id(run)
     from datetime import UTC, datetime
 
     moment = datetime.fromtimestamp(now, UTC)

@@ -47,9 +47,10 @@ class BadRunId(Validation, kind="validation.input_invalid"):
     """A run id has 1 to 64 letters, digits, `_` and `-`."""
 
     run: str
+    reason: str = "use 1 to 64 letters, digits, `_` and `-`"
 
     def summary(self) -> str:
-        return f"`{self.run[:80]}` is not a run id: use 1 to 64 letters, digits, `_` and `-`"
+        return f"`{self.run[:80]}` is not a run id: {self.reason}"
 
 
 class UnknownStatus(Validation, kind="validation.input_invalid"):

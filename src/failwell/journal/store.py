@@ -152,6 +152,10 @@ class Store(Protocol):
         """
         ...
 
+    def continuations(self, run: str) -> list[str]:
+        """The runs that continue `run`, the oldest first."""
+        ...
+
     def sources(self, run: str) -> dict[str, str]:
         """The texts of the files that the run was made from, by path."""
         ...

@@ -123,6 +123,11 @@ class MemoryStore:
             matches = [run for run in matches if (run.started, run.id) < (page_end.started, page_end.id)]
         return matches[:limit]
 
+    def continuations(self, run: str) -> list[str]:
+        return [
+            name for name, stream in self._streams.items() if stream.about["metadata"].get("continues") == run
+        ]
+
     def sources(self, run: str) -> dict[str, str]:
         return dict(self._stream(run).sources)
 

@@ -98,8 +98,10 @@ class Failure:
         return [_frame_to_dict(frame) for frame in self.report.frames if frame.boundary == _NODE]
 
     def with_frames(self, *frames: Frame) -> "Failure":
-        """The same failure after it has crossed more boundaries."""
-        return replace(self, report=replace(self.report, frames=(*self.report.frames, *frames)))
+        """The same failure after it has crossed more boundaries, and with it the further failures of its group."""
+        report = replace(self.report, frames=(*self.report.frames, *frames))
+        others = tuple(other.with_frames(*frames) for other in self.others)
+        return replace(self, report=report, others=others)
 
     def to_dict(self, reports: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
         """The failure as JSON for the journal; `reports` caches the JSON of reports by id."""

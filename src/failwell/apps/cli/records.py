@@ -127,8 +127,8 @@ def command_for(args: Namespace, *words: str) -> str:
     """A command that works when it is pasted: it names the same state folder as this one."""
     from shlex import quote
 
-    store = [] if args.store is None else ["--store", quote(args.store)]
-    return " ".join(["failwell", *words, *store])
+    store = [] if args.store is None else ["--store", args.store]
+    return " ".join(["failwell", *map(quote, [*words, *store])])
 
 
 def find_record(

@@ -249,6 +249,13 @@ class SqliteStore:
                 return matches[:limit]
             before = page[-1].id
 
+    def continuations(self, run: str) -> list[str]:
+        rows = self._database.rows(
+            "SELECT id, metadata FROM runs WHERE key > ? AND instr(metadata, ?) ORDER BY key",
+            (self._key(run), f'"continues":{to_json(run)}'),
+        )
+        return [name for name, metadata in rows if _read_metadata(metadata).get("continues") == run]
+
     def sources(self, run: str) -> dict[str, str]:
         return dict(
             self._database.rows(

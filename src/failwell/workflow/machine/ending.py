@@ -304,7 +304,7 @@ def _declared(turn: Turn, task: Task, node: Node, failure: Failure) -> Failure:
         },
         typed=True,
     )
-    return wrapped.with_frames(*failure.report.frames)
+    return replace(wrapped.with_frames(*failure.report.frames), others=failure.others)
 
 
 def _repeat(turn: Turn, task: Task, failure: Failure, repeat: Repeat, extra: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.files.mistakes import Mistake
-from failwell.journal.folder import make_private, new_run_id, run_folder
+from failwell.journal.folder import check_new_run_id, make_private, new_run_id, run_folder
 from failwell.journal.status import record_interrupted
 from failwell.workflow.check.workflow_tree import Checked, check_file
 from failwell.workflow.machine.advance import revived
@@ -45,9 +45,15 @@ async def start(
     checked, plan = _usable(file, settings)
     plain_inputs, secrets = split_inputs(file, plan, inputs)
     now = settings.clock.now().timestamp()
-    name = run or new_run_id(now, settings.environ)
+    name = check_new_run_id(run) if run else new_run_id(now, settings.environ)
     folder = run_folder(settings.folder, name)
-    notes = {**(metadata or {}), "errors_file": str(folder / "errors.jsonl"), "cwd": str(Path.cwd())}
+    notes: dict[str, Any] = {
+        **(metadata or {}),
+        "errors_file": str(folder / "errors.jsonl"),
+        "cwd": str(Path.cwd()),
+    }
+    if settings.allow_outside:
+        notes["allow_outside"] = True
     begin = Begin(at=now, run=name, file=plan.file, inputs=plain_inputs, metadata=notes)
     with settings.store.lock(name):
         _create(settings, folder, begin, checked, plan, metadata)

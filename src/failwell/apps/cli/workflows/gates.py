@@ -6,8 +6,8 @@ from typing import Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import markdown_table, print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
-from failwell.apps.cli.records import add_name, add_store, command_for
-from failwell.apps.cli.workflows.runs import find_run, journal
+from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.workflows.runs import find_run, journal, resume_line
 
 
 def add_list_options(parser: ArgumentParser) -> None:
@@ -98,15 +98,16 @@ def run_answer(args: Namespace) -> int:
             )
         except GateRefused as refused:
             raise usage_error(refused.summary(), see=f"failwell gates list {run.id}") from None
+        resume = None if is_live else resume_line(args, store, run.id)
     data = {"id": args.gate, "run": run.id, "decision": args.value}
-    if not is_live:
-        data["next"] = command_for(args, "resume", run.id)
+    if resume is not None:
+        data["next"] = resume
     if args.format == "json":
         print_json(data)
     else:
         print_text(f"answered `{args.gate}` of run {run.id} with `{args.value}`")
-        if not is_live:
-            print_text(f"next: {data['next']}")
+        if resume is not None:
+            print_text(f"next: {resume}")
     return Exit.DONE
 
 

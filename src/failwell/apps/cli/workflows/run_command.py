@@ -71,7 +71,8 @@ class RunCommand:
         except (CancelledError, KeyboardInterrupt):
             from failwell.apps.cli.workflows.run_result import print_stopped
 
-            return print_stopped(self.run, self.args, self._signal or signal.SIGINT)
+            state = None if self._driver is None else self._driver.state
+            return print_stopped(self.run, state, self.args, self._signal or signal.SIGINT)
         except WorkflowInvalid as invalid:
             from failwell.apps.cli.workflows.validate import print_problems
 

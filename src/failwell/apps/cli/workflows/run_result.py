@@ -12,9 +12,11 @@ from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import error_format, is_terminal, print_stderr, print_text
 from failwell.apps.cli.records import command_for
+from failwell.apps.cli.workflows.resume_options import resume_after
 
 if TYPE_CHECKING:
     from failwell.workflow.failure import Failure
+    from failwell.workflow.machine.run_state import State
     from failwell.workflow.run.run_settings import DriveResult
 
 
@@ -31,19 +33,17 @@ def print_end(ended: "DriveResult", run: str, args: Namespace, *, signal_number:
         _print_message(_waiting(ended, run, args), args)
         return Exit.WAITING
     if ended.status == "cancelled":
-        _print_message(
-            {"message": f"run {run} was cancelled", "next": command_for(args, "resume", run), "run": run},
-            args,
-        )
+        resume = resume_after(args, run, ended.state)
+        _print_message({"message": f"run {run} was cancelled", "next": resume, "run": run}, args)
         return Exit.FAILED if signal_number is None else Exit.of_signal(signal_number)
     return _failed(ended, run, args)
 
 
-def print_stopped(run: str, args: Namespace, signal_number: int) -> int:
-    """Print that a run was stopped at once, and return the exit code. No run has begun if there is no id."""
-    if run:
+def print_stopped(run: str, state: "State | None", args: Namespace, signal_number: int) -> int:
+    """Print that a run was stopped at once, and return the exit code. No run has begun if there is no state."""
+    if state is not None:
         message = f"run {run} was stopped at once"
-        _print_message({"message": message, "next": command_for(args, "resume", run), "run": run}, args)
+        _print_message({"message": message, "next": resume_after(args, run, state), "run": run}, args)
     return Exit.of_signal(signal_number)
 
 
@@ -68,7 +68,7 @@ def _waiting(ended: "DriveResult", run: str, args: Namespace) -> dict[str, Any]:
         until = datetime.fromtimestamp(ended.blocked_until, UTC).isoformat(timespec="seconds")
         message["message"] = f"run {run} is blocked until {until}"
         message["blocked_until"] = until
-        message["next"] = command_for(args, "resume", run)
+        message["next"] = resume_after(args, run, ended.state)
     return message
 
 
@@ -84,7 +84,9 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
     if errors_file:
         extras["errors_file"] = errors_file
     form = error_format(args)
-    resume = command_for(args, "resume", run)
+    resume = resume_after(args, run, ended.state)
+    if form == JSON:
+        extras["resume"] = resume
     printed = _stderr(ended, ended.failure)
     print_stderr(_failure(report, ended.failure, extras, form, resume, printed), is_json=form == JSON)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED

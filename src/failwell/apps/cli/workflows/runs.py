@@ -1,7 +1,7 @@
 """`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,16 @@ from failwell.apps.cli.records import (
     add_prune,
     add_store,
     check_prune_filters,
-    command_for,
     counted,
     find_record,
     no_record,
     prune_records,
     state_folder_of,
 )
+from failwell.apps.cli.workflows.resume_options import resume_recorded
 
 if TYPE_CHECKING:
+    from failwell.journal.details import RunDetails
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.journal.store import PruneResult, Run, Store
 
@@ -89,20 +90,35 @@ def run_list(args: Namespace) -> int:
     see = "failwell runs list --help"
     since = None if args.since is None else moment(args.since, "--since", time(), see)
     with journal(args) as store:
-        runs: list[Run] = []
+        rows: list[tuple[Run, RunDetails | None]] = []
         if store is not None:
             runs = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
+            rows = [(run, start_of(store, run)) for run in runs]
     print_table(
         args,
         _COLUMNS,
-        [_row(run, args) for run in runs],
-        [summary(run, args) for run in runs],
+        [_row(run, args, seen) for run, seen in rows],
+        [summary(run, args, seen) for run, seen in rows],
         "no runs are recorded yet" if store is None else "no recorded run matches",
     )
     return Exit.DONE
 
 
-def summary(run: "Run", args: Namespace) -> dict[str, Any]:
+def resume_line(args: Namespace, store: "SqliteStore", run: str) -> str:
+    """The command that resumes a run of `store`."""
+    from failwell.journal.details import run_details
+
+    return resume_recorded(args, run, run_details(store.read(run)))
+
+
+def start_of(store: "SqliteStore", run: "Run") -> "RunDetails | None":
+    """What the first event of an interrupted run says, which a command that resumes it needs."""
+    from failwell.journal.details import run_details
+
+    return run_details(store.read(run.id, limit=1)) if run.status == "interrupted" else None
+
+
+def summary(run: "Run", args: Namespace, seen: "RunDetails | None") -> dict[str, Any]:
     """One run as JSON."""
     from failwell.apps.cli.times import iso
 
@@ -122,24 +138,19 @@ def summary(run: "Run", args: Namespace) -> dict[str, Any]:
         "pid": run.pid,
         "host": run.host,
         "metadata": dict(run.metadata),
-        "resume": resume_command(run, args),
+        "resume": resume_command(run, args, seen),
     }
     return {name: value for name, value in data.items() if value not in (None, "", {})}
 
 
-def resume_command(run: "Run", args: Namespace, secrets: Sequence[str] = ()) -> str | None:
+def resume_command(run: "Run", args: Namespace, seen: "RunDetails | None") -> str | None:
     """The command that resumes a run whose process died; one that has no event yet is run again instead."""
-    if run.status != "interrupted" or not run.events:
+    if run.status != "interrupted" or not run.events or seen is None:
         return None
-    return command_for(args, "resume", run.id, *secret_options(secrets))
+    return resume_recorded(args, run.id, seen)
 
 
-def secret_options(names: Sequence[str]) -> list[str]:
-    """The options that give secret inputs again, which are not recorded."""
-    return [word for name in names for word in ("-i", f"{name}=VALUE")]
-
-
-def _row(run: "Run", args: Namespace) -> tuple[str, ...]:
+def _row(run: "Run", args: Namespace, seen: "RunDetails | None") -> tuple[str, ...]:
     from failwell.apps.cli.times import clock, lasted
 
     ended = run.updated if run.ended is None else run.ended
@@ -149,11 +160,11 @@ def _row(run: "Run", args: Namespace) -> tuple[str, ...]:
         run.workflow,
         clock(run.started),
         lasted(max(0.0, ended - run.started)),
-        _remark(run, args),
+        _remark(run, args, seen),
     )
 
 
-def _remark(run: "Run", args: Namespace) -> str:
+def _remark(run: "Run", args: Namespace, seen: "RunDetails | None") -> str:
     """The most important fact about a run, in a few words."""
     from failwell.apps.cli.times import clock
 
@@ -162,7 +173,7 @@ def _remark(run: "Run", args: Namespace) -> str:
     if run.status == "parked":
         return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
     if run.status == "interrupted":
-        resume = resume_command(run, args)
+        resume = resume_command(run, args, seen)
         return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
     where = f" in {run.node}" if run.node else ""
     return f"{run.kind}{where}" if run.kind else run.message or ""
@@ -196,11 +207,12 @@ def run_cancel(args: Namespace) -> int:
             status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
         except NotRunning as error:
             raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
+        resume = resume_line(args, store, run.id)
     if args.format == "json":
-        print_json({"id": run.id, "status": status})
+        print_json({"id": run.id, "status": status, "resume": resume})
     elif run.status == "interrupted":
         print_text(f"no process was running {run.id}; it is recorded as {status} and can be resumed")
-        print_text(f"next: {command_for(args, 'resume', run.id)}")
+        print_text(f"next: {resume}")
     else:
         print_text(f"run {run.id} has ended: {status}")
     return Exit.DONE
@@ -245,6 +257,8 @@ class _DeletedRuns:
         self.summary = f"{counted(len(pruned.runs), 'run')} with {counted(pruned.events, 'event')}"
         live = ", ".join(pruned.kept_live)
         self.remarks = [f"left alone, because they are running: {live}"] if live else []
+        if self.is_empty and not live:
+            self.remarks.append("no recorded run matches; running ones are never deleted")
 
     def to_json(self) -> dict[str, Any]:
         """All of it for programs."""

@@ -9,7 +9,8 @@ from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store, command_for, state_folder_of
 from failwell.apps.cli.workflows.detach import LOG
 from failwell.apps.cli.workflows.progress import exit_text, step_label
-from failwell.apps.cli.workflows.runs import find_run, journal, resume_command, secret_options
+from failwell.apps.cli.workflows.resume_options import resume_recorded
+from failwell.apps.cli.workflows.runs import find_run, journal, resume_command
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def run_show(args: Namespace) -> int:
         run = find_run(store, args.run)
         assert store is not None
         seen = run_details(store.read(run.id))
+        seen.continued_by = store.continuations(run.id)
     if args.format == "json":
         print_json(_object(run, seen, args))
     elif args.format == "markdown":
@@ -50,7 +52,7 @@ def run_show(args: Namespace) -> int:
 
 def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str, str]]:
     """The commands that make sense now, each with its reason."""
-    resume = {"command": command_for(args, "resume", run.id, *secret_options(seen.secret_inputs))}
+    resume = {"command": resume_recorded(args, run.id, seen)}
     if run.status == "running":
         return [
             {
@@ -86,6 +88,9 @@ def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str
         return [{**resume, "why": "its process died; resume what had not finished"}]
     if run.status in ("failed", "cancelled"):
         steps = [{**resume, "why": "can be resumed after the cause is fixed"}]
+        if seen.continued_by:
+            latest = command_for(args, "runs", "show", seen.continued_by[-1])
+            steps = [{"command": latest, "why": "it was resumed: show the run that continues it"}]
         if run.kind is not None and find_kind(run.kind) is not None:
             steps.insert(0, {"command": f"failwell explain {run.kind}", "why": "what the failure means"})
         return steps
@@ -97,10 +102,10 @@ def _object(run: "Run", seen: "RunDetails", args: Namespace) -> dict[str, Any]:
 
     end = None if seen.end is None else seen.end.data
     data: dict[str, Any] = {
-        **summary(run, args),
-        "resume": resume_command(run, args, seen.secret_inputs),
+        **summary(run, args, seen),
         "inputs": seen.inputs,
         "continues": seen.continues,
+        "continued_by": seen.continued_by or None,
         "resumed": seen.resumed,
         "nodes": [_node_object(row) for row in seen.nodes.values()],
         "questions": [{"gate": gate, **dict(data)} for gate, data in seen.gates.items()],
@@ -159,6 +164,7 @@ def _facts(run: "Run", seen: "RunDetails", args: Namespace) -> list[tuple[str, s
         ("lasted", lasted(max(0.0, ended - run.started))),
         ("events", str(run.events)),
         ("continues", seen.continues or ""),
+        ("continued by", ", ".join(seen.continued_by)),
         ("resumed", f"{seen.resumed} times" if seen.resumed > 1 else "once" if seen.resumed else ""),
         ("until", "" if run.blocked_until is None else clock(run.blocked_until)),
         ("failed in", run.node or ""),
@@ -166,7 +172,7 @@ def _facts(run: "Run", seen: "RunDetails", args: Namespace) -> list[tuple[str, s
         ("message", run.message or ""),
         ("errors file", seen.errors_file or ""),
         ("log", _log(run, args) or ""),
-        ("resume", resume_command(run, args, seen.secret_inputs) or ""),
+        ("resume", resume_command(run, args, seen) or ""),
     ]
     return [(label, value) for label, value in facts if value]
 

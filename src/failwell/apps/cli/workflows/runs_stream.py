@@ -121,10 +121,10 @@ def _lines(events: "Iterable[Event]") -> Iterator[str]:
 def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]", args: Namespace) -> Iterator[str]:
     from json import dumps
 
-    from failwell.apps.cli.workflows.runs import summary
+    from failwell.apps.cli.workflows.runs import start_of, summary
 
     document = {
-        "run": summary(run, args),
+        "run": summary(run, args, start_of(store, run)),
         "sources": store.sources(run.id),
         "events": [event.to_dict() for event in events],
     }
