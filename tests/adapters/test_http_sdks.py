@@ -45,7 +45,7 @@ ERRORS: list[tuple[BaseException, str, str]] = [
     ),
     (
         an_error("voyageai.error", "VoyageError", http_status=400, json_body={"detail": "Model x is not supported. Supported models are"}),
-        "voyageai", "provider.capability_missing",
+        "voyageai", "provider.model_not_found",
     ),
     (an_error("voyageai.error", "VoyageError", http_status=429, json_body={"detail": "rate limit"}), "voyageai", "provider.rate_limited"),
     (an_error("ai21.errors", "AI21APIError", status_code=401, details='{"detail": "Forbidden: Bad or missing API token."}'), "ai21", "provider.auth"),

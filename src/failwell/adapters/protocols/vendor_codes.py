@@ -72,7 +72,11 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_RATE, "slowdown requestthrottled requestthrottledexception throttledexception"),
     (_PERMISSION, "accountproblem allaccessdisabled invalidobjectstate notsignedup"),
     (_AUTH, "invalidaccesskeyid requesttimetooskewed tokenrefreshrequired invalidtoken invalidsecurity authfailure"),
-    (_AUTH, "missingauthenticationtoken incompletesignature requestexpired"),
+    (_AUTH, "missingauthenticationtoken incompletesignature requestexpired signaturedoesnotmatch expiredtoken"),
+    # AWS, "Common errors" of every API
+    (_AUTH, "unrecognizedclientexception invalidsignatureexception incompletesignatureexception expiredtokenexception"),
+    (_AUTH, "missingauthenticationtokenexception invalidclienttokenid"),
+    (_PERMISSION, "accessdeniedexception notauthorized unauthorizedoperation"),
     (_REJECTED, "nosuchbucket permanentredirect authorizationheadermalformed illegallocationconstraintexception"),
     (_BAD, "nosuchkey nosuchupload nosuchversion bucketalreadyexists bucketalreadyownedbyyou bucketnotempty"),
     (_BAD, "baddigest entitytoosmall invaliddigest invalidpart invalidpartorder invalidrange keytoolongerror"),

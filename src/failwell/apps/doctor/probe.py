@@ -54,7 +54,7 @@ def _about_errors(top: str) -> Iterator[str]:
         package, paths, depth = waiting.pop(0)
         for module in pkgutil.iter_modules(paths):
             name = f"{package}.{module.name}"
-            if any(word in module.name.lower() for word in _ERROR_WORDS) and remaining:
+            if _names_errors(module.name) and remaining:
                 remaining -= 1
                 yield name
             if module.ispkg and depth < _DEEPEST and not module.name.startswith("test"):
@@ -83,10 +83,18 @@ def _classes(top: str) -> list[type[BaseException]]:
     return [classes[key] for key in sorted(classes)]
 
 
+def _names_errors(module: str) -> bool:
+    # SQLAlchemy calls its module of errors `exc`.
+    return module == "exc" or any(word in module.lower() for word in _ERROR_WORDS)
+
+
 def _is_public(name: str) -> bool:
     parts = name.split(".")[1:]
-    names_errors = any(word in parts[-1].lower() for word in _ERROR_WORDS)
-    return names_errors and len(parts) <= _DEEPEST_PUBLIC and not any(part.startswith("_") for part in parts)
+    return (
+        _names_errors(parts[-1])
+        and len(parts) <= _DEEPEST_PUBLIC
+        and not any(part.startswith("_") for part in parts)
+    )
 
 
 def _is_own(cls: type[BaseException], top: str) -> bool:

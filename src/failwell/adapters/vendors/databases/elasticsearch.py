@@ -25,8 +25,8 @@ def _refine(error: BaseException, facts: Facts) -> None:
     body = safe_getattr(error, "body", "info")
     if isinstance(body, dict):
         facts.body = as_objects(body)
-        codes, facts.message = codes_and_message(facts.body)
-        facts.codes = tuple(codes)
+        facts.codes = tuple(codes_and_message(facts.body)[0])
+        facts.message = _reason(cast("dict[str, Any]", body))
     elif len(arguments) > 1 and isinstance(arguments[1], str):
         facts.codes = (arguments[1].lower()[:80],)
     for cause in _errors(error):
@@ -36,6 +36,13 @@ def _refine(error: BaseException, facts: Facts) -> None:
         facts.phase = "read" if "Timeout" in type(error).__name__ else "closed"
     if "certificate verify failed" in text_of(error).lower():
         facts.phase = "tls"
+
+
+def _reason(body: dict[str, Any]) -> str:
+    """The sentence beside the type. Its key is the one that other services keep a code under."""
+    inner: Any = body.get("error")
+    reason: Any = cast("dict[str, Any]", inner).get("reason") if isinstance(inner, dict) else inner
+    return reason[:2_000] if isinstance(reason, str) else ""
 
 
 def _errors(error: BaseException) -> list[BaseException]:
