@@ -31,6 +31,12 @@ CASES: list[tuple[list[str], list[str], str]] = [
         ["jobs", "list", "--status", "failed"],
         "`--state` is now `--status`",
     ),
+    (
+        ["resume", "r", "--limit", "max_iterations=5"],
+        ["resume", "r", "--raise-limit", "max_iterations=5"],
+        "`--limit` is now `--raise-limit`",
+    ),
+    (["show", "x.yaml", "--as=svg"], ["show", "x.yaml", "--picture=svg"], "`--as` is now `--picture`"),
     (["jobs", "--state=failed"], ["jobs", "list", "--status=failed"], "`--state` is now `--status`"),
     (["jobs", "--state", "failed", "prune"], ["jobs", "prune", "--status", "failed"], "`--status`"),
     (

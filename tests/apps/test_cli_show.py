@@ -67,7 +67,7 @@ def test_an_agent_gets_tables(flow: str) -> None:
 
 
 def test_mermaid_is_printed(flow: str) -> None:
-    assert "flowchart TD" in failwell("show", flow, "--as", "mermaid").out
+    assert "flowchart TD" in failwell("show", flow, "--picture", "mermaid").out
 
 
 def test_an_svg_is_written_where_the_name_says_so(flow: str, tmp_path: Path) -> None:
@@ -79,13 +79,13 @@ def test_an_svg_is_written_where_the_name_says_so(flow: str, tmp_path: Path) -> 
 
 @pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="nothing here draws a PNG")
 def test_a_png_is_drawn(flow: str, tmp_path: Path) -> None:
-    assert failwell("show", flow, "--as", "png", "-o", str(tmp_path / "flow.png")).code == Exit.DONE
+    assert failwell("show", flow, "--picture", "png", "-o", str(tmp_path / "flow.png")).code == Exit.DONE
 
     assert (tmp_path / "flow.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_png_needs_a_file(flow: str) -> None:
-    done = failwell("show", flow, "--as", "png")
+    done = failwell("show", flow, "--picture", "png")
 
     assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert "add `-o picture.png`" in done.err

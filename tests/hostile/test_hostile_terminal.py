@@ -181,7 +181,7 @@ def test_a_drawing_of_a_file_without_mistakes(tmp_path: Path) -> None:
     )
 
     for form in (*FORMATS, "mermaid", "svg"):
-        done = failwell("show", str(path), *(("--format", form) if form in FORMATS else ("--as", form)))
+        done = failwell("show", str(path), *(("--format", form) if form in FORMATS else ("--picture", form)))
         assert_inert(done, "show", form, code=0)
 
 

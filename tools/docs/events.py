@@ -35,11 +35,12 @@ ROWS = {
     "workflow:opening": "A sub-workflow whose path is a template is being read: `file`.",
     "workflow:started": "A sub-workflow starts: `file`, `workflow`, `digest`, `inputs`, `depth`, and `until` if it has a time limit.",
     "workflow:ended": "A sub-workflow has completed.",
-    "human_gate:paused": "A person is asked: `gate`, `type`, `prompt`, `options`, `questions`, `assignee`, `expires_at`.",
+    "human_gate:paused": "A person is asked: `gate`, `type` (`human_gate`, `questions`, `budget`, `limit`), `prompt`, `options`, `questions`, `assignee`, `expires_at`.",
     "human_gate:answered": "An answer arrived while no process drove the run; it takes effect when the run is resumed.",
     "human_gate:resumed": "The answer takes effect: `gate`, `decision`, `decided_by`, `payload`, `comment`.",
     "budget:warning": "The budget is spent, and the run continues: `spent_usd`, `limit_usd`, `threshold_pct`.",
     "budget:paused": "The budget is spent, and a person is asked: `spent_usd`, `limit_usd`, `gate`.",
+    "limit:raised": "A person allowed more steps at an iteration limit: `limit`, `value`.",
     "notification": "What a `notification` step sends: `emission_id`, `schema_id`, `correlation`, `payload`.",
     "hook": "A text of `workflow.hooks`, rendered: `hook`, `text`, or `failed`.",
 }

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from failwell.journal.event import Event
     from failwell.report.record import ErrorReport
     from failwell.workflow.check.workflow_tree import Checked
-    from failwell.workflow.plan import Plan
     from failwell.workflow.run.driver import Driver
     from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Settings, Watcher
 
@@ -292,6 +291,7 @@ def local_settings(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
+    asks_limits: bool = False,
     watchers: "tuple[Watcher, ...]" = (),
     started: "Callable[[Driver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
@@ -313,6 +313,7 @@ def local_settings(
         watchers=watchers if on_event is None else (*watchers, _each(on_event)),
         stays=wait,
         asker=on_gate,
+        asks_limits=asks_limits,
         listens=True,
         started=started or _ignore_start,
     )
@@ -359,8 +360,8 @@ def result_of(result: "DriveResult") -> RunResult:
 
 def dry_run(
     path: str, inputs: Mapping[str, Any], *, allow_outside: bool = False
-) -> "tuple[Plan | None, Mapping[str, Any], list[Mistake]]":
-    """The checks before a run: the plan, the inputs with defaults, and every mistake."""
+) -> "tuple[Checked | None, Mapping[str, Any], list[Mistake]]":
+    """The checks before a run: the files, the inputs with defaults, and every mistake. `None` if it cannot run."""
     from failwell.workflow.check.workflow_tree import check_file
     from failwell.workflow.run_inputs import check_inputs
 
@@ -371,7 +372,7 @@ def dry_run(
         values, input_mistakes = check_inputs(checked.plan, inputs)
         mistakes += input_mistakes
     usable = checked.plan is not None and not any(mistake.is_error for mistake in mistakes)
-    return (checked.plan if usable else None), values, mistakes
+    return (checked if usable else None), values, mistakes
 
 
 def _path(workflow: Workflow | str | Path, *, allow_outside: bool) -> tuple[str, bool]:

@@ -161,15 +161,16 @@ class Stage:
 
     def crash_and_resume(self) -> "Stage":
         """Forget everything but the facts, and take the run up again."""
-        self._crash()
+        self.crash()
         return self.play(Resume(at=self.now))
 
     def crash_and_resume_for(self, turns: int) -> "Stage":
         """The same, and stop dead again after so many turns."""
-        self._crash()
+        self.crash()
         return self.play_some(turns, Resume(at=self.now))
 
-    def _crash(self) -> None:
+    def crash(self) -> None:
+        """Forget everything but the facts."""
         self._agenda, self._timers, self._running = [], {}, set()
         self.state = fold(self.facts)
         self.now += 5

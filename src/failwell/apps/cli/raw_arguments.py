@@ -70,6 +70,8 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
     ("jobs", "--state"): "--status",
     ("jobs", "--do"): "--action",
     ("capabilities", "--replace"): "--force",
+    ("resume", "--limit"): "--raise-limit",
+    ("show", "--as"): "--picture",
 }
 
 
@@ -88,9 +90,11 @@ def current_spelling(arguments: Iterable[str]) -> tuple[list[str], list[str]]:
         notes.append(_note(f"failwell {words[index]}", f"failwell {' '.join(new)}"))
         words[index : index + 1] = new
     command = COMMANDS.get(words[index])
-    if command is None or not command.actions:
+    if command is None:
         return words, notes
-    rest = _with_action(words[index], words[index + 1 :], notes)
+    rest = words[index + 1 :]
+    if command.actions:
+        rest = _with_action(words[index], rest, notes)
     for place, word in enumerate(rest):
         if word == "--":
             break

@@ -3,7 +3,9 @@
 `failwell show` prints it and draws it. The rules use the plan itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from posixpath import join, normpath
 from typing import Any, Literal
 
 from failwell.decision.match import Match
@@ -44,6 +46,10 @@ class Spot:
     """The id of the group around it."""
     note: str = ""
     """A short description."""
+    node: Node | None = None
+    """The step itself."""
+    is_entry: bool = False
+    """Whether its workflow begins with it."""
 
 
 @frozen
@@ -91,23 +97,68 @@ class Graph:
         }
 
 
-def graph(plan: Plan) -> Graph:
-    """The graph of `plan`. Targets that do not exist are left out; the checks name them."""
-    owner = _owners(plan)
-    spots: list[Spot] = []
-    edges: list[Edge] = []
-    for node in plan.nodes.values():
-        group = owner.get(node.name)
-        if group == _LOOPED:
-            continue
-        spots += _spots(node, node.name, group)
-        if group is None:
-            edges += (
-                edge
-                for edge in _edges(node)
-                if edge.target in ENDS or (edge.target in plan.nodes and owner.get(edge.target) is None)
+def graph(plan: Plan, children: Mapping[str, Plan] | None = None) -> Graph:
+    """The graph of `plan`. Targets that do not exist are left out; the checks name them.
+
+    Args:
+        plan: The workflow.
+        children: Sub-workflows by path. Those that are here are unfolded, each as a group around its steps.
+    """
+    unfolding = _Unfolding({} if children is None else children)
+    unfolding.add(plan, "", None, ())
+    return Graph(name=plan.name, entry=plan.entry, spots=tuple(unfolding.spots), edges=tuple(unfolding.edges))
+
+
+class _Unfolding:
+    """The spots and edges of a workflow and of the sub-workflows below it."""
+
+    def __init__(self, children: Mapping[str, Plan]) -> None:
+        self._children = children
+        self.spots: list[Spot] = []
+        self.edges: list[Edge] = []
+
+    def add(self, plan: Plan, at: str, group: str | None, trail: tuple[str, ...]) -> None:
+        """Add the steps of `plan`; `at` is before their ids, and `group` is around them."""
+        owner = _owners(plan)
+        for node in plan.nodes.values():
+            inside = owner.get(node.name)
+            if inside == _LOOPED:
+                continue
+            around = group if inside is None else f"{at}{inside}"
+            self._add_node(plan, node, f"{at}{node.name}", around, trail)
+            if inside is not None:
+                continue
+            for edge in _edges(node):
+                if edge.target in ENDS:
+                    self.edges.append(replace(edge, source=f"{at}{edge.source}"))
+                elif edge.target in plan.nodes and owner.get(edge.target) is None:
+                    self.edges.append(replace(edge, source=f"{at}{edge.source}", target=f"{at}{edge.target}"))
+
+    def _add_node(self, plan: Plan, node: Node, at: str, group: str | None, trail: tuple[str, ...]) -> None:
+        spec = node.spec
+        is_entry = node.name == plan.entry
+        self.spots.append(
+            Spot(
+                id=at,
+                name=node.name,
+                type=node.type,
+                group=group,
+                note=_note(node),
+                node=node,
+                is_entry=is_entry,
             )
-    return Graph(name=plan.name, entry=plan.entry, spots=tuple(spots), edges=tuple(edges))
+        )
+        if isinstance(spec, ForEachSpec):
+            self._add_node(plan, spec.body, f"{at}/{spec.body.name}", at, trail)
+        elif isinstance(spec, WorkflowSpec):
+            file = normpath(join(plan.folder, spec.path.text))
+            child = self._children.get(file)
+            # A file that runs itself is unfolded once.
+            if child is not None and file not in trail and len(trail) < _MOST_LEVELS:
+                self.add(child, f"{at}/", at, (*trail, file))
+
+
+_MOST_LEVELS = 10
 
 
 def is_same_step(listed: Node | None, body: Node) -> bool:
@@ -156,13 +207,6 @@ def match_words(match: Match) -> str:
         sorted(match.blames),
     )
     return " + ".join(" | ".join(part) for part in parts if part)
-
-
-def _spots(node: Node, at: str, group: str | None) -> Iterator[Spot]:
-    yield Spot(id=at, name=node.name, type=node.type, group=group, note=_note(node))
-    if isinstance(node.spec, ForEachSpec):
-        body = node.spec.body
-        yield from _spots(body, f"{at}/{body.name}", at)
 
 
 def _note(node: Node) -> str:

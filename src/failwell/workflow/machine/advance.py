@@ -23,6 +23,7 @@ from failwell.workflow.machine.entering import begin, enter, is_full, start_agai
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
 from failwell.workflow.machine.groups import pump_group, retry_items
+from failwell.workflow.machine.iteration_limit import MORE, iteration_limit
 from failwell.workflow.machine.messages import (
     RUN_TIMER,
     Answered,
@@ -49,14 +50,16 @@ from failwell.workflow.plan import END
 class Machine:
     """Advances runs of some plans. Plans of sub-workflows may be added during a run."""
 
-    __slots__ = ("plans",)
+    __slots__ = ("can_ask", "plans")
 
-    def __init__(self, plans: Library) -> None:
+    def __init__(self, plans: Library, *, can_ask: bool = False) -> None:
         self.plans = plans
+        self.can_ask = can_ask
+        """Whether a person is asked for more steps at an iteration limit, instead of failing the run."""
 
     def advance(self, state: State, event: Event) -> Turn:
         """Handle `event`. The turn holds the state after it, the facts to record, and then the commands."""
-        turn = Turn(state, self.plans, event.at, event.jitter)
+        turn = Turn(state, self.plans, event.at, event.jitter, can_ask=self.can_ask)
         if not turn.state.is_over:
             _apply_event(turn, event)
             _process_pending(turn)
@@ -222,6 +225,14 @@ def _reopen_gate(turn: Turn, task: Task) -> None:
         )
         answer(turn, event)
         return
+    if (task.asked or {}).get("type") == "limit":
+        limit = iteration_limit(turn, task.scope)
+        if task.gate is not None and turn.state.scopes[task.scope].iterations <= limit:
+            # `resume --raise-limit` has answered it.
+            answer(
+                turn, Answered(at=turn.at, gate=task.gate, decision=MORE, by="resume", payload={"steps": 0})
+            )
+            return
     repeat_question(turn, task)
     if task.until is not None:
         turn.commands.append(SetTimer(timer=task.path, at=task.until))

@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
-from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, call_of, is_secret, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
+from failwell.workflow.machine.iteration_limit import is_limit_reached
 from failwell.workflow.machine.messages import Open, Request, SetTimer
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.scopes import open_scope, terminate
@@ -32,7 +32,7 @@ def enter(turn: Turn, task: Task, node: Node, *, waits_as: str) -> None:
     if node.type in LEAVES and is_full(turn):
         turn.state.waiting.append(waits_as)
         return
-    if task.parent is None and _exceeds_iterations(turn, task):
+    if task.parent is None and is_limit_reached(turn, task, node):
         return
     if node.type in LEAVES and needs_approval(turn, task, node):
         return
@@ -44,9 +44,9 @@ def start_again(turn: Turn, task: Task, *, because: Literal["retry", "crash", "a
     """Run a node once more: its next attempt, or the same one after a crash or a person's approval."""
     node = turn.node(task)
     if because == "retry":
-        if task.parent is None and _exceeds_iterations(turn, task):
-            return
         task = task.but(attempt=task.attempt + 1, rerun=0)
+        if task.parent is None and is_limit_reached(turn, task, node):
+            return
     elif because == "crash":
         task = task.but(rerun=task.rerun + 1)
     data = started(turn, task, node)
@@ -91,29 +91,6 @@ def is_full(turn: Turn) -> bool:
     """Whether the limit of concurrent leaves is reached."""
     limit = turn.plans[turn.state.file].limits.max_parallel
     return limit is not None and turn.state.leaves >= limit
-
-
-def _exceeds_iterations(turn: Turn, task: Task) -> bool:
-    """Whether this step exceeds the iteration limit. If so, the run or the sub-workflow fails."""
-    plan = turn.plan(task.scope)
-    scope = turn.state.scopes[task.scope]
-    limit = turn.state.limits.get("max_iterations") if not task.scope else None
-    limit = plan.max_iterations if limit is None else limit
-    if scope.iterations < limit:
-        return False
-    too_many = turn.failure(
-        "limit.iterations",
-        f"`{plan.name}` has taken {limit} steps, which is its limit, before `{task.node}`",
-        task=task,
-        details={"max_iterations": limit, "node": task.node},
-    )
-    if task.scope:
-        from failwell.workflow.machine.scopes import fail_scope
-
-        fail_scope(turn, task.scope, too_many)
-    else:
-        end_run(turn, too_many, error_type="LimitReached", node=task.path)
-    return True
 
 
 def _leaf(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:

@@ -259,7 +259,7 @@ def _workflow_ended(state: State, _at: float, data: Data) -> None:
 def _gate_paused(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     _leave(state, task)
-    status = "budget" if data["type"] == "budget" else "gate"
+    status = "budget" if data["type"] in ("budget", "limit") else "gate"
     state.tasks[task.path] = task.but(
         status=status, gate=data["gate"], until=data.get("expires_at"), asked=data
     )
@@ -284,6 +284,10 @@ def _budget_paused(state: State, _at: float, _data: Data) -> None:
 
 def _budget_warning(state: State, _at: float, _data: Data) -> None:
     state.warned = True
+
+
+def _limit_raised(state: State, _at: float, data: Data) -> None:
+    state.limits = {**state.limits, data["limit"]: data["value"]}
 
 
 def _run_paused(state: State, _at: float, _data: Data) -> None:
@@ -383,6 +387,7 @@ _FOLDS: dict[str, Callable[[State, float, Data], None]] = {
     "human_gate:resumed": _gate_resumed,
     "budget:paused": _budget_paused,
     "budget:warning": _budget_warning,
+    "limit:raised": _limit_raised,
     "run:paused": _run_paused,
     "run:cancelling": _run_cancelling,
     "run:ending": _run_ending,

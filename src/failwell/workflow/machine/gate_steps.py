@@ -7,6 +7,7 @@ from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.iteration_limit import decide_limit
 from failwell.workflow.machine.messages import Answered, Ask, SetTimer
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
@@ -187,8 +188,9 @@ def answer(turn: Turn, event: Answered) -> None:
     if event.comment:
         data["comment"] = event.comment
     if task.status == "budget":
+        decide = decide_limit if (task.asked or {}).get("type") == "limit" else _budget_decided
         turn.record("human_gate:resumed", data)
-        _budget_decided(turn, turn.state.tasks[task.path], event)
+        decide(turn, turn.state.tasks[task.path], event)
         return
     turn.record("human_gate:resumed", data)
     now = turn.state.tasks[task.path]

@@ -31,10 +31,14 @@ class Library(Protocol):
 class Turn:
     """The state of one call of `advance`."""
 
-    __slots__ = ("_reports", "at", "commands", "facts", "jitter", "pending", "plans", "state")
+    __slots__ = ("_reports", "at", "can_ask", "commands", "facts", "jitter", "pending", "plans", "state")
 
-    def __init__(self, state: State, plans: Library, at: float, jitter: float) -> None:
+    def __init__(
+        self, state: State, plans: Library, at: float, jitter: float, *, can_ask: bool = False
+    ) -> None:
         self.state = state.fork()
+        self.can_ask = can_ask
+        """Whether a person is there to raise a limit."""
         self.plans = plans
         self.at = at
         self.jitter = jitter

@@ -72,7 +72,7 @@ class Driver:
         secrets: Mapping[str, str] | None = None,
         state: State | None = None,
     ) -> None:
-        self.machine = Machine(plans)
+        self.machine = Machine(plans, can_ask=settings.asks_limits)
         self.plans = plans
         self.settings = settings
         self.state = State() if state is None else state

@@ -73,6 +73,8 @@ class Settings:
     watchers: tuple[Watcher, ...] = ()
     notes: Notes | None = None
     asker: Asker | None = None
+    asks_limits: bool = False
+    """Whether `asker` is also asked for more steps at an iteration limit."""
     stays: bool = False
     """Whether to keep waiting for answers and distant times instead of returning."""
     listens: bool = False

@@ -20,7 +20,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--accept-changes", action="store_true", help="resume although the workflow's files have changed"
     )
     parser.add_argument(
-        "--limit",
+        "--raise-limit",
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -53,7 +53,7 @@ def run(args: Namespace) -> int:
 
 def _limits(args: Namespace) -> dict[str, Any]:
     raised: dict[str, Any] = {}
-    for name, value in read_pairs(args, "limit").items():
+    for name, value in read_pairs(args, "raise_limit").items():
         if name not in _LIMITS:
             raise usage_error(
                 f"there is no limit `{name}`", value=name, valid=_LIMITS, see="failwell resume --help"

@@ -1,11 +1,8 @@
 """`failwell run` and `failwell resume`: run a workflow, show its progress, and print its result."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import print_json
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
@@ -28,7 +25,9 @@ def add_options(parser: ArgumentParser) -> None:
         help="a note recorded with the run",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="check the file and the inputs, and run nothing"
+        "--dry-run",
+        action="store_true",
+        help="check the file and the inputs, print the plan, and run nothing",
     )
     add_run_options(parser)
     parser.epilog = (
@@ -81,7 +80,9 @@ def run(args: Namespace) -> int:
     inputs = read_inputs(args)
     metadata = read_pairs(args, "metadata")
     if args.dry_run:
-        return _dry_run(args, inputs)
+        from failwell.apps.cli.workflows.dry_run import print_plan
+
+        return print_plan(args, inputs)
     from failwell.apps.cli.workflows.run_command import RunCommand
 
     async def work(settings: "Settings") -> "DriveResult":
@@ -118,22 +119,7 @@ def _pairs(args: Namespace, option: str) -> list[tuple[str, str]]:
     for text in getattr(args, option):
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise usage_error(f"`--{option} {text}` is not NAME=VALUE", see=f"failwell {args.command} --help")
+            name = option.replace("_", "-")
+            raise usage_error(f"`--{name} {text}` is not NAME=VALUE", see=f"failwell {args.command} --help")
         pairs.append((name, value))
     return pairs
-
-
-def _dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
-    """Check the file and the inputs, and print what would run."""
-    from failwell.workflows.api import dry_run
-
-    plan, values, problems = dry_run(args.workflow, inputs, allow_outside=args.allow_outside)
-    if plan is None:
-        from failwell.apps.cli.workflows.validate import print_problems
-
-        return print_problems(problems, args)
-    secrets = {name for name, declared in plan.inputs.items() if declared.secret}
-    inputs = {name: "(secret)" if name in secrets else value for name, value in values.items()}
-    nodes = [{"id": node.name, "type": node.type} for node in plan.nodes.values()]
-    print_json({"workflow": plan.name, "entry": plan.entry, "inputs": inputs, "nodes": nodes})
-    return Exit.DONE

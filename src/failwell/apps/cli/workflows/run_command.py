@@ -109,6 +109,7 @@ class RunCommand:
             args.store,
             watchers=() if display is None else (display.show,),
             on_gate=self._gate_answers(display),
+            asks_limits=self._has_person() and not args.skip_gates,
             wait=args.wait,
             allow_outside=args.allow_outside,
             durability=args.durability,
@@ -121,9 +122,13 @@ class RunCommand:
 
         if self.args.skip_gates:
             return terminal.first_option
-        if self.args.no_input or self.args.detach or not terminal.can_ask():
-            return None
-        return terminal.Terminal(display).ask
+        return terminal.Terminal(display).ask if self._has_person() else None
+
+    def _has_person(self) -> bool:
+        """Whether somebody at the terminal can be asked."""
+        from failwell.apps.cli.workflows.terminal import can_ask
+
+        return not self.args.no_input and not self.args.detach and can_ask()
 
     def _started(self, driver: "Driver", run: str) -> None:
         self._driver, self.run = driver, run

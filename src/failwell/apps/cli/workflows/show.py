@@ -6,14 +6,17 @@ An SVG becomes a PNG with whatever converter this machine has.
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from json import dumps
+from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import print_json, print_text
+from failwell.apps.cli.output import markdown_table, print_json, print_text, text_table
 
 if TYPE_CHECKING:
     from failwell.workflow.graph.model import Graph
+    from failwell.workflow.plan import Plan
 
+_MOST_FILES = 200
 PICTURES = ("text", "mermaid", "svg", "png")
 _BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".png": "png", ".txt": "text"}
 
@@ -22,8 +25,7 @@ def add_options(parser: ArgumentParser) -> None:
     """Declare the file, the picture and where it goes."""
     parser.add_argument("file", metavar="FILE", help="workflow file")
     parser.add_argument(
-        "--as",
-        dest="picture",
+        "--picture",
         choices=PICTURES,
         help="the picture (default: what the ending of -o says, else text)",
     )
@@ -42,21 +44,46 @@ def run(args: Namespace) -> int:
     compiled = compile_file(args.file, environ=os.environ, allow_outside=args.allow_outside)
     if compiled.plan is None:
         return print_problems(compiled.mistakes, args)
-    shape = graph(compiled.plan)
+    plan = compiled.plan
     picture = args.picture or _from_name(args.output)
+    # A drawn sub-workflow is one box: nested graphs are not laid out.
+    shape = graph(plan, None if picture in ("svg", "png") else _children(plan, args))
     if picture is None and args.output is None and args.format != "text":
-        _say_data(shape, args)
+        _print_data(plan, shape, args)
         return Exit.DONE
-    _draw(shape, picture or "text", args)
+    _draw(plan, shape, picture or "text", args)
     return Exit.DONE
+
+
+def _children(plan: "Plan", args: Namespace) -> "dict[str, Plan]":
+    """The sub-workflows below `plan` that can be read, by path. `validate` names the others."""
+    from posixpath import join, normpath
+
+    from failwell.fault.base import Fault
+    from failwell.runtime.suppress import suppress
+    from failwell.workflow.compile.compiler import compile_file
+
+    children: dict[str, Plan] = {}
+    waiting = [plan]
+    while waiting:
+        above = waiting.pop()
+        for name in above.children:
+            path = normpath(join(above.folder, name))
+            if path in children or len(children) >= _MOST_FILES:
+                continue
+            with suppress(Fault, reason="a sub-workflow that cannot be read is drawn as one step"):
+                child = compile_file(path, environ=os.environ, allow_outside=args.allow_outside).plan
+                if child is not None:
+                    children[path] = child
+                    waiting.append(child)
+    return children
 
 
 def _from_name(output: str | None) -> str | None:
     return None if output is None else _BY_ENDING.get(os.path.splitext(output)[1].lower())  # noqa: PTH122
 
 
-def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
-
+def _draw(plan: "Plan", shape: "Graph", picture: str, args: Namespace) -> None:
     if picture == "png":
         from failwell.workflow.graph.svg import as_svg
 
@@ -69,23 +96,68 @@ def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
     else:
         from failwell.workflow.graph.text import as_text as drawn
     text = drawn(shape)
+    if picture == "text":
+        text = "\n".join([*input_lines(plan, args), text])
     if args.output is None:
         print_text(text)
     else:
         write(args.output, text.encode("utf-8", "backslashreplace"))
 
 
-def _say_data(shape: "Graph", args: Namespace) -> None:
+def inputs_of(plan: "Plan") -> list[dict[str, Any]]:
+    """The declared inputs as JSON objects. The default of a secret is not shown."""
+    inputs: list[dict[str, Any]] = []
+    for name, spec in plan.inputs.items():
+        value: dict[str, Any] = {
+            "id": name,
+            "type": spec.type,
+            "required": spec.required and not spec.has_default,
+        }
+        if spec.has_default:
+            value["default"] = "(secret)" if spec.secret else spec.default
+        if spec.secret:
+            value["secret"] = True
+        if spec.description:
+            value["description"] = spec.description
+        inputs.append(value)
+    return inputs
+
+
+def _input_rows(plan: "Plan") -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for value in inputs_of(plan):
+        default = (
+            f"default {dumps(value['default'], ensure_ascii=False)}" if "default" in value else "optional"
+        )
+        what = "required" if value["required"] else default
+        secret = ", secret" if value.get("secret") else ""
+        rows.append((value["id"], value["type"], f"{what}{secret}", value.get("description", "")))
+    return rows
+
+
+_INPUT_COLUMNS = ("input", "type", "value", "description")
+
+
+def input_lines(plan: "Plan", args: Namespace) -> list[str]:
+    """A table of the declared inputs, if there are any."""
+    return [*text_table(_INPUT_COLUMNS, _input_rows(plan), args), ""] if plan.inputs else []
+
+
+def _print_data(plan: "Plan", shape: "Graph", args: Namespace) -> None:
     data = shape.to_dict()
     if args.format == "json":
         print_json(
-            [{"sort": "node", **node} for node in data["nodes"]]
+            [{"sort": "input", **value} for value in inputs_of(plan)]
+            + [{"sort": "node", **node} for node in data["nodes"]]
             + [{"sort": "edge", **edge} for edge in data["edges"]]
         )
         return
     from failwell.delivery.agent_output import escaped as cell
 
-    lines = [f"# {cell(shape.name)}", "", "| node | type | group |", "| --- | --- | --- |"]
+    lines = [f"# {cell(shape.name)}", ""]
+    if plan.inputs:
+        lines += [*markdown_table(_INPUT_COLUMNS, _input_rows(plan)), ""]
+    lines += ["| node | type | group |", "| --- | --- | --- |"]
     lines += (
         f"| {cell(node['id'])} | {node['type']} | {cell(node['group'] or '')} |" for node in data["nodes"]
     )
@@ -146,7 +218,7 @@ def as_png(svg: str, output: str | None) -> None:
     raise Validation(
         kind="validation.config_invalid",
         message=f"nothing here turns an SVG into a PNG{tried}",
-        user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install {_CHOICES}, or use `--as svg`"),
+        user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install {_CHOICES}, or use `--picture svg`"),
     )
 
 

@@ -66,6 +66,8 @@ class Terminal:
         print_stderr(f"\n{quoted('? ', question.get('prompt') or gate)}")
         if question.get("type") == "questions":
             return await self._questions(question)
+        if question.get("type") == "limit":
+            return await self._steps(question)
         options = question["options"]
         for number, option in enumerate(options, 1):
             print_stderr(f"  {number}. {one_line(option['label'])} ({one_line(option['value'])})")
@@ -86,6 +88,22 @@ class Terminal:
                     return None
                 payload = {option["prompt_for"]: text}
             return GateAnswer(decision=option["value"], by=user_name(), payload=payload)
+
+    async def _steps(self, question: Mapping[str, Any]) -> "GateAnswer":
+        """Ask for more steps at an iteration limit. The end of the input stops the run, as does 0."""
+        from failwell.workflow.run.run_settings import GateAnswer
+
+        default = question["max_iterations"]
+        while True:
+            line = await _line(f"more steps [{default}; 0 stops]: ")
+            text = "0" if line is None else line.strip() or str(default)
+            if text.isascii() and text.isdecimal() and len(text) <= 6:
+                steps = int(text)
+                decision = "more" if steps else "stop"
+                return GateAnswer(
+                    decision=decision, by=user_name(), payload={"steps": steps} if steps else None
+                )
+            print_stderr("  write a number of steps")
 
     async def _questions(self, gate: Mapping[str, Any]) -> "GateAnswer | None":
         """Ask one question after the other. `:back` returns to the previous one, also after the last."""
