@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     __all__: list[str]
     from failwell._version import __version__ as __version__
+    from failwell.adapters.registrations import register_exception as register_exception
     from failwell.decision.backoff import Backoff as Backoff
     from failwell.decision.budget import Budget as Budget
     from failwell.decision.policy import Policy as Policy
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from failwell.runtime.retry import retry as retry
     from failwell.runtime.retry import retrying as retrying
     from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
-    from failwell.runtime.shared_budget import SharedBudget as SharedBudget
     from failwell.runtime.suppress import observe as observe
     from failwell.runtime.suppress import suppress as suppress
 else:
@@ -64,7 +64,6 @@ else:
         "Parked": "failwell.runtime.loop",
         "Partial": "failwell.runtime.gather",
         "Policy": "failwell.decision.policy",
-        "SharedBudget": "failwell.runtime.shared_budget",
         "__version__": "failwell._version",
         "cancel_scope": "failwell.runtime.cancel",
         "checked": "failwell.report.checked",
@@ -73,6 +72,7 @@ else:
         "gather": "failwell.runtime.gather",
         "idempotency_key": "failwell.runtime.operation",
         "observe": "failwell.runtime.suppress",
+        "register_exception": "failwell.adapters.registrations",
         "register_secret": "failwell.report.redact",
         "retry": "failwell.runtime.retry",
         "retrying": "failwell.runtime.retry",
@@ -85,6 +85,7 @@ else:
         "ProviderMetadata": "failwell.faults.ProviderMetadata",
         "ResourceShortfall": "failwell.faults.ResourceShortfall",
         "Scene": "failwell.reports.Scene",
+        "SharedBudget": "failwell.policies.SharedBudget",
         "TracebackPolicy": "failwell.reports.TracebackPolicy",
         "UserAction": "failwell.faults.UserAction",
         "check_reply": "failwell.reports.check_reply",

@@ -13,6 +13,7 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.adapters.registrations import register_code as register_code
+    from failwell.adapters.registrations import register_exception as register_exception
     from failwell.fault.axes import ActionKind as ActionKind
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
@@ -72,6 +73,7 @@ else:
             "kind": "failwell.fault.registry",
             "kinds": "failwell.fault.registry",
             "register_code": "failwell.adapters.registrations",
+            "register_exception": "failwell.adapters.registrations",
             "register_kind": "failwell.fault.registry",
             "revive": "failwell.report.revive",
             "translate": "failwell.report.revive",

@@ -5,9 +5,12 @@ first. The file with a vendor's rules is loaded when the first exception of that
 Results are kept per class, so the walk is paid once.
 """
 
+import sys
 from importlib import import_module
 
+from failwell.adapters.entry_points import load_adapters
 from failwell.adapters.reading import Adapter, Reading
+from failwell.adapters.registrations import ExceptionAdapter, registered_exception, when_registered
 from failwell.adapters.traceback_frames import read_placed
 
 Entry = Reading | Adapter
@@ -124,6 +127,18 @@ _entries: dict[type, tuple[tuple[Entry, bool], ...]] = {}
 
 def find(module: str, name: str) -> Entry | None:
     """The entry for a class that is known by its names alone, as in a pasted traceback."""
+    return registered(module, name) or _own_entry(module, name)
+
+
+def registered(module: str, name: str, qualname: str | None = None) -> ExceptionAdapter | None:
+    """What a program, or the entry point of an installed package, registered for a class."""
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names and top != "failwell":
+        load_adapters(top)
+    return registered_exception(module, name, qualname)
+
+
+def _own_entry(module: str, name: str) -> Entry | None:
     top = module.partition(".")[0]
     home = HOMES.get(top)
     return None if home is None else _table(home, top).get(name)
@@ -134,15 +149,21 @@ def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
     known = _entries.get(cls)
     if known is None:
         known = tuple(
-            (entry, above is cls)
-            for above in cls.__mro__
-            if (entry := find(above.__module__, above.__name__)) is not None
+            (entry, above is cls) for above in cls.__mro__ if (entry := _entry_of(above)) is not None
         )
         if len(_entries) >= _MOST_TYPES:
             # Programs that make exception classes on the fly must not make this grow for ever.
             _entries.clear()
         _entries[cls] = known
     return known
+
+
+def _entry_of(cls: type) -> Entry | None:
+    module, name = cls.__module__, cls.__name__
+    return registered(module, name, cls.__qualname__) or _own_entry(module, name)
+
+
+when_registered(_entries.clear)
 
 
 def read(error: BaseException) -> Reading | None:

@@ -23,7 +23,7 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
-from failwell.adapters.registry import HOMES, find, read
+from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.reader import read_text
@@ -44,6 +44,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     Where the row has no status, code or phase of its own, its texts are read for them.
     """
     facts = saved_facts(row)
+    module, _, name = str(row.get("exception_class") or "").rpartition(".")
+    if module and (known := registered(module, name)) is not None:
+        return known.classified(classify(facts, now))
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     if is_reply or facts.phase is not None or facts.cause_bug is not None:
         return classify(facts, now)
