@@ -28,7 +28,9 @@ VERDICTS: dict[str, dict[Origin, str]] = {
     "internal.unknown": {"tool": _TOOL},
 }
 """The kind of a plain exception in input that was given → its kind elsewhere; what is not named stays."""
-_PLAIN = frozenset({"python", "pydantic", "jsonschema", "yaml", "process", "unclassified", "adapter_failed"})
+_PLAIN = frozenset(
+    {"python", "class", "pydantic", "jsonschema", "yaml", "process", "unclassified", "adapter_failed"}
+)
 """First words of rules for classes that say what is wrong and not where."""
 _UNDECODED = "python.UnicodeDecodeError"
 

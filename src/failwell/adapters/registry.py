@@ -11,6 +11,7 @@ from importlib import import_module
 from failwell.adapters.entry_points import load_adapters
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registrations import ExceptionAdapter, registered_exception, when_registered
+from failwell.adapters.text.message import read_message, read_unknown
 from failwell.adapters.traceback_frames import read_placed
 
 Entry = Reading | Adapter
@@ -121,6 +122,8 @@ HOMES: dict[str, str] = {
 """Top-level module of an exception class → the file with its rules."""
 
 _MOST_TYPES = 4096
+_PLAIN = {"python.RuntimeError": False, "python.ValueError": True}
+"""Rows for classes that programs raise for anything: a fact in the message says more. `True`: only a reply's facts do."""
 _tables: dict[str, dict[str, Table]] = {}
 _entries: dict[type, tuple[tuple[Entry, bool], ...]] = {}
 
@@ -175,12 +178,14 @@ def read(error: BaseException) -> Reading | None:
     for entry, exact in entries(type(error)):
         if isinstance(entry, Reading):
             if exact or not entry.exact:
-                return entry
+                reply_only = _PLAIN.get(entry.rule)
+                printed = None if reply_only is None else read_message(error, reply_only=reply_only)
+                return printed or entry
         else:
             reading = entry(error)
             if reading is not None:
                 return reading
-    return None
+    return read_unknown(error)
 
 
 def kind_alone(error: BaseException) -> str | None:

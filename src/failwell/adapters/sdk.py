@@ -15,6 +15,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
+    Objects,
     Phase,
     as_objects,
     codes_and_message,
@@ -32,6 +33,7 @@ from failwell.adapters.safe_getattr import (
     safe_getattrs,
     str_attr,
 )
+from failwell.adapters.text.message import add_text_facts
 from failwell.adapters.traceback_frames import broke_in_stream
 from failwell.fault.links import below, members, stands_alone
 
@@ -117,6 +119,8 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     )
     facts.request_id = plain_str(request_id) or str_attr(error, "_request_id") or id_in(headers)
     facts.model = plain_str(model)
+    if status is None and phase is None and bug is None and type(body) is not Objects:
+        add_text_facts(facts)
     return facts
 
 

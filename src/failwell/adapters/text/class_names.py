@@ -112,7 +112,9 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "error reading a body from connection", "connection was closed before we received",
     )),
 )  # fmt: skip
-_PHASE_BY_SENTENCE = {sentence: phase for phase, sentences in _SENTENCES for sentence in sentences}
+_PHASE_BY_SENTENCE: dict[str, Phase] = {
+    sentence: phase for phase, sentences in _SENTENCES for sentence in sentences
+}
 _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)

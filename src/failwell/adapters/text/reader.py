@@ -44,13 +44,6 @@ _LOG_LINE = re.compile(
 _LOUD = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
 _MOST_RECORDS = 4_000
 
-_SIGNS = re.compile(
-    r"[45]\d\d|rrno|E[A-Z]{4}|Status|tatus ?=|\(Caused|Error[(\]:]|Exception|occurred \(|code = |curl|fatal|onnect|imed? ?out|imeout|SQL|sig|Signal|exit"
-    r"|os error|pipe|space left|memory|denied|refused|not found|certificate|x509|EOF|hang up|remote|raised |No such|too many|Too many|CUDA|cuda|_[A-Z]{3}|panic"
-    r"|ecognized|1[01]\d\d|credential|Killed|dumped|heap|publickey|Host key|daemon|deadline|authenticat|GOAWAY|closed|anceled|address|resolv|esolv"
-)
-"""A cheap first look: a text without any of these holds no fact."""
-
 
 @dataclass(slots=True, kw_only=True)
 class TextFacts:
@@ -85,11 +78,6 @@ class TextFacts:
             self.errors or self.status or self.codes or self.grpc or self.database or self.close_code or self.errno
             or self.exit_code or self.phase or self.tool
         )  # fmt: skip
-
-
-def may_hold_facts(text: str) -> bool:
-    """Whether a closer look at `text` can be worth its time."""
-    return _SIGNS.search(text) is not None
 
 
 def read_text(text: str) -> TextFacts:

@@ -54,9 +54,14 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
     device = device_status(facts.message) if "cu" in facts.message.lower() else None
     if device is not None:
         return _rule(device[0], "device_status", device[1], "code")
-    if any(is_known_code(code) for code in facts.codes):
+    if has_known_code(facts):
         return classify(_merged(facts, known), now)
     return _by_system(facts, known) or _by_class(facts, known)
+
+
+def has_known_code(facts: TextFacts) -> bool:
+    """Whether the text holds a code of a service that a rule knows."""
+    return any(is_known_code(code) for code in facts.codes)
 
 
 def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
@@ -89,7 +94,7 @@ def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
             else None
         )
         if kind is not None:
-            return _rule(kind, f"class.{error.name[-80:]}", error.name, "type")
+            return Reading.from_rule(kind=kind, rule=f"class.{error.name[-80:]}", saw=error.name)
     if facts.errors:
         names = tuple(_last(error.name).lower() for error in facts.errors if error.name)
         stands_for_a_status = classify(Facts(names=names)).kind != "provider.unknown"

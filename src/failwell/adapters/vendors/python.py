@@ -8,6 +8,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.adapters.system_errors import NAME_BY_NUMBER, read_errno
+from failwell.adapters.text.message import read_message
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import ProviderMetadata
 
@@ -131,10 +132,15 @@ def read_oserror(error: BaseException) -> Reading:
     for cls in type(error).__mro__:
         kind = _BY_CLASS.get(cls.__name__)
         if kind is not None and cls.__module__ == "builtins":
-            return Reading.from_rule(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
-    saw = "OSError" if number is None else f"errno {number}"
+            printed = read_message(error) if number is None and cls is ConnectionError else None
+            return printed or Reading.from_rule(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
+    if number is None:
+        # Raised by hand, for anything: a fact in the message says more than the class.
+        return read_message(error) or Reading.from_rule(
+            kind="internal.io_error", rule="python.OSError", saw="OSError"
+        )
     return Reading.from_rule(
-        kind="internal.io_error", rule="python.OSError", basis="type" if number is None else "errno", saw=saw
+        kind="internal.io_error", rule="python.OSError", basis="errno", saw=f"errno {number}"
     )
 
 
