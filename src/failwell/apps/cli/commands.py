@@ -85,6 +85,7 @@ COMMANDS: dict[str, Command] = {
             default="",
         ),
         # workflows
+        Command("init", "write a workflow file to start from", "workflows.init"),
         Command("validate", "report every mistake in workflow files", "workflows.validate"),
         Command("show", "draw the graph of a workflow", "workflows.show"),
         Command("run", "run a workflow file", "workflows.run"),
