@@ -5,6 +5,7 @@ Values that are known to be secret are taken out on the way, before anything is 
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ LIMIT = 1_048_576
 """The default number of bytes of one stream that are kept in memory."""
 _HEAD = 0.7
 _ESCAPE = re.compile("%[0-9A-F]{2}")
+_LINE = 64
+_PIECE = 24
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{57,}")
+"""What programs print in several lines: they wrap base64 after 64 or 76 characters."""
 
 
 class Capture:
@@ -40,8 +45,12 @@ class Capture:
         """
         self._spill, self._limit, self._on_chunk, self._on_cut = spill, max(1, limit), on_chunk, on_cut
         self._secrets = tuple(secrets)
+        self._in_order = sorted(self._secrets)
         self._first_bytes = frozenset(secret[0] for secret in self._secrets)
-        self._overlap = max(map(len, self._secrets), default=1) - 1
+        self._wrapped = tuple(_Wrapped(form) for form in self._secrets if _BASE64.fullmatch(form))
+        longest = max(map(len, self._secrets), default=1)
+        # A text in base64 has a line ending, of at most two characters, after 64 characters or more.
+        self._overlap = longest + 2 * (longest // _LINE + 1) - 1
         self._carried = b""
         self._head = bytearray()
         self._tail = bytearray()
@@ -80,7 +89,7 @@ class Capture:
         if not self._secrets:
             self._keep(chunk)
             return
-        data = _masked(self._carried + chunk, self._secrets)
+        data = _masked(self._carried + chunk, self._secrets, self._wrapped)
         end = self._end_of_known(data)
         self._carried = data[end:]
         self._keep(data[:end])
@@ -90,9 +99,15 @@ class Capture:
         for start in range(max(0, len(data) - self._overlap), len(data)):
             if data[start] in self._first_bytes:
                 end = data[start:]
-                if any(secret.startswith(end) for secret in self._secrets):
+                if self._begins_secret(end) or (
+                    self._wrapped and self._begins_secret(end.translate(None, b"\r\n"))
+                ):
                     return start
         return len(data)
+
+    def _begins_secret(self, end: bytes) -> bool:
+        at = bisect_left(self._in_order, end)
+        return at < len(self._in_order) and self._in_order[at].startswith(end)
 
     def close(self) -> None:
         """Flush what is buffered and close the file. Call it once the stream has ended."""
@@ -174,10 +189,36 @@ class Capture:
             self._file = None
 
 
-def _masked(data: bytes, secrets: tuple[bytes, ...]) -> bytes:
+class _Wrapped:
+    """A secret in base64 that is longer than the lines in which programs print it."""
+
+    def __init__(self, form: bytes) -> None:
+        # A line ending breaks at most one of these two pieces, so a text without either does not hold the form.
+        self._pieces = (form[:_PIECE], form[_PIECE : 2 * _PIECE])
+        self._pattern = re.compile(
+            rb"(?:\r?\n)?".join(re.escape(form[at : at + 1]) for at in range(len(form)))
+        )
+
+    def mask(self, data: bytes) -> bytes:
+        """`data` with the form masked, wherever its lines end."""
+        if not any(piece in data for piece in self._pieces):
+            return data
+        return self._pattern.sub(MARK.encode(), data)
+
+
+def _masked(data: bytes, secrets: tuple[bytes, ...], wrapped: tuple[_Wrapped, ...]) -> bytes:
     for secret in secrets:
         data = data.replace(secret, MARK.encode())
+    for form in wrapped:
+        data = form.mask(data)
     return data
+
+
+def secret_values(value: str) -> list[str]:
+    """A secret, and each line of one that has several. What is too short to be masked, and a PEM boundary, is left out."""
+    lines = value.strip().splitlines()
+    values = [value, *(line.strip() for line in lines if not line.startswith("-----"))]
+    return [part for part in dict.fromkeys(values) if len(part) >= SHORTEST]
 
 
 def forms(value: str) -> list[bytes]:
@@ -186,18 +227,22 @@ def forms(value: str) -> list[bytes]:
     from json import dumps
     from urllib.parse import quote, quote_plus
 
-    bare = value.strip()
-    percent = quote(bare, safe="")
-    texts = forms_of(value) | {
-        dumps(bare)[1:-1],
-        dumps(dumps(bare)[1:-1])[1:-1],
-        dumps(bare, ensure_ascii=False)[1:-1],
-        repr(bare.encode("utf-8", "surrogateescape"))[2:-1],
-        percent,
-        _ESCAPE.sub(lambda match: match.group().lower(), percent),
-        quote_plus(bare),
-        escape(bare),
-    }
+    texts: set[str] = set()
+    for part in secret_values(value):
+        bare = part.strip()
+        # What a URL, a part of one, and the two functions of JavaScript leave as it is.
+        percent = {quote(bare, safe=safe) for safe in ("", "/", "!*'()", "!*'();,/?:@&=+$#")}
+        texts |= forms_of(part) | percent
+        texts |= {_ESCAPE.sub(lambda match: match.group().lower(), text) for text in percent}
+        texts |= {
+            dumps(bare)[1:-1],
+            dumps(dumps(bare)[1:-1])[1:-1],
+            dumps(bare, ensure_ascii=False)[1:-1],
+            dumps(bare)[1:-1].replace("/", "\\/"),
+            repr(bare.encode("utf-8", "surrogateescape"))[2:-1],
+            quote_plus(bare),
+            escape(bare),
+        }
     return sorted(
         {form.encode("utf-8", "surrogateescape") for form in texts if len(form) >= SHORTEST},
         key=len,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from failwell.files.mistakes import Mistake
+from failwell.report.masking.known import SHORTEST
 from failwell.workflow.check.check_context import CheckContext, PlacedNode, TemplateUse
 from failwell.workflow.check.declared_references import dotted
 from failwell.workflow.check.step_rules import child_of
@@ -34,12 +35,26 @@ def secrets(context: CheckContext) -> Iterator[Mistake]:
     secret_inputs = [name for name, declared in context.plan.inputs.items() if declared.secret]
     if not secret_inputs:
         return
+    yield from _short_defaults(context, secret_inputs)
     taints = _spread(context, [Taint(("workflow", "input", name), name) for name in secret_inputs])
     for use in context.uses:
         yield from _use(context, use, taints)
     for placed in context.placed_nodes:
         yield from _forwarded(context, placed, secret_inputs)
     yield from _correlated(context, secret_inputs)
+
+
+def _short_defaults(context: CheckContext, secret_inputs: Iterable[str]) -> Iterator[Mistake]:
+    for name in secret_inputs:
+        declared = context.plan.inputs[name]
+        default = declared.default if declared.has_default else None
+        if isinstance(default, str) and 0 < len(default) < SHORTEST:
+            yield warning(
+                declared.place,
+                f"the default of the secret input `{name}` has fewer than {SHORTEST} characters",
+                path=f"workflow.input.{name}.default",
+                hint="so short a value is not masked in what steps print; use a longer one",
+            )
 
 
 class _Taints:

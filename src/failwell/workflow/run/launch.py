@@ -25,7 +25,7 @@ from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
 from failwell.workflow.run.run_faults import NothingToResume, WorkflowInvalid
 from failwell.workflow.run.run_settings import DriveResult, Settings
-from failwell.workflow.run.secrets import resumed_secrets, split_inputs
+from failwell.workflow.run.secrets import resumed_secrets, split_inputs, warn_of_short
 
 
 async def start(
@@ -174,6 +174,7 @@ async def _drive(
         plans.update(checked.plans)
         return plan
 
+    warn_of_short(secrets)
     driver = Driver(plans, settings, folder, opener=open_file, secrets=secrets, state=state)
     settings.started(driver, run)
     from asyncio import get_running_loop

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from errno import ENOTSUP
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from failwell.processes.capture import LIMIT, Capture, forms
+from failwell.processes.capture import LIMIT, Capture, forms, secret_values
 from failwell.processes.run_processes import RunProcesses
 from failwell.processes.script import ScriptProcess, unbroken
+from failwell.report.redact import MARK
 from failwell.workflow.envelope import LARGEST, Malformed, parse, read_file
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
@@ -24,6 +25,9 @@ from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
 from failwell.workflow.run.result import output_of
 from failwell.workflow.run.script_environment import script_environment
+
+if TYPE_CHECKING:
+    from failwell.report.masking.known import KnownSecrets
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 
@@ -35,6 +39,7 @@ class ScriptExecutor:
         self._processes: dict[str, RunProcesses] = {}
         self._schemas = OutputSchemas()
         self._secrets: dict[str, list[bytes]] = {}
+        self._known: KnownSecrets | None = None
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one script. A cancellation stops it with everything that it started, and is then re-raised."""
@@ -57,14 +62,18 @@ class ScriptExecutor:
         """Remove a value from everything that scripts print from now on."""
         if value in self._secrets:
             return
+        from failwell.report.masking.known import KnownSecrets
         from failwell.report.redact import register_secret
 
+        # What is too short cannot be distinguished from an ordinary word; it is still passed to the script only.
         self._secrets[value] = forms(value)
-        try:
-            register_secret(value)
-        except ValueError:
-            # Too short to be distinguished from an ordinary word; it is still passed to the script only.
-            return
+        for part in secret_values(value):
+            register_secret(part)
+        self._known = KnownSecrets(part for known in self._secrets for part in secret_values(known))
+
+    def mask(self, text: str) -> str:
+        """`text` without secrets that are escaped in a way which only decoding shows, letter by letter."""
+        return text if self._known is None else self._known.mask(text, MARK)
 
     @property
     def secrets(self) -> list[bytes]:
@@ -141,8 +150,9 @@ class _Script(Outcome):
             out.close()
             err.close()
         self._is_tidy = code == 0
-        output = output_of(out.text(), err.text(), code, out.file, err.file)
-        return self._result(output, out, err.end(4_000), code, survivors)
+        mask = self._executor.mask
+        output = output_of(mask(out.text()), mask(err.text()), code, out.file, err.file)
+        return self._result(output, out, mask(err.end(4_000)), code, survivors)
 
     def clean(self) -> None:
         """Delete the script's files, except for spilled output."""

@@ -1,16 +1,20 @@
 """The secret inputs of a run: kept out of the journal, and passed to the scripts that may use them."""
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.files.mistakes import Mistake
+from failwell.report.masking.known import SHORTEST
 from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.run_faults import WorkflowInvalid
 from failwell.workflow.run_inputs import check_inputs
+
+_LOG = logging.getLogger("failwell.workflow")
 
 
 def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -30,6 +34,30 @@ def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict
             secrets[ref] = value if isinstance(value, str) else json.dumps(value)
             inputs[name] = {"secret": True, "ref": ref}
     return inputs, secrets
+
+
+def warn_of_short(secrets: Mapping[str, str]) -> None:
+    """Log a warning for each secret that is too short to be masked in what steps print."""
+    for ref, value in secrets.items():
+        name = ref.rpartition(".")[2]
+        if value and len(value) < SHORTEST:
+            _LOG.warning(
+                "the secret input `%s` has fewer than %d characters, so it is not masked in what steps print",
+                name,
+                SHORTEST,
+            )
+        elif _has_short_line(value):
+            _LOG.warning(
+                "the secret input `%s` has lines of fewer than %d characters; they are not masked one by one",
+                name,
+                SHORTEST,
+            )
+
+
+def _has_short_line(value: str) -> bool:
+    """Whether a secret of several lines has one that is too short to be masked. Brackets alone are no secret."""
+    lines = [line.strip() for line in value.splitlines()]
+    return any(len(line) < SHORTEST and any(map(str.isalnum, line)) for line in lines)
 
 
 def resumed_secrets(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[str, str]:
