@@ -1,1 +1,1 @@
-"""Commands about workflow files and their recorded runs."""
+"""Commands that check, show and run workflow files."""

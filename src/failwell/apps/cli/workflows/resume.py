@@ -37,8 +37,8 @@ def run(args: Namespace) -> int:
     """Resume it."""
     inputs = read_inputs(args)
     limits = _limits(args)
+    from failwell.apps.cli.runs.runs import find_run
     from failwell.apps.cli.workflows.run_command import RunCommand
-    from failwell.apps.cli.workflows.runs import find_run
 
     async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import resume

@@ -10,8 +10,8 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_aside, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, command_for
+from failwell.apps.cli.runs.runs import find_run, journal
 from failwell.apps.cli.workflows.progress import step_label
-from failwell.apps.cli.workflows.runs import find_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.output_log import LogEntry

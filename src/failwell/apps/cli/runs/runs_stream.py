@@ -9,7 +9,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_json_text, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_after, add_name, add_store
-from failwell.apps.cli.workflows.runs import find_run, journal
+from failwell.apps.cli.runs.runs import find_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
@@ -121,7 +121,7 @@ def _lines(events: "Iterable[Event]") -> Iterator[str]:
 def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]", args: Namespace) -> Iterator[str]:
     from json import dumps
 
-    from failwell.apps.cli.workflows.runs import start_of, summary
+    from failwell.apps.cli.runs.runs import start_of, summary
 
     document = {
         "run": summary(run, args, start_of(store, run)),

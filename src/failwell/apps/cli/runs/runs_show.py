@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store, command_for, state_folder_of
+from failwell.apps.cli.runs.runs import find_run, journal, resume_command
 from failwell.apps.cli.workflows.detach import LOG
 from failwell.apps.cli.workflows.progress import exit_text, step_label
 from failwell.apps.cli.workflows.resume_options import resume_recorded
-from failwell.apps.cli.workflows.runs import find_run, journal, resume_command
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str
 
 
 def _object(run: "Run", seen: "RunDetails", args: Namespace) -> dict[str, Any]:
-    from failwell.apps.cli.workflows.runs import summary
+    from failwell.apps.cli.runs.runs import summary
 
     end = None if seen.end is None else seen.end.data
     data: dict[str, Any] = {

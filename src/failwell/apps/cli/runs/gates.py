@@ -7,7 +7,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import markdown_table, print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store
-from failwell.apps.cli.workflows.runs import find_run, journal, resume_line
+from failwell.apps.cli.runs.runs import find_run, journal, resume_line
 
 
 def add_list_options(parser: ArgumentParser) -> None:
