@@ -41,6 +41,10 @@ _WORDS: dict[str, Any] = {
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
     "null": None, "None": None, "Null": None, "NULL": None,
 }  # fmt: skip
+_OUTPUT_WORDS: dict[str, Any] = {
+    "true": True, "True": True, "false": False, "False": False, "null": None, "None": None,
+}  # fmt: skip
+"""The words of JSON, and as Python writes them."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _MAX_DIGITS = 4000
 _LONGEST_YAML = 1_000_000
@@ -101,8 +105,8 @@ def as_output(text: str) -> Any:
     `007` and `+5` are not numbers in JSON and stay text, like everything else; `12345e6` may be the name of a commit.
     """
     bare = text.strip()
-    if bare in _WORDS:
-        return _WORDS[bare]
+    if bare in _OUTPUT_WORDS:
+        return _OUTPUT_WORDS[bare]
     number = _number(bare, _JSON_WHOLE, _JSON_FRACTION)
     if number is not None:
         return number
