@@ -31,6 +31,7 @@ ENTRIES = [(top, cls) for tables in TABLES.values() for top, table in tables.ite
 
 NO_HTTP_SDK = {
     "python": "Python itself; tests/adapters raises each of them",
+    "pools": "the standard library; tests/adapters raises each of them",
     "process": "exit codes of processes on this machine",
     "databases.sqlite": "a database in this process",
     "databases.postgresql": "speaks PostgreSQL's protocol; tests/sdks/stores calls a real server",
@@ -50,6 +51,7 @@ NO_HTTP_SDK = {
     "docling": "reads documents on this machine",
     "pypdfium2": "reads documents on this machine",
     "torch": "computes on this machine",
+    "numpy": "computes on this machine",
     "jax": "computes on this machine",
     "tenacity": "repeats calls of others and wraps what they raise",
     "langchain_core": "parses what models of other SDKs answered",

@@ -10,6 +10,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of
 from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
 from failwell.adapters.reading import Reading
+from failwell.adapters.registry import find
 from failwell.fault.registry import kind
 from tests.specimens import failures
 
@@ -50,6 +51,28 @@ DENIED = {
 )
 def test_a_sqlstate_decides_by_its_row_or_by_its_class(code: str, meaning: str) -> None:
     assert sql.kind_of_sqlstate(code) == meaning
+
+
+@pytest.mark.parametrize(
+    ("dotted", "code"),
+    [
+        ("psycopg.errors.UniqueViolation", "23505"),
+        ("psycopg2.errors.SerializationFailure", "40001"),
+        ("asyncpg.exceptions.UniqueViolationError", "23505"),
+        ("asyncpg.exceptions.SerializationError", "40001"),
+        ("asyncpg.exceptions.PostgresSyntaxError", "42601"),
+        ("asyncpg.exceptions.InFailedSQLTransactionError", "25P02"),
+    ],
+)
+def test_a_class_that_is_named_after_a_sqlstate_is_known_by_its_name_alone(dotted: str, code: str) -> None:
+    module, _, name = dotted.rpartition(".")
+    entry = find(module, name)
+    assert callable(entry)
+
+    reading = entry(type(name, (Exception,), {"__module__": module})("a text that says nothing"))
+
+    assert reading is not None
+    assert reading.evidence[0].rule == f"postgresql.{code}"
 
 
 def test_a_sqlstate_of_an_unknown_class_or_shape_decides_nothing() -> None:

@@ -13,7 +13,11 @@ from failwell.adapters.vendors.python import TABLES
 from tests.adapters.raisers import BUILTINS, CANARY, PLUMBING, Action, caught, throwing
 
 EVERY = {**{("builtins", name): row for name, row in BUILTINS.items()}, **PLUMBING}
-SECOND_NAMES = {("queue", "Empty"), ("_queue", "Full"), ("ssl", "CertificateError")}
+SECOND_NAMES = {
+    ("queue", "Empty"), ("_queue", "Full"), ("ssl", "CertificateError"), ("asyncio", "QueueShutDown"),
+    ("asyncio", "BrokenBarrierError"), ("asyncio", "SendfileNotAvailableError"), ("concurrent", "BrokenProcessPool"),
+    ("concurrent", "BrokenThreadPool"), ("concurrent", "BrokenInterpreterPool"),
+}  # fmt: skip
 """Rows for other builds and other names of classes that are raised above."""
 
 CASES = [pytest.param(*row, id=".".join(names)) for names, row in EVERY.items()]

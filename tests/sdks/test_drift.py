@@ -41,6 +41,7 @@ EXPORTS = {
     "mcp": ("mcp.shared.exceptions", "mcp.server.fastmcp.exceptions", "mcp.server.mcpserver.exceptions"),
     "mistralai": ("mistralai.client.errors", "mistralai.models.mistralerror", "mistralai.models.sdkerror"),
     "ollama": ("ollama",),
+    "numpy": ("numpy.exceptions", "numpy.linalg", "numpy._core._exceptions"),
     "openai": ("openai",),
     "opensearchpy": ("opensearchpy.exceptions", "opensearchpy.helpers.errors"),
     "paramiko": ("paramiko.ssh_exception", "paramiko.sftp", "paramiko.pkey", "paramiko.config"),

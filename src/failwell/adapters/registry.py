@@ -6,12 +6,13 @@ Results are kept per class, so the walk is paid once.
 """
 
 import sys
+from functools import lru_cache
 from importlib import import_module
 
 from failwell.adapters.entry_points import load_adapters
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registrations import ExceptionAdapter, registered_exception, when_registered
-from failwell.adapters.text.message import read_message, read_unknown
+from failwell.adapters.text.message import read_message, read_reply
 from failwell.adapters.traceback_frames import read_placed
 
 Entry = Reading | Adapter
@@ -98,29 +99,36 @@ HOMES: dict[str, str] = {
     "pymilvus": "vector_stores",
     "docker": "infrastructure.docker",
     "paramiko": "infrastructure.paramiko",
-    **dict.fromkeys(
-        (
-            "a2a",
-            "ai21",
-            "assemblyai",
-            "cerebras",
-            "dashscope",
-            "deepgram",
-            "elevenlabs",
-            "exa_py",
-            "firecrawl",
-            "fireworks",
-            "openrouter",
-            "portkey_ai",
-            "tavily",
-            "voyageai",
-            "zhipuai",
-        ),
-        "http_sdks",
-    ),
+    "a2a": "http_sdks",
+    "ai21": "http_sdks",
+    "assemblyai": "http_sdks",
+    "cerebras": "http_sdks",
+    "dashscope": "http_sdks",
+    "deepgram": "http_sdks",
+    "elevenlabs": "http_sdks",
+    "exa_py": "http_sdks",
+    "firecrawl": "http_sdks",
+    "fireworks": "http_sdks",
+    "openrouter": "http_sdks",
+    "portkey_ai": "http_sdks",
+    "tavily": "http_sdks",
+    "voyageai": "http_sdks",
+    "zhipuai": "http_sdks",
+    "multiprocessing": "pools",
+    "pickle": "pools",
+    "_pickle": "pools",
+    "threading": "pools",
+    "numpy": "numpy",
 }
 """Top-level module of an exception class → the file with its rules."""
 
+_ANSWERING = frozenset(
+    {
+        "bottle", "django", "failwell", "falcon", "fastapi", "flask", "litestar", "quart", "rest_framework", "sanic",
+        "starlette", "tornado", "werkzeug",
+    }
+)  # fmt: skip
+"""Libraries whose exceptions hold the reply that a program is about to send, and not one that it got."""
 _MOST_TYPES = 4096
 _PLAIN = {"python.RuntimeError": False, "python.ValueError": True}
 """Rows for classes that programs raise for anything: a fact in the message says more. `True`: only a reply's facts do."""
@@ -175,7 +183,13 @@ def read(error: BaseException) -> Reading | None:
         placed = read_placed(error)
         if placed is not None:
             return placed
-    for entry, exact in entries(type(error)):
+    known = entries(type(error))
+    if _is_unknown(type(error)) and not any(type(entry) is ExceptionAdapter for entry, _ in known):
+        # Below such a class is one of Python's at most, and a reply says more than that.
+        reading = read_reply(error)
+        if reading is not None:
+            return reading
+    for entry, exact in known:
         if isinstance(entry, Reading):
             if exact or not entry.exact:
                 reply_only = _PLAIN.get(entry.rule)
@@ -185,7 +199,14 @@ def read(error: BaseException) -> Reading | None:
             reading = entry(error)
             if reading is not None:
                 return reading
-    return read_unknown(error)
+    return read_message(error)
+
+
+@lru_cache(maxsize=_MOST_TYPES)
+def _is_unknown(cls: type) -> bool:
+    """Whether a class and its bases belong to no library that is known here, nor to one that answers requests."""
+    tops = {above.__module__.partition(".")[0] for above in cls.__mro__} - {"builtins"}
+    return bool(tops) and tops.isdisjoint(HOMES) and tops.isdisjoint(_ANSWERING)
 
 
 def kind_alone(error: BaseException) -> str | None:

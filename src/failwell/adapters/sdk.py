@@ -408,13 +408,34 @@ HOSTS: tuple[tuple[str, str], ...] = (
     ("api.mistral.ai", "mistral"),
     ("api.cohere.", "cohere"),
     ("huggingface.co", "huggingface"),
+    ("bigmodel.cn", "zhipu"),
+    ("api.z.ai", "zhipu"),
+    ("integrate.api.nvidia.com", "nvidia"),
+    ("api.ai21.com", "ai21"),
+    ("api.voyageai.com", "voyageai"),
+    ("api.tavily.com", "tavily"),
+    ("api.exa.ai", "exa"),
+    ("api.firecrawl.dev", "firecrawl"),
+    ("api.elevenlabs.io", "elevenlabs"),
+    ("api.deepgram.com", "deepgram"),
+    ("api.assemblyai.com", "assemblyai"),
+    ("api.cloudflare.com", "cloudflare"),
+    ("gateway.ai.cloudflare.com", "cloudflare"),
+    ("ai-gateway.vercel.sh", "vercel"),
+    ("api.portkey.ai", "portkey"),
+    ("api.fireworks.ai", "fireworks"),
+    ("api.cerebras.ai", "cerebras"),
+    ("api.sambanova.ai", "sambanova"),
+    ("api.moonshot.", "moonshot"),
+    ("api.minimax", "minimax"),
+    ("pinecone.io", "pinecone"),
 )
 """A part of a host's name → the provider; the first that occurs counts."""
 _MOST_HOSTS = 256
 _host = attrgetter("request.url.host")
 
 
-def provider_of(error: BaseException, otherwise: str) -> str | None:
+def provider_of(error: object, otherwise: str) -> str | None:
     """The provider, from the request's host; `otherwise` if there is no request."""
     host: object = safe_call(_host, None, error)
     if type(host) is str and host:

@@ -166,7 +166,7 @@ def read_placed(error: BaseException) -> Reading | None:
                 reading = reads(error)
                 if reading is not None:
                     return reading
-    return memory_in(error) or device_in(error) if type(error) is RuntimeError else None
+    return memory_in(error) or device_in(error) or _threads_in(error) if type(error) is RuntimeError else None
 
 
 def tops_of(error: BaseException) -> set[str]:
@@ -236,3 +236,14 @@ def device_in(error: BaseException) -> Reading | None:
         return None
     kind, saw = device
     return Reading.from_rule(kind=kind, rule=f"gpu.{saw}", basis="code", saw=saw)
+
+
+def _threads_in(error: BaseException) -> Reading | None:
+    """Python's bare error for a thread that the system did not grant."""
+    from failwell.adapters.sdk import text_of
+
+    if text_of(error) != "can't start new thread":
+        return None
+    return Reading.from_rule(
+        kind="resource.exhausted", rule="python.RuntimeError.thread", basis="message", saw="thread"
+    )

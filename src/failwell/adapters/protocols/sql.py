@@ -89,6 +89,12 @@ P0003 too_many_rows P0004 assert_failure XX000 internal_error XX001 data_corrupt
 """
 """The condition names of PostgreSQL. Its drivers name their exception classes after them."""
 
+_ALIASES: dict[str, str] = {
+    "postgresconnection": "08000", "clientcannotconnect": "08001", "connectionrejection": "08004", "serialization": "40001",
+    "syntaxoraccess": "42000", "postgressyntax": "42601", "postgressystem": "58000", "postgresio": "58030",
+    "raise": "P0001", "assert": "P0004", "internalserver": "XX000",
+}  # fmt: skip
+"""What asyncpg calls some of them, without the `Error` at the end."""
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
 
@@ -109,6 +115,11 @@ def sqlstate_of(name: str) -> str | None:
     return _by_name().get(_bare(name))
 
 
+def class_names() -> tuple[str, ...]:
+    """The classes that psycopg names after a SQLSTATE."""
+    return tuple("".join(word.capitalize() for word in name.split("_")) for name in _names().values())
+
+
 @cache
 def _names() -> dict[str, str]:
     words = CONDITION_NAMES.split()
@@ -117,7 +128,7 @@ def _names() -> dict[str, str]:
 
 @cache
 def _by_name() -> dict[str, str]:
-    return {_bare(name): code for code, name in _names().items()}
+    return {**{_bare(name): code for code, name in _names().items()}, **_ALIASES}
 
 
 def _bare(name: str) -> str:

@@ -8,7 +8,7 @@ of such an exception its arguments are read.
 from failwell.adapters.facts import STRUCTURES, Facts, as_objects
 from failwell.adapters.printed import arguments_text, printed
 from failwell.adapters.reading import Reading
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.fault.links import instance_dict
 
@@ -18,19 +18,27 @@ _STATUSES = ("status_code", "status", "http_status")
 _PARTS_OF_A_REPLY = ("body", "reason", "response", "http_resp")
 
 
-def read_unknown(error: BaseException) -> Reading | None:
-    """The reading of an exception that no table knows: by the reply that it holds, or by its message.
+def read_reply(error: BaseException) -> Reading | None:
+    """The reading of an exception that no table knows by the reply that it holds; `None` if it holds none.
 
-    Clients that were generated from an OpenAPI document keep status, reason, body and headers as plain attributes.
+    A reply is an object with an error status and headers. Clients that were generated from an OpenAPI document keep
+    status, reason, body and headers as plain attributes.
     """
     own = instance_dict(error)
     status = next((value for name in _STATUSES if type(value := own.get(name)) is int), None)
-    if status is not None and 400 <= status < 600 and any(name in own for name in _PARTS_OF_A_REPLY):
-        from failwell.adapters.classify import classify
-        from failwell.adapters.sdk import gather
+    is_reply = status is not None and any(name in own for name in _PARTS_OF_A_REPLY)
+    response = own.get("response")
+    if response is not None and safe_getattr(response, "headers") is not None:
+        status = int_attr(response, "status_code", "status")
+        is_reply = True
+    if not is_reply or status is None or not 400 <= status < 600:
+        return None
+    from failwell.adapters.classify import classify
+    from failwell.adapters.sdk import gather, provider_of
 
-        return classify(gather(error, None, type(error).__module__.partition(".")[0]))
-    return read_message(error)
+    facts = gather(error, None, type(error).__module__.partition(".")[0])
+    facts.provider = provider_of(error, "") or provider_of(response, "") or None
+    return classify(facts)
 
 
 def read_message(error: BaseException, *, reply_only: bool = False) -> Reading | None:

@@ -77,4 +77,13 @@ def _expired(error: BaseException) -> Reading:
     )
 
 
-TABLES: dict[str, Table] = {"subprocess": {"CalledProcessError": _called, "TimeoutExpired": _expired}}
+TABLES: dict[str, Table] = {
+    "subprocess": {
+        "CalledProcessError": _called,
+        "TimeoutExpired": _expired,
+        # Raised by hand of the module itself, when a child could not be prepared.
+        "SubprocessError": Reading.from_rule(
+            kind="internal.spawn_failed", rule="process.SubprocessError", saw="SubprocessError"
+        ),
+    }
+}

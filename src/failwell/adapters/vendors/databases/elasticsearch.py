@@ -1,5 +1,6 @@
 """elasticsearch, elastic_transport and opensearch-py: the error type in the body decides, then the status."""
 
+import re
 from typing import Any, cast
 
 from failwell.adapters.facts import Facts, as_objects, codes_and_message
@@ -10,6 +11,7 @@ from failwell.adapters.safe_getattr import plain_int, safe_getattr
 from failwell.adapters.sdk import adapter, text_of, transport
 
 _MOST_CAUSES = 4
+_PRINTED = re.compile(r"\((\d{3}), '([A-Za-z_]{3,80})'")
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
@@ -29,6 +31,9 @@ def _refine(error: BaseException, facts: Facts) -> None:
         facts.message = _reason(cast("dict[str, Any]", body))
     elif len(arguments) > 1 and isinstance(arguments[1], str):
         facts.codes = (arguments[1].lower()[:80],)
+    elif facts.status is None and (printed := _PRINTED.search(facts.message)):
+        # A log has the text alone, and both clients print the status and the type first.
+        facts.status, facts.codes = int(printed.group(1)), (printed.group(2).lower(),)
     for cause in _errors(error):
         if facts.phase is None:
             facts.phase = transport(cause)[0]

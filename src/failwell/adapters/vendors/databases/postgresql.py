@@ -5,7 +5,7 @@ it are read by the sentences of PostgreSQL and libpq for those states.
 """
 
 from failwell.adapters.facts import NOT_SENT
-from failwell.adapters.protocols.sql import condition_of, kind_of_sqlstate, sqlstate_of
+from failwell.adapters.protocols.sql import class_names, condition_of, kind_of_sqlstate, sqlstate_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -98,7 +98,17 @@ def _is(kind: str, *names: str) -> Table:
     }
 
 
+_OWN_NAMES = (
+    "PostgresConnectionError ClientCannotConnectError ConnectionRejectionError ActiveSQLTransactionError ReadOnlySQLTransactionError "
+    "NoActiveSQLTransactionError InFailedSQLTransactionError InvalidSQLStatementNameError SerializationError SyntaxOrAccessError "
+    "PostgresSyntaxError PostgresSystemError PostgresIOError RaiseError AssertError InternalServerError"
+)
+"""Classes of asyncpg that are not named like psycopg's."""
+_NAMED: Table = dict.fromkeys(class_names(), _read)
+"""Classes that are named after a SQLSTATE, for those who know an exception by its name alone."""
+
 _PSYCOPG: Table = {
+    **_NAMED,
     "Error": _read,
     "InterfaceError": _interface,
     "ConnectionTimeout": _not_sent,
@@ -111,6 +121,7 @@ _PSYCOPG: Table = {
 TABLES: dict[str, Table] = {
     "psycopg": _PSYCOPG,
     "psycopg2": {
+        **_NAMED,
         "Error": _read,
         "InterfaceError": _interface,
         "PoolError": _not_sent,
@@ -122,6 +133,7 @@ TABLES: dict[str, Table] = {
         "PoolClosed": _not_sent,
     },
     "asyncpg": {
+        **{f"{name.removesuffix('Error')}Error": _read for name in (*_NAMED, *_OWN_NAMES.split())},
         "PostgresError": _read,
         "InterfaceError": _interface,
         **_is("validation.config_invalid", "ClientConfigurationError"),

@@ -1,0 +1,28 @@
+"""numpy: its errors are subclasses of Python's. The one about memory knows how much was asked for."""
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr
+
+
+def _memory(error: BaseException) -> Reading:
+    size = int_attr(error, "_total_size")
+    return Reading.from_rule(
+        kind="resource.system_memory",
+        rule="numpy.ArrayMemoryError",
+        saw="ArrayMemoryError",
+        details={} if size is None else {"needed_mb": round(size / 1024 / 1024, 2)},
+    )
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading.from_rule(kind=kind, rule=f"numpy.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "numpy": {
+        "_ArrayMemoryError": _memory,
+        **_is("validation.input_invalid", "LinAlgError", "AxisError", "DTypePromotionError", "TooHardError"),
+        **_is("validation.input_invalid", "UFuncTypeError"),
+    }
+}
