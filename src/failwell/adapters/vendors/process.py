@@ -83,7 +83,7 @@ TABLES: dict[str, Table] = {
         "TimeoutExpired": _expired,
         # Raised by hand of the module itself, when a child could not be prepared.
         "SubprocessError": Reading.from_rule(
-            kind="internal.spawn_failed", rule="process.SubprocessError", saw="SubprocessError"
+            kind="internal.spawn_failed", rule="process.SubprocessError", exact=True, saw="SubprocessError"
         ),
     }
 }
