@@ -23,6 +23,7 @@ EXPORTS = {
     "elastic_transport": ("elastic_transport",),
     "elasticsearch": ("elasticsearch", "elasticsearch.helpers", "elasticsearch.dsl.exceptions"),
     "fal_client": ("fal_client",),
+    "fastapi": ("fastapi.exceptions",),
     "gridfs": ("gridfs.errors",),
     "google.genai": ("google.genai.errors",),
     "groq": ("groq",),
@@ -72,6 +73,8 @@ EXPORTS = {
 
 _BUILTIN = "a subclass of a built-in class, and read as that"
 LEFT_ALONE = {
+    "fastapi.exceptions.HTTPException": "how a route answers; FastAPI catches it",
+    "fastapi.exceptions.WebSocketException": "how a route answers; FastAPI catches it",
     "jsonschema.exceptions._Error": "a base class that is never raised",
     "jsonschema.exceptions._RefResolutionError": "deprecated, and wrapped before it is raised",
     "jsonschema.exceptions._WrappedReferencingError": "deprecated, and wrapped before it is raised",

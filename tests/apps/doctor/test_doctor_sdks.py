@@ -1,10 +1,14 @@
 """The doctor finds every error class that an installed package shows, and says which have no rule."""
 
 import re
+import sys
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
 
+import failwell as failwell_package
+from failwell.adapters import registrations
 from failwell.apps.doctor.sdks import Sdk, installed, judge
 from tests.apps.running import Done, environment, failwell
 
@@ -13,6 +17,9 @@ print("noise that a package makes while it is loaded")
 class RequestError(Exception): pass
 class ResponseError(Exception): pass
 class Narrower(ResponseError): pass
+class Answered(ResponseError):
+    def __init__(self, status_code):
+        self.status_code = status_code
 class Brandnew(Exception): pass
 class Rejected(ValueError): pass
 class Several(ExceptionGroup): pass
@@ -30,42 +37,85 @@ def package(folder: Path, name: str, source: str) -> None:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder from which the doctor's own processes load packages."""
+    """A folder from which the doctor and its own processes load packages."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    invalidate_caches()
     return tmp_path
 
 
-def look(top: str) -> Sdk:
-    return installed([top])[0]
+def look(top: str, *, load: bool = False) -> Sdk:
+    return installed([top], load=load)[0]
 
 
 def standings(sdk: Sdk) -> dict[str, tuple[str, str | None]]:
     return {one.name: (one.standing, one.by) for one in sdk.classes}
 
 
-def test_every_public_class_is_mapped_inherited_or_unknown(here: Path) -> None:
+@pytest.mark.parametrize("load", [False, True], ids=["read", "loaded"])
+def test_every_public_class_is_mapped_inherited_or_unknown(here: Path, load: bool) -> None:
     package(here, "ollama", OLLAMA)
 
-    sdk = look("ollama")
+    sdk = look("ollama", load=load)
 
     assert standings(sdk) == {
         "ollama.RequestError": ("mapped", "RequestError"),
         "ollama.ResponseError": ("mapped", "ResponseError"),
-        "ollama.Narrower": ("inherited", "ollama.ResponseError"),
-        "ollama.Rejected": ("inherited", "ValueError"),
+        "ollama.Narrower": ("unspecific", "ollama.ResponseError"),
+        "ollama.Answered": ("inherited", "ollama.ResponseError"),
+        "ollama.Rejected": ("unspecific", "ValueError"),
         "ollama.Several": ("inherited", "BaseExceptionGroup"),
         "ollama.Brandnew": ("unknown", None),
     }
 
 
-def test_an_unknown_class_comes_with_a_line_for_its_table(here: Path) -> None:
-    package(here, "ollama", OLLAMA)
+def test_an_unknown_class_comes_with_the_line_that_registers_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registrations, "_registered_exceptions", {})
+    package(here, "acme_brandnew", "class RateLimitError(Exception): pass\nclass Odd(Exception): pass")
 
-    (unknown,) = look("ollama").unknown
+    odd, limited = look("acme_brandnew").unknown
 
-    assert unknown.proposal == (
-        '"Brandnew": adapter("ollama", "ollama"),  # in adapters/vendors/ollama.py, TABLES["ollama"]'
+    assert odd.proposal == 'failwell.register_exception("acme_brandnew.Odd", kind="…")'
+    assert limited.proposal == (
+        'failwell.register_exception("acme_brandnew.RateLimitError", kind="provider.rate_limited")'
     )
+    exec(limited.proposal, {"failwell": failwell_package})
+    assert [one.name for one in look("acme_brandnew").unknown] == ["acme_brandnew.Odd"]
+
+
+def test_a_new_class_that_only_inherits_is_not_counted_as_known(here: Path) -> None:
+    package(here, "openai", "class OpenAIError(Exception): pass\nclass QuantumError(OpenAIError): pass")
+
+    sdk = look("openai")
+
+    assert standings(sdk)["openai.QuantumError"] == ("unspecific", "openai.OpenAIError")
+    (unspecific,) = sdk.unspecific
+    assert unspecific.kind == "provider.unknown"
+    assert unspecific.proposal == 'failwell.register_exception("openai.QuantumError", kind="…")'
+
+
+def test_source_is_read_and_nothing_is_run(here: Path) -> None:
+    package(here, "ollama", "raise SystemExit('must not be loaded')\nclass ResponseError(Exception): pass")
+
+    assert standings(look("ollama")) == {"ollama.ResponseError": ("mapped", "ResponseError")}
+    assert look("ollama", load=True).broken == "SystemExit"
+
+
+@pytest.mark.slow
+def test_reading_the_source_finds_what_loading_finds() -> None:
+    """For installed SDKs that define, rename and export their errors in different ways."""
+    for top in ("aiohttp", "botocore", "httpx", "huggingface_hub", "requests", "urllib3"):
+        read, loaded = standings(look(top)), standings(look(top, load=True))
+
+        missing = {
+            name for name in loaded if name not in read and f"{top}.{name.rpartition('.')[2]}" not in read
+        }
+        assert len(missing) <= len(loaded) // 50, missing
+        assert {name: read[name] for name in loaded if name in read} == {
+            name: standing for name, standing in loaded.items() if name in read
+        }
 
 
 def test_modules_about_errors_are_looked_into_and_private_ones_are_not(here: Path) -> None:
@@ -88,6 +138,7 @@ def test_a_namespace_is_looked_through(here: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "told"),
     [
+        # There is no class to be read, so it is loaded.
         ("raise ImportError('no')", "ImportError"),
         ("raise SystemExit(7)", "SystemExit"),
         ("import os; os._exit(7)", "a process that died"),
@@ -127,9 +178,10 @@ def test_the_command_counts_and_names_what_is_unknown(here: Path) -> None:
     assert done.code == 0
     # Where a real ollama is installed, its release stands behind the name.
     assert [re.sub(r"^ollama [^:]+:", "ollama:", line) for line in done.out.splitlines()] == [
-        "ollama: 2 mapped, 3 inherited, 1 unknown",
-        '  unknown    ollama.Brandnew  "Brandnew": adapter("ollama", "ollama"),  # in adapters/vendors/ollama.py, TABLES["ollama"]',
-        "1 package, 6 exception classes, 1 unknown",
+        "ollama: 2 mapped, 2 inherited, 2 unspecific, 1 unknown",
+        '  unknown     ollama.Brandnew  failwell.register_exception("ollama.Brandnew", kind="…")',
+        "1 package, 7 exception classes, 2 unspecific, 1 unknown",
+        "Give each a kind at start-up with the line beside it; `failwell kinds` lists the kinds.",
     ]
 
 
@@ -138,7 +190,11 @@ def test_every_class_is_listed_on_request(here: Path) -> None:
 
     lines = doctor(here, "--all").out.splitlines()
 
-    assert "  inherited  ollama.Narrower  by ollama.ResponseError" in lines
+    assert "  inherited   ollama.Answered  by ollama.ResponseError" in lines
+    assert (
+        "  unspecific  ollama.Narrower  by ollama.ResponseError, as provider.unknown: "
+        'failwell.register_exception("ollama.Narrower", kind="…")'
+    ) in lines
 
 
 def test_strict_fails_when_something_is_unknown(here: Path) -> None:
@@ -164,7 +220,7 @@ def test_json_holds_everything(here: Path) -> None:
 
     (sdk,) = doctor(here, "--json").data
 
-    assert sdk["counts"] == {"mapped": 2, "inherited": 3, "unknown": 1}
+    assert sdk["counts"] == {"mapped": 2, "inherited": 2, "unspecific": 2, "unknown": 1}
     assert {one["name"] for one in sdk["classes"]} == set(standings(look("ollama")))
 
 
@@ -173,8 +229,8 @@ def test_markdown_is_for_agents(here: Path) -> None:
 
     text = doctor(here, "--agent").out
 
-    assert re.match(r"## ollama[^\n]*\n\n2 mapped, 3 inherited, 1 unknown\n", text)
-    assert '- unknown: `ollama.Brandnew` `"Brandnew": adapter(' in text
+    assert re.match(r"## ollama[^\n]*\n\n2 mapped, 2 inherited, 2 unspecific, 1 unknown\n", text)
+    assert '- unknown: `ollama.Brandnew` `failwell.register_exception("ollama.Brandnew", kind="…")`' in text
 
 
 def test_what_is_installed_here_is_named_with_its_release() -> None:

@@ -120,10 +120,15 @@ TABLES: dict[str, Table] = {
         "SchemaError": Reading.from_rule(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
     },
     "fastapi": {
-        # What a route returned does not fit the type that it declares.
-        "ResponseValidationError": Reading.from_rule(
-            kind="internal.bug", rule="pydantic.ResponseValidationError", saw="ResponseValidationError"
-        ),
+        **{
+            name: Reading.from_rule(kind="validation.input_invalid", rule=f"fastapi.{name}", saw=name)
+            for name in ("ValidationException", "RequestValidationError", "WebSocketRequestValidationError")
+        },
+        # What a route returned does not fit the type that it declares, or the application is put together wrongly.
+        **{
+            name: Reading.from_rule(kind="internal.bug", rule=f"fastapi.{name}", saw=name)
+            for name in ("ResponseValidationError", "FastAPIError", "PydanticV1NotSupportedError")
+        },
     },
     "pydantic": {
         "ValidationError": _read,

@@ -17,6 +17,21 @@ _ERROR_WORDS = ("error", "exception", "exceptions", "errors", "failure")
 _MOST_MODULES = 400
 _DEEPEST = 2
 _DEEPEST_PUBLIC = 3
+FACTS = frozenset(
+    {
+        "status_code",
+        "status",
+        "http_status",
+        "code",
+        "error_code",
+        "errno",
+        "sqlstate",
+        "pgcode",
+        "response",
+        "body",
+    }
+)
+"""Attributes that say more than the class. Rules read them."""
 
 
 def main(top: str) -> None:
@@ -29,7 +44,9 @@ def main(top: str) -> None:
     if broken is not None:
         result["broken"] = broken
     else:
-        failed = {name: _import_error(name) for name in _about_errors(top)}
+        spec = find_spec(top)
+        paths = list(spec.submodule_search_locations or ()) if spec else []
+        failed = {name: _import_error(name) for name in about_errors(top, paths)}
         result["failed"] = [[name, error] for name, error in failed.items() if error is not None]
         result["classes"] = [_row(cls) for cls in _classes(top)]
     with os.fdopen(out, "w", encoding="utf-8") as stdout:
@@ -45,16 +62,15 @@ def _import_error(name: str) -> str | None:
     return None
 
 
-def _about_errors(top: str) -> Iterator[str]:
-    """The modules under `top` that are named after errors, found without loading any."""
-    spec = find_spec(top)
-    waiting = [(top, list(spec.submodule_search_locations or ()) if spec else [], 0)]
+def about_errors(top: str, paths: list[str]) -> Iterator[str]:
+    """The modules under `top` in the folders `paths` that are named after errors, found without loading any."""
+    waiting = [(top, paths, 0)]
     remaining = _MOST_MODULES
     while waiting:
         package, paths, depth = waiting.pop(0)
         for module in pkgutil.iter_modules(paths):
             name = f"{package}.{module.name}"
-            if _names_errors(module.name) and remaining:
+            if is_about_errors(module.name) and remaining:
                 remaining -= 1
                 yield name
             if module.ispkg and depth < _DEEPEST and not module.name.startswith("test"):
@@ -76,22 +92,25 @@ def _classes(top: str) -> list[type[BaseException]]:
     """The public exception classes of `top`: in the package itself, or in a public module about errors."""
     classes: dict[tuple[str, str], type[BaseException]] = {}
     for name, module in list(sys.modules.items()):
-        if name == top or (name.startswith(f"{top}.") and _is_public(name)):
+        if name == top or (name.startswith(f"{top}.") and is_public(name)):
             for value in list(vars(module).values()):
                 if isinstance(value, type) and issubclass(value, BaseException) and _is_own(value, top):
                     classes[value.__module__, value.__name__] = value
     return [classes[key] for key in sorted(classes)]
 
 
-def _names_errors(module: str) -> bool:
+def is_about_errors(module: str) -> bool:
+    """Whether a module is named after errors."""
+    module = module.rpartition(".")[2]
     # SQLAlchemy calls its module of errors `exc`.
     return module == "exc" or any(word in module.lower() for word in _ERROR_WORDS)
 
 
-def _is_public(name: str) -> bool:
+def is_public(name: str) -> bool:
+    """Whether `name` is a module about errors that users may import from."""
     parts = name.split(".")[1:]
     return (
-        _names_errors(parts[-1])
+        is_about_errors(parts[-1])
         and len(parts) <= _DEEPEST_PUBLIC
         and not any(part.startswith("_") for part in parts)
     )
@@ -106,8 +125,20 @@ def _is_own(cls: type[BaseException], top: str) -> bool:
     )
 
 
+def _carries(cls: type[BaseException]) -> bool:
+    """Whether its objects hold a status, a code or a reply, by what its classes declare and assign."""
+    for above in cls.__mro__:
+        if above.__module__ != "builtins":
+            code = getattr(vars(above).get("__init__"), "__code__", None)
+            names = {*vars(above), *vars(above).get("__annotations__", ()), *getattr(code, "co_names", ())}
+            if not names.isdisjoint(FACTS):
+                return True
+    return False
+
+
 def _row(cls: type[BaseException]) -> dict[str, Any]:
     return {
+        "carries": _carries(cls),
         "module": cls.__module__,
         "name": cls.__name__,
         "mro": [[c.__module__, c.__name__] for c in cls.__mro__],
