@@ -9,12 +9,12 @@ from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from failwell.workflow.template.data_views import is_view, unwrapped, view
-from failwell.workflow.template.filters import FILTERS, INNER, MISSING_VALUE, bounded
+from failwell.workflow.template.functions.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.template.lookup import MISSING, Names
 from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget
-from failwell.workflow.template.source_guard import Source, guarded, guarded_expression
+from failwell.workflow.template.syntax.source_guard import Source, guarded, guarded_expression
+from failwell.workflow.template.syntax.tokenizer import filters_and_tests, template_tokens
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
-from failwell.workflow.template.tokenizer import filters_and_tests, template_tokens
 
 FUEL = 2_000_000
 """Instructions of one rendering, if each writes little."""

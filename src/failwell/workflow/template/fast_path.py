@@ -18,7 +18,7 @@ from failwell.workflow.template.engine import (
     hides_names,
     new_environment,
 )
-from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
+from failwell.workflow.template.functions.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, start_budget
 from failwell.workflow.template.template_errors import TemplateMistake

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.workflow.plan import Template
+from failwell.workflow.template.syntax.tokenizer import Token, expression_tokens, template_tokens
 from failwell.workflow.template.template_errors import TemplateMistake
-from failwell.workflow.template.tokenizer import Token, expression_tokens, template_tokens
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 """The fields of a node or a group."""

@@ -9,9 +9,9 @@ values are marked before a filter in Python, which could not distinguish them fr
 from itertools import pairwise
 from typing import NamedTuple
 
-from failwell.workflow.template.filters import METHODS
+from failwell.workflow.template.functions.filters import METHODS
+from failwell.workflow.template.syntax.tokenizer import Token, expression_tokens, template_tokens
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
-from failwell.workflow.template.tokenizer import Token, expression_tokens, template_tokens
 
 MAX_OPERATORS = 300
 MAX_TOKENS = 2_000

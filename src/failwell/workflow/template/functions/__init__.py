@@ -1,0 +1,1 @@
+"""The filters, tests, methods and operators that templates call in Python."""

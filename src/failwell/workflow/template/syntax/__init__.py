@@ -1,0 +1,1 @@
+"""Reads and rewrites the source of templates before the engine compiles it."""
