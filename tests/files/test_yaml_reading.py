@@ -164,7 +164,7 @@ def test_a_syntax_error_has_a_place_and_a_hint(text: str, pure: bool) -> None:
     assert mistake.hint
 
 
-@pytest.mark.parametrize("text", [".inf", "a: .nan", "a: [1e999]", "a: 99999999999999999999"])
+@pytest.mark.parametrize("text", [".inf", "a: .nan", "a: [1e999]", "a: " + "9" * 5000])
 def test_a_number_that_json_cannot_carry_has_a_place(text: str) -> None:
     mistake = the_wrong(text)
 

@@ -19,7 +19,8 @@ def test_what_is_no_json_value_stays_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [("true", True), ("False", False), ("null", None), ("~", None), ("", None), ("0", 0), ("-3", -3), ("+4", 4),
-     ("1.5", 1.5), (".5", 0.5), ("2.", 2.0), ("1e3", 1000.0), ("-0.0", -0.0), ("9223372036854775807", 2**63 - 1)],
+     ("1.5", 1.5), (".5", 0.5), ("2.", 2.0), ("1e3", 1000.0), ("-0.0", -0.0), ("9223372036854775807", 2**63 - 1),
+     (str(2**200), 2**200)],
 )  # fmt: skip
 def test_words_and_decimal_numbers_are_values(text: str, value: object) -> None:
     found = scalar_value(text)
@@ -28,7 +29,7 @@ def test_words_and_decimal_numbers_are_values(text: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan", "1e999", "9223372036854775808", "9" * 5000])
+@pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan", "1e999", "9" * 5000])
 def test_a_number_that_json_cannot_carry_is_refused(text: str) -> None:
     with pytest.raises(NotJson):
         scalar_value(text)

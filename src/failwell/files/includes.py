@@ -131,6 +131,7 @@ class Loader:
     def _text(self, text: str, file: str, folder: str, path: Path) -> Item:
         """An included text file, such as a prompt."""
         item = Item(text, 0, 0, file, folder)
+        item.first_line = 1
         if "${" in text:
             expanded = expand(text, self.environ)
             item.value, item.from_env = expanded.text, expanded.from_env

@@ -23,6 +23,8 @@ class Template:
     text: str
     place: Place | None = None
     folder: str | None = None
+    first_line: int | None = None
+    """The line of the file that the text begins on, if each of its lines is one of the file."""
     is_plain: bool = field(init=False, repr=False)
     """Whether rendering returns the text unchanged."""
 
@@ -30,6 +32,12 @@ class Template:
         text = self.text
         is_plain = "{{" not in text and "{%" not in text and "{#" not in text
         object.__setattr__(self, "is_plain", is_plain)
+
+    def place_of(self, line: int | None) -> Place | None:
+        """The place of a line of the text, counted from 1; where the text begins if it is not known."""
+        if self.place is None or line is None or self.first_line is None:
+            return self.place
+        return Place(file=self.place.file, line=self.first_line + line - 1, column=1)
 
 
 def is_map(value: object) -> bool:
@@ -48,6 +56,7 @@ class Item:
     __slots__ = (
         "column",
         "file",
+        "first_line",
         "folder",
         "from_env",
         "height",
@@ -66,6 +75,8 @@ class Item:
         self.file = file
         self.folder = folder
         """The folder for the includes of a template, if it is not that of the root file."""
+        self.first_line: int | None = None
+        """The line of the first line of a block, counted from 1."""
         self.keys: dict[str, tuple[int, int]] | None = None
         """Line and column of each key of a mapping."""
         self.from_env = False

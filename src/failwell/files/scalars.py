@@ -14,7 +14,7 @@ _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _BEGINNINGS = frozenset("-+.0123456789~tTfFnN")
-_LARGEST = 2**63
+_MAX_DIGITS = 4_000
 _INFINITY = float("inf")
 
 
@@ -26,7 +26,7 @@ def scalar_value(text: str) -> str | int | float | bool | None:
     """The value that an unquoted `text` stands for.
 
     Raises:
-        NotJson: it is infinite, not a number, or larger than 64 bits.
+        NotJson: it is infinite, not a number, or has too many digits.
     """
     if text and text[0] not in _BEGINNINGS:
         return text
@@ -35,9 +35,9 @@ def scalar_value(text: str) -> str | int | float | bool | None:
     if text[0].isalpha():
         return text
     if _WHOLE.fullmatch(text):
-        if len(text) <= 20 and -_LARGEST <= (integer := int(text)) < _LARGEST:
-            return integer
-        raise NotJson("is larger than 64 bits can hold")
+        if len(text) <= _MAX_DIGITS:
+            return int(text)
+        raise NotJson(f"has more than {_MAX_DIGITS:,} digits")
     if _FRACTION.fullmatch(text):
         fraction = float(text)
         if abs(fraction) == _INFINITY:

@@ -24,6 +24,7 @@ def template_of(item: Item) -> Template:
         text=item.value,
         place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
         folder=item.folder,
+        first_line=item.first_line,
     )
 
 

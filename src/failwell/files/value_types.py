@@ -128,6 +128,10 @@ class Text:
         return schema
 
 
+_LARGEST = 2**63
+"""Settings are stored and passed on in 64 bits; data are not."""
+
+
 class Number:
     """A number between two bounds. `integer` refuses fractions; `above` is an exclusive lower bound."""
 
@@ -148,9 +152,10 @@ class Number:
         value = typed_value(item)
         # `bool` is a subclass of `int`, so the exact type is compared.
         if type(value) is int or (type(value) is float and not self.integer):
-            if self._fits(value):
+            is_large = type(value) is int and not -_LARGEST <= value < _LARGEST
+            if self._fits(value) and not is_large:
                 return value
-            actual = ""
+            actual = " of at most 64 bits" if is_large else ""
         else:
             actual = f", not {type_name(value)}"
         hint = "write the number without quotes" if type(value) is str and not item.from_env else ""

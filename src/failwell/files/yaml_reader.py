@@ -142,6 +142,8 @@ class _Composer:
                     item = Item(value, mark.line, mark.column, file, folder)
                 else:
                     item = self.scalar(event, mark, key)
+                if event.style == "|":
+                    item.first_line = mark.line + 2
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
                 if in_map and key is None:

@@ -154,7 +154,9 @@ def test_a_template_that_cannot_be_parsed_is_told_beside_a_mistake_of_shape() ->
     document = deepcopy(SOUND)
     document["agents"][0] |= {"timeout": "soon", "args": ["{{ workflow.input. }}"]}
 
-    assert messages(document)[1] == ["`start.args[0]` cannot be read: syntax error on line 1"]
+    assert messages(document)[1] == [
+        "`start.args[0]` cannot be read: syntax error on line 1: the end of the tag is not expected"
+    ]
 
 
 def test_steps_that_nothing_leads_to_are_told_when_no_route_is_in_doubt() -> None:

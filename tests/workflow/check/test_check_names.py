@@ -260,16 +260,81 @@ def test_a_bare_condition_may_name_keys_of_the_output() -> None:
     assert found(plan) == []
 
 
-def test_a_bare_condition_about_a_step_that_does_not_exist_is_a_warning() -> None:
-    plan = a_plan(a_script("build", to(when="biuld.output.score > 3"), to()))
+def test_a_bare_condition_about_a_step_that_does_not_exist_is_a_warning_unless_a_step_is_spelt_nearly_so() -> (
+    None
+):
+    misspelt = a_plan(a_script("build", to(when="biuld.output.score > 3"), to()))
+    other = a_plan(a_script("build", to(when="nobody.output.score > 3"), to()))
 
-    assert warnings(plan) == ["no step is called `biuld`"]
+    assert errors(misspelt) == ["no step is called `biuld`"]
+    assert warnings(other) == ["no step is called `nobody`"]
 
 
-def test_a_guarded_name_that_stands_for_nothing_is_a_warning() -> None:
-    assert warnings(a_plan(a_script("build", args=["{{ nobody.output | default('') }}"]))) == [
-        "no step is called `nobody`"
-    ]
+@pytest.mark.parametrize(
+    "text",
+    ["{{ nobody.output | default('') }}", "{{ biuld | default('') }}", "{{ biuld.output.x is defined }}"],
+)
+def test_a_misspelt_step_is_an_error_also_with_a_default(text: str) -> None:
+    plan = a_plan(a_script("build", args=[text]))
+
+    assert errors(plan) == [f"no step is called `{text.split()[1].split('.', maxsplit=1)[0]}`"]
+
+
+def test_a_guarded_name_that_looks_like_no_step_is_a_warning() -> None:
+    plan = a_plan(a_script("build", args=["{{ nobody | default('') }}"]))
+
+    assert warnings(plan) == ["no step is called `nobody`"]
+
+
+BRANCHES = (
+    a_script("first", to("b", when="output.exit_code == 1"), to("c")),
+    a_script("b", to("join")),
+    a_script("c", to("join")),
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ b.output.x | default('') }}",
+        "{{ b.output.x | default(c.output.x) }}",
+        "{{ b.output.x if b is defined else c.output.x }}",
+        "{{ b.output.x if b else c.output.x }}",
+        "{{ c.output.x if b is not defined else b.output.x }}",
+        "{% if b %}{{ b.output.x }}{% else %}{{ c.output.x }}{% endif %}",
+        "{% if b is defined %}{{ b.output.x }}{% elif c %}{{ c.output.x }}{% endif %}",
+        "{% if not b %}{{ c.output.x }}{% endif %}",
+        "{{ b and b.output.x > 3 }}",
+        "{% for i in [1] %}{% else %}{% endfor %}{{ first.output.x }}",
+    ],
+)
+def test_a_guard_of_a_step_that_may_not_have_run_is_understood(text: str) -> None:
+    assert found(a_plan(*BRANCHES, a_script("join", args=[text]))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("{{ c.output.x }}", "c"),
+        ("{{ b.output.x if b is defined }}{{ c.output.x }}", "c"),
+        ("{% if b %}{{ c.output.x }}{% endif %}", "c"),
+        ("{{ b.output.x if first else c.output.x | default('') }}", "b"),
+    ],
+)
+def test_what_no_guard_covers_is_a_warning(text: str, name: str) -> None:
+    plan = a_plan(*BRANCHES, a_script("join", args=[text]))
+
+    (message,) = warnings(plan)
+    assert message.startswith(f"`{name}.output` may not exist here")
+
+
+def test_a_member_that_a_condition_asks_for_is_not_warned_about() -> None:
+    group = a_parallel("both", to("join"), members=["x", "y"], failure_mode="continue_on_error")
+    text = "{{ both.outputs.x if 'x' in both.outputs else '' }}"
+
+    assert (
+        found(a_plan(group, a_script("x"), a_script("y"), a_script("join", args=[text]), entry="both")) == []
+    )
 
 
 def test_only_the_step_before_is_seen_in_last_only_mode() -> None:

@@ -106,7 +106,7 @@ def test_a_filter_or_a_test_that_does_not_exist_is_found_before_the_run(
 ) -> None:
     plan = a_plan(a_script("a", args=[text]))
 
-    assert errors(plan) == [f"`a.args[0]` cannot be read: {sort} on line 1"]
+    assert errors(plan) == [f"`a.args[0]` cannot be read: {sort} on line 1: `nosuch`"]
     assert word in hints(plan)[0]
 
 

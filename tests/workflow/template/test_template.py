@@ -93,7 +93,8 @@ def test_what_is_undefined_is_a_mistake_also_for_a_filter(text: str) -> None:
     with pytest.raises(TemplateFailed) as caught:
         render(a_template(text), some_names())
 
-    assert caught.value.sort == "undefined value"
+    assert caught.value.sort.startswith("undefined value: `")
+    assert "absent`" in caught.value.sort
 
 
 MUTATIONS = [
@@ -157,15 +158,16 @@ def test_only_the_names_that_a_template_uses_are_looked_up() -> None:
     assert set(asked) == {"used"}
 
 
-def test_a_failure_says_where_and_what_sort_and_nothing_of_source_or_data() -> None:
-    names = some_names(secretname={"deepkey": "CANARY"})
+def test_a_failure_says_where_and_what_with_names_and_types_and_no_text_or_data() -> None:
+    names = some_names(name={"key": "CANARY"})
 
     with pytest.raises(TemplateFailed) as caught:
-        render(a_template("one\n{{ secretname.deepkey + 1 }}"), names)
+        render(a_template("one\n{{ name.key + 1 if name.key != 'LITERAL' else 'LITERAL' }}"), names)
 
     said = f"{caught.value} {caught.value!r}"
     assert "flow.yaml:12:9" in said
-    assert not any(word in said for word in ("CANARY", "secretname", "deepkey"))
+    assert "`+` between text and number, in `name.key + 1`" in said
+    assert not any(word in said for word in ("CANARY", "LITERAL"))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
 

@@ -11,7 +11,7 @@ from failwell.workflow.check.template_texts import TemplateText, loop_names, tex
 from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.plan import ForEachSpec, Member, Node, ParallelSpec, Plan
 from failwell.workflow.template.references import Reference, references, simple_references
-from failwell.workflow.template.render import syntax_mistake
+from failwell.workflow.template.render import SyntaxMistake, syntax_mistake
 
 
 class PlacedNode(NamedTuple):
@@ -58,7 +58,9 @@ class CheckContext:
         self.flow = Flow(plan)
         self._members: dict[str, dict[str, Member]] = {}
         self._universes: dict[tuple[Raisable, tuple[str, ...]], Universe] = {}
-        self._texts_read: dict[tuple[str, str | None, bool], tuple[Collection[Reference], str | None]] = {}
+        self._texts_read: dict[
+            tuple[str, str | None, bool], tuple[Collection[Reference], SyntaxMistake | None]
+        ] = {}
 
     def knows(self, topic: str) -> bool:
         """Whether everything about `topic` could be read; see `step_index`."""
@@ -129,11 +131,11 @@ class CheckContext:
         """The item names of all loops."""
         return frozenset(spec.variable for spec in self._loops.values())
 
-    def syntax_mistake(self, text: TemplateText) -> str | None:
+    def syntax_mistake(self, text: TemplateText) -> SyntaxMistake | None:
         """Why a text cannot be parsed, without quoting it."""
         return self._read(text)[1]
 
-    def _read(self, text: TemplateText) -> tuple[Collection[Reference], str | None]:
+    def _read(self, text: TemplateText) -> tuple[Collection[Reference], SyntaxMistake | None]:
         """The references of a text, and its syntax mistake. Each text is parsed once."""
         template, condition = text.template, text.is_condition
         key = (template.text, template.folder, condition)
@@ -145,9 +147,7 @@ class CheckContext:
             else:
                 mistake = syntax_mistake(template, condition=condition)
                 result = (
-                    (references(template, condition=condition), None)
-                    if mistake is None
-                    else ((), str(mistake))
+                    (references(template, condition=condition), None) if mistake is None else ((), mistake)
                 )
             self._texts_read[key] = result
         return result

@@ -62,10 +62,38 @@ class Flow:
         vertex = self._vertex(name, moment)
         return vertex is not None and self._tree.reaches(vertex)
 
-    def is_sure(self, early: str, outcome: Moment, late: str | None, moment: Moment = "start") -> bool:
-        """Whether `early` certainly had this outcome when `late` is at `moment`."""
+    def is_sure(
+        self,
+        early: str,
+        outcome: Moment,
+        late: str | None,
+        moment: Moment = "start",
+        *,
+        absent: frozenset[str] = frozenset(),
+    ) -> bool:
+        """Whether `early` certainly had this outcome when `late` is at `moment`, if the steps `absent` did not succeed."""
         source, target = self._vertex(early, outcome), self._vertex(late, moment)
-        return source is not None and target is not None and self._tree.dominates(source, target)
+        if source is None or target is None:
+            return False
+        if self._tree.dominates(source, target):
+            return True
+        others = {vertex for name in absent if (vertex := self._success.get(name)) is not None}
+        return bool(others) and not self._reaches_around(target, {source, *others})
+
+    def _reaches_around(self, target: int, blocked: set[int]) -> bool:
+        """Whether a run can reach `target` without any of `blocked`."""
+        entry = self._start.get(self.outermost(self._plan.entry))
+        if entry is None or entry in blocked:
+            return False
+        visited, todo = {entry}, [entry]
+        while todo:
+            vertex = todo.pop()
+            if vertex == target:
+                return True
+            new = [end for end in self._ends[vertex] if end not in visited and end not in blocked]
+            visited.update(new)
+            todo += new
+        return False
 
     def is_possible(self, early: str, outcome: Moment) -> bool:
         """Whether the run can continue after this outcome of `early`."""

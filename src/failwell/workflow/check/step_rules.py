@@ -15,6 +15,7 @@ _HINT = "look for a missing brace, quote or `end…`"
 _HINTS: dict[str, str] = {
     MistakeType.UNKNOWN_FILTER: "the word after `|` is not a filter",
     MistakeType.UNKNOWN_TEST: "the word after `is` is not a test",
+    MistakeType.UNKNOWN_FUNCTION: "the guide on workflows lists the functions and methods of templates",
     MistakeType.LENGTH: "put the text into a file, and let a script read it",
 }
 
@@ -24,12 +25,13 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
     for text in context.texts:
         broken = context.syntax_mistake(text)
         if broken is not None:
+            template = text.template
             yield softened(
                 error(
-                    text.template.place,
-                    f"`{text.field}` cannot be read: {broken}",
+                    template.place_of(broken.line),
+                    f"`{text.field}` cannot be read: {broken.without_line if template.first_line else broken}",
                     path=text.field,
-                    hint=_HINTS.get(broken.partition(" on line")[0], _HINT),
+                    hint=_HINTS.get(broken.type, _HINT),
                 )
             )
 

@@ -1,6 +1,7 @@
 """Rules about names in templates: they exist, and their values exist when the template is rendered."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
@@ -9,7 +10,7 @@ from failwell.workflow.check.template_texts import TemplateText
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.findings import HOOKS, error, softened, warning
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
-from failwell.workflow.template.references import Reference, input_reference
+from failwell.workflow.template.references import Reference, input_reference, line_of
 
 OF_WORKFLOW = ("input", "dir", "file", "name", "description")
 OF_HOOK = ("execution_time", "iteration_count", "error")
@@ -46,7 +47,16 @@ def _reference(context: CheckContext, use: TemplateUse, reference: Reference) ->
     else:
         mistake = _unknown(context, text, reference)
     if mistake is not None:
-        yield mistake
+        yield _on_its_line(mistake, text, path)
+
+
+def _on_its_line(mistake: Mistake, text: TemplateText, path: tuple[str, ...]) -> Mistake:
+    """The mistake at the line of a block that reads `path`."""
+    template = text.template
+    if template.first_line is None:
+        return mistake
+    line = line_of(template, path, condition=text.is_condition)
+    return replace(mistake, place=template.place_of(line))
 
 
 def _workflow(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:
@@ -94,7 +104,9 @@ def _unknown(context: CheckContext, text: TemplateText, reference: Reference) ->
         hint = f"inputs are read as `workflow.input.{root}`"
     else:
         hint = choices(near, context.plan.nodes, "name a step, or `workflow.input.NAME`")
-    report = warning if bare or reference.guarded else error
+    # A misspelt step stays an error with a `default`, which would hide it for ever.
+    is_step = near is not None or (reference.slot is not None and not bare)
+    report = error if is_step or not (bare or reference.guarded) else warning
     return report(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
 
 
@@ -166,7 +178,7 @@ def _missing_value(
     slot = reference.path[1] if len(reference.path) > 1 else "output"
     name = ".".join(reference.path[:2])
     if slot == "error":
-        if _is_sure(context, text, node, "failure"):
+        if _is_sure(context, text, node, "failure", reference.absent):
             return None
         if not context.flow.is_possible(node.name, "failure"):
             return warning(
@@ -178,18 +190,21 @@ def _missing_value(
         return _may_not_exist(text, name, f"`{node.name}` does not fail on every path that leads here")
     # A failed group keeps the outputs of its members, and a failed script keeps what it printed.
     keeps_output = node.type in GROUPS or node.type == "script"
-    if not _is_sure(context, text, node, "success") and not (
-        keeps_output and _is_sure(context, text, node, "start")
+    absent = reference.absent
+    if not _is_sure(context, text, node, "success", absent) and not (
+        keeps_output and _is_sure(context, text, node, "start", absent)
     ):
         return _may_not_exist(text, name, f"`{node.name}` does not complete on every path that leads here")
     return _missing_member(context, text, node, reference)
 
 
-def _is_sure(context: CheckContext, text: TemplateText, node: Node, outcome: str) -> bool:
+def _is_sure(
+    context: CheckContext, text: TemplateText, node: Node, outcome: str, absent: frozenset[str]
+) -> bool:
     if node.name == text.home:
         return text.moment != "start" and outcome in ("start", text.moment)
     assert outcome in ("start", "success", "failure")
-    return context.flow.is_sure(node.name, outcome, text.home, text.moment)
+    return context.flow.is_sure(node.name, outcome, text.home, text.moment, absent=absent)
 
 
 def _may_not_exist(text: TemplateText, name: str, reason: str) -> Mistake:

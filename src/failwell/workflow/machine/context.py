@@ -10,9 +10,12 @@ from typing import Any, cast
 
 from failwell.workflow.machine.run_state import Scope, State
 from failwell.workflow.plan import GROUPS, AgentSpec, CallSpec, Node, Plan, ScriptSpec, Template
-from failwell.workflow.template.lookup import MISSING
+from failwell.workflow.template.lookup import MISSING, NEVER_RAN
 from failwell.workflow.template.references import InputReference, input_reference
 from failwell.workflow.template.render import render, render_value
+
+_OWN = ("workflow", "context", "failwell", "conductor")
+"""Names that exist everywhere."""
 
 
 class ScopeNames:
@@ -38,14 +41,19 @@ class ScopeNames:
         self._ended = ended
 
     def get(self, name: str) -> object:
-        """What `name` stands for here, or `MISSING`."""
+        """What `name` stands for here, `MISSING`, or `NEVER_RAN`."""
         if name in self._extra:
             return self._extra[name]
-        if name in ("workflow", "context", "failwell", "conductor"):
+        if name in _OWN:
             return self._own(name)
         if self._mode == "last_only" and name != self._scope.last:
             return MISSING
-        return slot(self._plan, self._scope, name)
+        value = slot(self._plan, self._scope, name)
+        return NEVER_RAN if value is MISSING and name in self._plan.nodes else value
+
+    def known(self) -> list[str]:
+        """Names to suggest for an unknown one."""
+        return [*_OWN, *self._plan.nodes, *(name for name in self._extra if not name.startswith("_"))]
 
     def _own(self, name: str) -> dict[str, Any]:
         if name == "workflow":
@@ -107,7 +115,7 @@ class _Granted(ScopeNames):
         """What `name` stands for here, or `MISSING`."""
         if name in self._extra:
             return self._extra[name]
-        return self._own(name) if name in ("workflow", "context", "failwell", "conductor") else MISSING
+        return self._own(name) if name in _OWN else MISSING
 
 
 def _granted(state: State, plan: Plan, scope: Scope, node: Node) -> dict[str, Any]:
@@ -141,6 +149,8 @@ def look_up(reference: str, names: ScopeNames) -> Any:
     """The value of a dotted reference, or `MISSING`."""
     root, *steps = reference.split(".")
     value: Any = names.get(root)
+    if value is NEVER_RAN:
+        return MISSING
     for step in steps:
         if isinstance(value, dict):
             value = value.get(step, MISSING)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]

@@ -7,12 +7,14 @@ flattened and dotted names.
 from functools import lru_cache
 
 from failwell.workflow.plan import Template
-from failwell.workflow.template.engine import Condition, Engine, condition
+from failwell.workflow.template.diagnosis import explain
+from failwell.workflow.template.engine import Condition, Engine, condition, without_prefix
 from failwell.workflow.template.fast_path import holds_fast
 from failwell.workflow.template.lookup import FlatNames, Names
 from failwell.workflow.template.render import Parts, fault, is_rendered, render
 from failwell.workflow.template.template_errors import TemplateMistake
 
+_PREFIXED = "{{{{ {} }}}}"
 _FALSE = frozenset({"false", "0", "no", ""})
 _ENGINE = Engine()
 
@@ -28,15 +30,15 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     if truth is not None:
         return truth
     problem: TemplateMistake
+    values: Names = FlatNames(names) if flat is None else flat
     try:
         ready = _condition(when.text)
-        return (
-            _ENGINE.render(ready.source, None, FlatNames(names, ready.dotted) if flat is None else flat)
-            == "1"
-        )
+        values = FlatNames(names, ready.dotted) if flat is None else flat
+        return _ENGINE.render(ready.source, None, values) == "1"
     except TemplateMistake as mistake:
         problem = mistake
-    raise fault(problem, when.place)
+    problem = _ENGINE.named(without_prefix(problem), _PREFIXED.format(when.text), None)
+    raise fault(explain(problem, when.text, values, is_expression=True), when)
 
 
 def read_truth(text: str) -> bool:

@@ -5,7 +5,13 @@ all of them only read. Values inside are wrapped when they are accessed, so the 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from failwell.workflow.template.lookup import NEVER_RAN
+from failwell.workflow.template.memory_budget import note_undefined
+
+LARGEST_NATIVE = 2**63 - 1
+"""The engine rounds or refuses some whole numbers beyond 64 bits."""
 
 
 def view(value: object) -> Any:
@@ -13,12 +19,78 @@ def view(value: object) -> Any:
     kind = type(value)
     if kind is dict:
         return MapView(value)
-    return ListView(value) if kind is list or kind is tuple else value
+    if kind is list or kind is tuple:
+        return ListView(value)
+    if kind is int and not -LARGEST_NATIVE <= cast("int", value) <= LARGEST_NATIVE:
+        return BigNumber(cast("int", value))
+    return value
+
+
+class MissingValue:
+    """The type of `MISSING_VALUE`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        note_undefined()
+        return ""
+
+    def __bool__(self) -> bool:
+        note_undefined()
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        note_undefined()
+        return False
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - it is no key
+
+
+MISSING_VALUE: Final = MissingValue()
+"""An undefined value, as filters receive it. The engine treats it as an object; using it is a mistake."""
+
+
+def is_missing(value: object) -> bool:
+    """Whether `value` is undefined, or a step that has not run."""
+    return value is MISSING_VALUE or value is NEVER_RAN
+
+
+class BigNumber:
+    """A whole number that the engine would round. It is only an object there; operators and filters know it."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: int) -> None:
+        self._of = of
+
+    def __str__(self) -> str:
+        return str(self._of)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return self._of == behind(other)
+
+    def __hash__(self) -> int:
+        return hash(self._of)
+
+
+_TYPE_NAMES: tuple[tuple[Any, str], ...] = (
+    (bool, "boolean"), (str, "text"), ((int, float), "number"), ((list, tuple), "list"), (dict, "mapping"),
+)  # fmt: skip
+
+
+def type_name(value: object) -> str:
+    """The type of a value, as messages name it."""
+    plain = behind(value)
+    if plain is None:
+        return "null"
+    return next((name for kind, name in _TYPE_NAMES if isinstance(plain, kind)), "object")
 
 
 def behind(value: Any) -> Any:
     """The value behind a view; any other value itself."""
-    return value._of if isinstance(value, _View) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of its own family
+    return value._of if isinstance(value, _View | BigNumber) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of its own family
 
 
 def is_view(value: object) -> bool:
@@ -28,7 +100,7 @@ def is_view(value: object) -> bool:
 
 def unwrapped(value: Any) -> Any:
     """The JSON behind a view, and behind views inside values that the template created."""
-    if isinstance(value, _View):
+    if isinstance(value, _View | BigNumber):
         return behind(value)
     if isinstance(value, list | tuple):
         return [unwrapped(part) for part in cast("list[Any]", value)]
@@ -91,7 +163,7 @@ class MapView(_View):
     def __getitem__(self, key: Any) -> Any:
         value: object = self._of[key]
         kind = type(value)
-        return MapView(value) if kind is dict else ListView(value) if kind is list else value
+        return value if kind is str else view(value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._of)

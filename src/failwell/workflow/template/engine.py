@@ -3,17 +3,16 @@
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import partial
-from operator import is_
 from threading import Lock
 from typing import Any, NamedTuple, cast
 
-from failwell.workflow.template.data_views import is_view, unwrapped, view
-from failwell.workflow.template.functions.filters import FILTERS, INNER, MISSING_VALUE, bounded
+from failwell.workflow.template.data_views import is_missing, is_view, unwrapped, view
+from failwell.workflow.template.functions.filters import bounded
+from failwell.workflow.template.functions.library import FILTERS, FUNCTIONS, INNER, TESTS
 from failwell.workflow.template.lookup import MISSING, Names
-from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget
+from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget, was_undefined
+from failwell.workflow.template.syntax.called_names import called_names, suggestion
 from failwell.workflow.template.syntax.source_guard import Source, guarded, guarded_expression
-from failwell.workflow.template.syntax.tokenizer import filters_and_tests, template_tokens
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
 FUEL = 2_000_000
@@ -21,6 +20,7 @@ FUEL = 2_000_000
 _CACHE_SIZE = 4096
 _MAX_OUTPUT = 64 * 1024 * 1024
 _PYTHON_FILTERS = frozenset(FILTERS)
+_UNKNOWN = frozenset({MistakeType.UNKNOWN_FILTER, MistakeType.UNKNOWN_TEST, MistakeType.UNKNOWN_FUNCTION})
 
 ReadPart = Callable[[str, str], tuple[str, str] | None]
 """Returns the text of a part and its folder, by its name and the folder of the including template."""
@@ -50,6 +50,14 @@ _DETAILS = {
 
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_ENGINE_TYPES = re.compile(
+    r"\b(?:of type|type|from|on) (undefined|bool|number|none|string|sequence|map|iterable|plain object)\b"
+)
+_TYPE_NAMES = {
+    "bool": "boolean", "none": "null", "string": "text", "sequence": "list", "map": "mapping", "iterable": "list",
+    "plain object": "object",
+}  # fmt: skip
+"""The engine's names of types, in our words."""
 
 
 _HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filter|autoescape)\b|\bself\b")
@@ -73,14 +81,25 @@ class Engine:
         self._read_part = read_part
         self._fuel = fuel
         self._tiers: dict[int, Any] = {}
-        self._templates: OrderedDict[tuple[str, str | None], tuple[Any, _CompiledTemplate]] = OrderedDict()
+        self._templates: OrderedDict[tuple[str, str | None, bool], tuple[Any, _CompiledTemplate]] = (
+            OrderedDict()
+        )
         self._exists: dict[tuple[MistakeType, str], bool] = {}
         self._count = 0
         self._lock = Lock()
 
     def render(self, text: str, folder: str | None, names: Names) -> str:
         """The text that a template renders to. Raises `TemplateMistake`."""
-        engine, template = self._compiled(text, folder)
+        try:
+            return self._render(text, folder, names, exact=False)
+        except TemplateMistake as mistake:
+            if mistake.type is not MistakeType.OPERATION or mistake.detail is not None:
+                raise
+        # The engine knows neither whole numbers of any size nor `%` of texts, and does not say which types it refuses.
+        return self._render(text, folder, names, exact=True)
+
+    def _render(self, text: str, folder: str | None, names: Names, *, exact: bool) -> str:
+        engine, template = self._compiled(text, folder, exact=exact)
         data: dict[str, Any] = {}
         for name in template.names:
             value = names.get(name)
@@ -90,44 +109,59 @@ class Engine:
         output: str = call_with_names(engine, "render_template", template.name, data)
         if len(output) > LARGEST:
             raise TemplateMistake(MistakeType.MEMORY)
+        if was_undefined():
+            raise TemplateMistake(MistakeType.UNDEFINED)
         return output
 
     def check(self, text: str, folder: str | None) -> None:
-        """Compile a template, and find filters and tests that do not exist."""
+        """Compile a template, and find filters, tests, functions and methods that do not exist."""
         self._compiled(text, folder)
-        for mistake_type, name, line in filters_and_tests(template_tokens(text)):
-            if not self._has(mistake_type, name):
-                raise TemplateMistake(mistake_type, line)
+        for mistake_type, name, line, detail in called_names(text):
+            if detail is not None or not self._has(mistake_type, name):
+                raise TemplateMistake(mistake_type, line, detail=detail or suggestion(mistake_type, name))
+
+    def named(self, mistake: TemplateMistake, text: str, folder: str | None) -> TemplateMistake:
+        """A mistake about something unknown, with its name."""
+        if mistake.detail is None and mistake.type in _UNKNOWN:
+            try:
+                self.check(text, folder)
+            except TemplateMistake as named:
+                return named if named.type is mistake.type else mistake
+        return mistake
 
     def _has(self, mistake_type: MistakeType, name: str) -> bool:
         exists = self._exists.get((mistake_type, name))
         if exists is None:
             word = "filter" if mistake_type is MistakeType.UNKNOWN_FILTER else "test"
+            if not name.isidentifier():
+                return name in TESTS
             exists = self._exists[mistake_type, name] = bool(
                 guarded_call(self._tier(0).eval_expr, f'"{name}" is {word}')
             )
         return exists
 
-    def _compiled(self, text: str, folder: str | None) -> tuple[Any, _CompiledTemplate]:
-        key = (text, folder)
+    def _compiled(
+        self, text: str, folder: str | None, *, exact: bool = False
+    ) -> tuple[Any, _CompiledTemplate]:
+        key = (text, folder, exact)
         with self._lock:
             compiled = self._templates.get(key)
             if compiled is None:
-                compiled = self._templates[key] = self._compile(text, folder)
+                compiled = self._templates[key] = self._compile(text, folder, exact=exact)
                 if len(self._templates) > _CACHE_SIZE:
                     _, (engine, old) = self._templates.popitem(last=False)
                     engine.remove_template(old.name)
             return compiled
 
-    def _compile(self, text: str, folder: str | None) -> tuple[Any, _CompiledTemplate]:
-        source = guarded(text, _PYTHON_FILTERS)
+    def _compile(self, text: str, folder: str | None, *, exact: bool) -> tuple[Any, _CompiledTemplate]:
+        source = guarded(text, _PYTHON_FILTERS, exact=exact)
         names = set[str]()
         largest = self._collect_names(source, folder, names, set())
         engine = self._tier(largest)
         self._count += 1
         name = f"{folder or ''}\0{self._count}"
         guarded_call(engine.add_template, name, source.text)
-        return engine, _CompiledTemplate(name, tuple(sorted(names)))
+        return engine, _CompiledTemplate(name, tuple(sorted(names.difference(FUNCTIONS))))
 
     def _collect_names(
         self, source: Source, folder: str | None, names: set[str], visited: set[tuple[str, str]]
@@ -143,7 +177,7 @@ class Engine:
                 continue
             visited.add(part)
             text, part_folder = part
-            part_source = guarded(text, _PYTHON_FILTERS)
+            part_source = guarded(text, _PYTHON_FILTERS, is_part=True)
             # A part may be included in a loop, so all of it may be repeated.
             largest = max(largest, len(text), self._collect_names(part_source, part_folder, names, visited))
         return largest
@@ -160,7 +194,7 @@ class Engine:
     def _load(self, name: str) -> str | None:
         folder, _, part = name.rpartition("\1")
         source = None if self._read_part is None else self._read_part(part, folder)
-        return None if source is None else guarded(source[0], _PYTHON_FILTERS).text
+        return None if source is None else guarded(source[0], _PYTHON_FILTERS, is_part=True).text
 
 
 class Condition(NamedTuple):
@@ -171,18 +205,26 @@ class Condition(NamedTuple):
     """Its names that are followed by a dot or a bracket."""
 
 
+_PREFIX = "{% set _value = ("
 _CONDITION = (
-    "{% set _value = EXPR %}{% if not (_value is string or _value is number or _value is boolean or _value is none"
+    "{% set _value = (EXPR) %}{% if not (_value is not defined or _value is string or _value is number or _value is boolean or _value is none"
     " or _value is mapping or _value is iterable) %}{{ _value|_no_value }}{% endif %}{% if _value %}1{% endif %}"
 )
 
 
 def condition(text: str) -> Condition:
     """The expression `text` as a template. Raises `TemplateMistake`."""
-    expression, dotted = guarded_expression(text, _PYTHON_FILTERS)
+    _, dotted = guarded_expression(text, _PYTHON_FILTERS)
     # An undefined value passes all tests but the last one, which the engine refuses itself.
-    source = _CONDITION.replace("_value is string", "_value is not defined or _value is string")
-    return Condition(source.replace("EXPR", f"({expression})", 1), dotted)
+    return Condition(_CONDITION.replace("EXPR", text, 1), dotted)
+
+
+def without_prefix(mistake: TemplateMistake) -> TemplateMistake:
+    """A mistake in the template of a condition, with its place in the condition."""
+    if mistake.place is not None:
+        start, end = mistake.place
+        mistake.place = (start - len(_PREFIX), end - len(_PREFIX)) if end else None
+    return mistake
 
 
 def guarded_call(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -217,7 +259,11 @@ def call_with_names(engine: Any, method: str, text: str, values: dict[str, Any])
 def _mistake(error: BaseException) -> TemplateMistake:
     mistake_type = _TYPES.get(getattr(error, "kind", ""), MistakeType.OPERATION)
     mistake_type = _DETAILS.get(getattr(error, "detail", None) or "", mistake_type)
-    return TemplateMistake(mistake_type, getattr(error, "line", None))
+    mistake = TemplateMistake(mistake_type, getattr(error, "line", None))
+    types = _ENGINE_TYPES.search(str(getattr(error, "detail", None) or ""))
+    if types is not None:
+        mistake.engine_types = f"of {_TYPE_NAMES.get(types[1], types[1])}"
+    return mistake
 
 
 def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
@@ -231,17 +277,9 @@ def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
     engine.remove_global("debug")
     for name, function in (*FILTERS.items(), *INNER.items(), ("_no_value", _no_value)):
         engine.add_filter(name, function)
-    engine.add_global("_missing", MISSING_VALUE)
-    for name, constant in (("None", None), ("True", True), ("False", False)):
-        engine.add_test(name, partial(is_, constant))
-    for name, function in (
-        ("int", _int),
-        ("float", _float),
-        ("str", _str),
-        ("bool", _bool),
-        ("len", _len),
-        ("abs", _abs),
-    ):
+    for name, function in TESTS.items():
+        engine.add_test(name, function)
+    for name, function in FUNCTIONS.items():
         engine.add_global(name, function)
     if load is not None:
         engine.loader = load
@@ -271,6 +309,8 @@ def _written(value: Any) -> Any:
         return NotImplemented  # only the engine knows whether it is undefined
     if isinstance(value, str):
         return spend_text(value)
+    if is_missing(value):
+        raise TemplateMistake(MistakeType.UNDEFINED)
     if isinstance(value, int | float):
         spend(1)
         # Only the engine knows whether an integer was written as a fraction.
@@ -278,32 +318,5 @@ def _written(value: Any) -> Any:
     return spend_text(str(value if is_view(value) else bounded(unwrapped(value))))
 
 
-def _str(value: Any = "") -> str:
-    return value if type(value) is str else str(unwrapped(value))
-
-
-def _no_value(_: Any) -> str:
-    raise TemplateMistake(MistakeType.RESULT)
-
-
-# Functions instead of Python's types, whose methods a template could call.
-
-
-def _int(value: Any = 0) -> int:
-    return int(value)
-
-
-def _float(value: Any = 0.0) -> float:
-    return float(value)
-
-
-def _bool(value: Any = False) -> bool:
-    return bool(value)
-
-
-def _len(value: Any) -> int:
-    return len(value)
-
-
-def _abs(value: Any) -> Any:
-    return abs(value)
+def _no_value(value: Any) -> str:
+    raise TemplateMistake(MistakeType.UNDEFINED if is_missing(value) else MistakeType.RESULT)

@@ -1,14 +1,14 @@
 """Renders short, simple templates without the source guard.
 
 A workflow of 100,000 steps has as many templates, most of them one `{{ }}` that is rendered once. A short
-text without blocks and without methods that grow a text cannot exhaust the engine, so it is rendered
-as written. Whatever fails here is rendered again by `Engine`, which reports the mistake.
+text without blocks cannot exhaust the engine, so it is rendered as written, or rewritten where it compares or calls
+a method. Whatever fails here is rendered again by `Engine`, which reports the mistake.
 """
 
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from failwell.workflow.template.data_views import view
 from failwell.workflow.template.engine import (
@@ -18,14 +18,21 @@ from failwell.workflow.template.engine import (
     hides_names,
     new_environment,
 )
-from failwell.workflow.template.functions.filters import FILTERS, METHODS, default_filter
-from failwell.workflow.template.lookup import MISSING, FlatNames, Names
-from failwell.workflow.template.memory_budget import LARGEST, start_budget
-from failwell.workflow.template.template_errors import TemplateMistake
+from failwell.workflow.template.functions.filters import default_filter
+from failwell.workflow.template.functions.library import FILTERS, FUNCTIONS
+from failwell.workflow.template.lookup import MISSING, NEVER_RAN, FlatNames, Names
+from failwell.workflow.template.memory_budget import LARGEST, start_budget, was_undefined
+from failwell.workflow.template.syntax.source_guard import guarded, guarded_expression
+from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
 _LONGEST = 300
+_PYTHON_FILTERS = frozenset(FILTERS)
 _CACHE_SIZE = 4096
-_NOT_FAST = re.compile(r"\{%|\r|\*[^*]+\*|\.\s*(?:" + "|".join(METHODS) + r")\b")
+_TAGS = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_REWRITTEN = re.compile(r"[<>]|\d{19}|\b(?:in|is|and|or)\b|\w\s*\(")
+"""Comparisons, large numbers, tests, steps as conditions, and calls other than those of filters."""
+_PRODUCTS = re.compile(r"\*[^*]+\*")
+_FILTER_CALLS = re.compile(r"\|\s*\w+\(")
 _DOTTED = re.compile(r"""'[^']*'|"[^"]*"|([^\W\d]\w*)\s*[.\[]""")
 _TRUTHS: frozenset[type] = frozenset({bool, int, float})
 
@@ -38,34 +45,43 @@ class _NullInput(Exception):
 
 
 class _FastTemplate:
-    """A template that is rendered as written. It is compiled and cached at its second rendering."""
+    """A short template. It is compiled and cached at its second rendering."""
 
-    __slots__ = ("_compiled", "_paths", "_text", "_was_rendered")
+    __slots__ = ("_compiled", "_paths", "_templates", "_text", "_was_rendered")
 
-    def __init__(self, text: str, paths: NamePaths) -> None:
-        self._text = text
-        self._paths = paths
+    def __init__(self, source: "_Source") -> None:
+        self._text = source.text
+        self._paths = source.paths
+        self._templates = _compiled_templates(source.is_rewritten)
         self._was_rendered = False
         self._compiled = -1
 
     def render(self, names: Names) -> str | None:
         """The rendered text, or `None` if rendering failed."""
-        environment = _compiled_templates()
+        templates = self._templates
         values = _values_of(self._paths, names)
         if not self._was_rendered:
             self._was_rendered = True
-            return _call_engine("render_str", self._text, values)
-        if self._compiled != environment.generation:
-            environment.add(self._text)
-            self._compiled = environment.generation
-        return _call_engine("render_template", self._text, values)
+            return _call_engine(templates, "render_str", self._text, values)
+        if self._compiled != templates.generation:
+            templates.add(self._text)
+            self._compiled = templates.generation
+        return _call_engine(templates, "render_template", self._text, values)
+
+
+class _Source(NamedTuple):
+    text: str
+    paths: NamePaths
+    is_rewritten: bool
+    dotted: frozenset[str] = frozenset()
+    """The names of an expression that are followed by a dot or a bracket."""
 
 
 class _CompiledTemplates:
     """The engine's environment with its cached templates; the cache is emptied when it is full."""
 
-    def __init__(self) -> None:
-        self.environment = _environment()
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
         self.generation = 0
         self._count = 0
 
@@ -87,11 +103,11 @@ def render_fast(text: str, names: Names) -> str | None:
 
 def holds_fast(text: str, names: Names) -> bool | None:
     """Whether an expression holds, or `None` if it needs the source guard or fails."""
-    expression = _expression(text)
-    if expression is None:
+    source = _expression(text)
+    if source is None:
         return None
-    paths, dotted = expression
-    result = _call_engine("eval_expr", text, _values_of(paths, FlatNames(names, dotted)))
+    values = _values_of(source.paths, FlatNames(names, source.dotted))
+    result = _call_engine(_compiled_templates(source.is_rewritten), "eval_expr", source.text, values)
     # `None` may be an undefined value, and a text may be the engine's name of a function.
     return bool(result) if type(result) in _TRUTHS else None
 
@@ -100,7 +116,7 @@ def _values_of(paths: NamePaths, names: Names) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, path in paths:
         value = names.get(name)
-        if value is not MISSING:
+        if value is not MISSING and value is not NEVER_RAN:
             values[name] = _narrow(path, value)
     return values
 
@@ -118,48 +134,64 @@ def _narrow(path: tuple[str, ...], value: object) -> Any:
     return part
 
 
-def _call_engine(method: str, text: str, values: dict[str, Any]) -> Any:
+def _call_engine(templates: _CompiledTemplates, method: str, text: str, values: dict[str, Any]) -> Any:
     start_budget()
     try:
-        return call_with_names(_compiled_templates().environment, method, text, values)
+        result = call_with_names(templates.environment, method, text, values)
     except TemplateMistake:
         # `Engine` fails in the same way and reports it.
         return None
+    return None if was_undefined() else result
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _fast_template(text: str) -> _FastTemplate | None:
-    paths = _names_in(text)
-    return None if paths is None else _FastTemplate(text, paths)
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _expression(text: str) -> tuple[NamePaths, frozenset[str]] | None:
-    """The names that an expression looks up, and those that are followed by a dot or a bracket."""
-    paths = None if "\\" in text or "}" in text or "{" in text else _names_in("{{ " + text + " }}")
-    return None if paths is None else (paths, frozenset(_DOTTED.findall(text)))
-
-
-def _names_in(text: str) -> NamePaths | None:
-    if len(text) > _LONGEST or hides_names(text) or _NOT_FAST.search(text):
+    if not _is_short(text):
         return None
+    is_rewritten = any(_REWRITTEN.search(_FILTER_CALLS.sub("|", tag)) for tag in _TAGS.findall(text))
     try:
-        dotted: set[str] = guarded_call(
-            _compiled_templates().environment.undeclared_variables_in_str, text, nested=True
-        )
+        source = guarded(text, _PYTHON_FILTERS).text if is_rewritten else text
+        return _FastTemplate(_Source(source, _names_in(source, is_rewritten=is_rewritten), is_rewritten))
     except TemplateMistake:
         # `Engine` reports what cannot be parsed.
         return None
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _expression(text: str) -> _Source | None:
+    if "\\" in text or "}" in text or "{" in text or not _is_short(text):
+        return None
+    try:
+        if _REWRITTEN.search(_FILTER_CALLS.sub("|", text)):
+            source, dotted = guarded_expression(text, _PYTHON_FILTERS)
+            paths = _names_in("{{ " + source + " }}", is_rewritten=True)
+            return _Source(source, paths, is_rewritten=True, dotted=dotted)
+        paths = _names_in("{{ " + text + " }}", is_rewritten=False)
+        return _Source(text, paths, is_rewritten=False, dotted=frozenset(_DOTTED.findall(text)))
+    except TemplateMistake:
+        return None
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _LONGEST and "{%" not in text and "\r" not in text and not hides_names(text)  # fmt: skip
+
+
+def _names_in(text: str, *, is_rewritten: bool) -> NamePaths:
+    if _PRODUCTS.search(text):
+        raise TemplateMistake(MistakeType.MEMORY)
+    environment = _compiled_templates(is_rewritten).environment
+    dotted: set[str] = guarded_call(environment.undeclared_variables_in_str, text, nested=True)
     names: dict[str, tuple[str, ...]] = {}
     for path in dotted:
         name, *steps = path.split(".")
-        names[name] = () if name in names else tuple(steps)
+        if name not in FUNCTIONS:
+            names[name] = () if name in names else tuple(steps)
     return tuple(names.items())
 
 
 @cache
-def _compiled_templates() -> _CompiledTemplates:
-    return _CompiledTemplates()
+def _compiled_templates(is_rewritten: bool) -> _CompiledTemplates:
+    return _CompiledTemplates(new_environment(FUEL, None) if is_rewritten else _environment())
 
 
 def _environment() -> Any:
@@ -167,8 +199,14 @@ def _environment() -> Any:
     for name, function in FILTERS.items():
         environment.add_filter(name, _refuse_null(function))
     for name in ("default", "d"):
-        environment.add_filter(name, default_filter)
+        environment.add_filter(name, _default)
     return environment
+
+
+def _default(value: Any, default: Any = "", boolean: Any = False) -> Any:
+    if default is None:
+        raise _NullInput
+    return default_filter(value, default, boolean)
 
 
 def _refuse_null(function: Callable[..., Any]) -> Callable[..., Any]:

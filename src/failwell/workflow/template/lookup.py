@@ -6,6 +6,8 @@ while a template is rendered.
 
 from typing import Any, Final, Protocol, cast
 
+from failwell.workflow.template.memory_budget import note_undefined
+
 
 class _Missing:
     """The type of `MISSING`."""
@@ -23,11 +25,31 @@ MISSING: Final = _Missing()
 """What `Names.get` returns for a name that does not exist. `None` is a value like any other."""
 
 
+class _NeverRan:
+    """The type of `NEVER_RAN`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NEVER_RAN"
+
+    def __str__(self) -> str:
+        note_undefined()
+        return ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NEVER_RAN: Final = _NeverRan()
+"""What `Names.get` returns for a step that has not run. It is undefined, and false as a condition."""
+
+
 class Names(Protocol):
     """Looks up the names of a template."""
 
     def get(self, name: str, /) -> object:
-        """The value under `name`, as plain JSON, or `MISSING`."""
+        """The value under `name`, as plain JSON, or `MISSING`, or `NEVER_RAN`."""
         ...
 
 
@@ -50,12 +72,23 @@ class FlatNames:
             return self._first(name, self._names.get, self._bare, self._joined)
         return self._first(name, self._bare, self._names.get, self._joined)
 
+    def known(self) -> list[str]:
+        """Names to suggest for an unknown one."""
+        names: list[str] = cast("Any", getattr(self._names, "known", list))()
+        for owner in ("error", "output"):
+            slot = self._names.get(owner)
+            names += cast("dict[str, object]", slot) if isinstance(slot, dict) else ()
+        return names
+
     def _first(self, name: str, *lookups: Any) -> object:
+        never_ran = False
         for look_up in lookups:
             value = look_up(name)
-            if value is not MISSING:
+            if value is NEVER_RAN:
+                never_ran = True
+            elif value is not MISSING:
                 return value
-        return MISSING
+        return NEVER_RAN if never_ran else MISSING
 
     def _bare(self, name: str) -> object:
         for owner in ("error", "output"):

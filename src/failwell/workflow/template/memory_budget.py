@@ -20,6 +20,7 @@ MAX_SECONDS = 5.0
 class _Budget(local):
     remaining = TOTAL
     deadline = 0.0
+    was_undefined = False
 
 
 _BUDGET = _Budget()
@@ -29,6 +30,17 @@ def start_budget() -> None:
     """Start a rendering in this thread."""
     _BUDGET.remaining = TOTAL
     _BUDGET.deadline = monotonic() + MAX_SECONDS
+    _BUDGET.was_undefined = False
+
+
+def note_undefined() -> None:
+    """Note that the rendering used an undefined value where it cannot be stopped."""
+    _BUDGET.was_undefined = True
+
+
+def was_undefined() -> bool:
+    """Whether the rendering used an undefined value."""
+    return _BUDGET.was_undefined
 
 
 def spend(size: int) -> None:

@@ -1,6 +1,6 @@
 """Finds what templates, conditions and declarations refer to, before anything runs.
 
-Templates are tokenized and never rendered. A path ends at its first computed part (`node[key]`).
+Templates are parsed and never rendered. A path ends at its first computed part (`node[key]`).
 Names that a template assigns itself are not references.
 """
 
@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.workflow.plan import Template
+from failwell.workflow.template.syntax.block_tags import parse_block
+from failwell.workflow.template.syntax.expressions import parse_expression
 from failwell.workflow.template.syntax.tokenizer import Token, expression_tokens, template_tokens
+from failwell.workflow.template.syntax.tree import Expression, Step
 from failwell.workflow.template.template_errors import TemplateMistake
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
@@ -17,25 +20,6 @@ SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 
 _WHOLE = re.compile(r"\{\{-?\s*([^\W\d]\w*(?:\.\w+)*)\s*-?\}\}")
 _SHAPE = re.compile(r"[^\W\d](?:[\w-]|[^\x00-\x7f\s])*(?:\.(?:[\w-]|[^\x00-\x7f\s])+)*\Z")
-_WORDS = frozenset(
-    {
-        "and",
-        "as",
-        "else",
-        "false",
-        "False",
-        "if",
-        "in",
-        "is",
-        "none",
-        "None",
-        "not",
-        "or",
-        "recursive",
-        "true",
-        "True",
-    }
-)
 _OPENERS = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
 _BUILT_IN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
 
@@ -51,7 +35,9 @@ class Reference(NamedTuple):
 
     path: tuple[str, ...]
     guarded: bool
-    """Whether the template handles a missing value, with `default` or `is defined`."""
+    """Whether the template handles a missing value, with `default`, `is defined` or a condition."""
+    absent: frozenset[str] = frozenset()
+    """Steps that have no output where it is read: those of an `if step` whose `else` it is in."""
 
     @property
     def root(self) -> str:
@@ -77,25 +63,224 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
     is_expression = condition and not ("{{" in template.text and "}}" in template.text)
     if not is_expression and template.is_plain:
         return frozenset()
+    reader = _Reader()
+    local_names: set[str] = set(_BUILT_IN)
     try:
-        tags = (
-            [expression_tokens(template.text)]
-            if is_expression
-            else list(_tags(template_tokens(template.text)))
-        )
+        if is_expression:
+            reader.read(parse_expression(expression_tokens(template.text)[:-1]), frozenset())
+        else:
+            for tag in tags(template_tokens(template.text)):
+                local_names |= assigned_names(tag)
+                reader.read_tag(tag)
     except TemplateMistake:
         return frozenset()
-    local_names = _BUILT_IN.union(*(_assigned_names(tag) for tag in tags))
-    paths = [entry for tag in tags for entry in _paths(tag)]
-    tested = {path for path, _, is_tested in paths if is_tested}
     return frozenset(
-        Reference(path, guarded or any(path[:n] in tested for n in range(1, len(path) + 1)))
-        for path, guarded, _ in paths
+        Reference(
+            path,
+            guarded or any(path[:n] in reader.tested for n in range(1, len(path) + 1)),
+            absent,
+        )
+        for path, guarded, absent in reader.paths
         if path[0] not in local_names
     )
 
 
-def _tags(tokens: list[Token]) -> Iterator[list[Token]]:
+def line_of(template: Template, path: tuple[str, ...], *, condition: bool = False) -> int | None:
+    """The first line of a template's text that reads `path`, counted from 1."""
+    try:
+        if condition and not ("{{" in template.text and "}}" in template.text):
+            tagged = [("out", expression_tokens(template.text)[:-1])]
+        else:
+            tagged = [(tag[0][0], tag[1:-1]) for tag in tags(template_tokens(template.text))]
+        for kind, tokens in tagged:
+            expressions = [parse_expression(tokens)] if kind == "out" else parse_block(tokens)
+            for expression in expressions:
+                for part in expression.walk():
+                    if path_of(part)[: len(path)] == path:
+                        return part.line
+    except TemplateMistake:
+        pass  # it has no references either
+    return None
+
+
+def path_of(expression: Expression) -> tuple[str, ...]:
+    """The path that an expression begins with, up to its first computed part; empty if it is none."""
+    if expression.kind == "name":
+        return (str(expression.value),)
+    if expression.kind != "chain" or expression.parts[0].kind != "name":
+        return ()
+    path = [str(expression.parts[0].value)]
+    steps: list[Step] = expression.parts[1:]
+    for index, step in enumerate(steps):
+        following = steps[index + 1] if index + 1 < len(steps) else None
+        if step.kind == "call":
+            return () if index == 0 else tuple(path)
+        if following is not None and following.kind == "call":
+            return tuple(path)
+        if step.kind == "attribute":
+            path.append(step.name)
+        elif step.kind == "item" and step.arguments[0].kind == "const":
+            path.append(str(step.arguments[0].value))
+        else:
+            break
+    return tuple(path)
+
+
+def _negated(expression: Expression) -> bool:
+    return (expression.value == "undefined") is not expression.is_negated
+
+
+class _Reader:
+    """Collects the paths of a template, in the order of its tags."""
+
+    def __init__(self) -> None:
+        self.paths: list[tuple[tuple[str, ...], bool, frozenset[str]]] = []
+        self.tested: set[tuple[str, ...]] = set()
+        """Paths that a condition asks for."""
+        self._branches: list[tuple[frozenset[str], frozenset[str]]] = []
+        """For each open `if` and `for`: the absent steps around it, and those that its conditions so far leave absent."""
+        self._absent: frozenset[str] = frozenset()
+
+    def read_tag(self, tag: list[Token]) -> None:
+        """Read a tag, with its opening token and its end."""
+        inner = tag[1:-1]
+        if tag[0][0] == "out":
+            self.read(parse_expression(inner), self._absent)
+            return
+        word = str(inner[0][1]) if inner else ""
+        if word in {"if", "for"}:
+            self._branches.append((self._absent, frozenset()))
+        if word in {"else", "elif"} and self._branches:
+            around, absent = self._branches[-1]
+            self._absent = around | absent
+        elif word in {"endif", "endfor"} and self._branches:
+            self._absent = self._branches.pop()[0]
+        expressions = parse_block(inner)
+        if word in {"import", "from"}:
+            return
+        for expression in expressions:
+            self.read(expression, self._absent)
+        if word in {"if", "elif"} and self._branches:
+            self._test(expressions[0])
+            around, absent = self._branches[-1]
+            if_true, if_false = _absent_steps(expressions[0])
+            self._absent |= if_true
+            self._branches[-1] = (around, absent | if_false)
+
+    def read(self, expression: Expression, absent: frozenset[str], *, guarded: bool = False) -> None:
+        """Collect the paths of an expression."""
+        match expression.kind:
+            case "name" | "chain":
+                self._chain(expression, absent, guarded=guarded)
+            case "filters":
+                self._filters(expression, absent, guarded=guarded)
+            case "test":
+                self._tested(expression, absent, guarded=guarded)
+            case "if":
+                self._conditional(expression, absent, guarded=guarded)
+            case "and" | "or" | "not":
+                self._test(expression)
+                self._operands(expression, absent)
+            case "group":
+                self.read(expression.parts[0], absent, guarded=guarded)
+            case kind:
+                if kind == "compare":
+                    self._membership(expression)
+                for part in expression.inner():
+                    self.read(part, absent)
+
+    def _chain(self, expression: Expression, absent: frozenset[str], *, guarded: bool) -> None:
+        path = path_of(expression)
+        if path:
+            self.paths.append((path, guarded, absent))
+        elif expression.parts[0].kind != "name":
+            self.read(expression.parts[0], absent, guarded=guarded)
+        for step in expression.parts[1:]:
+            for argument in step.arguments:
+                self.read(argument, absent)
+
+    def _tested(self, expression: Expression, absent: frozenset[str], *, guarded: bool) -> None:
+        base, *arguments = expression.parts
+        is_guard = expression.value in {"defined", "undefined"}
+        self.read(base, absent, guarded=guarded or is_guard)
+        if is_guard and (path := path_of(base)):
+            self.tested.add(path)
+        for argument in arguments:
+            self.read(argument, absent)
+
+    def _conditional(self, expression: Expression, absent: frozenset[str], *, guarded: bool) -> None:
+        value, condition, *otherwise = expression.parts
+        self._test(condition)
+        if_true, if_false = _absent_steps(condition)
+        self.read(condition, absent)
+        self.read(value, absent | if_true, guarded=guarded)
+        for other in otherwise:
+            self.read(other, absent | if_false, guarded=guarded)
+
+    def _operands(self, expression: Expression, absent: frozenset[str]) -> None:
+        for part in expression.parts:
+            self.read(part, absent)
+            if_true, if_false = _absent_steps(part)
+            absent |= if_true if expression.kind == "and" else if_false
+
+    def _filters(self, expression: Expression, absent: frozenset[str], *, guarded: bool) -> None:
+        base, *steps = expression.parts
+        defaults = [index for index, step in enumerate(steps) if step.name in {"default", "d"}]
+        self.read(base, absent, guarded=guarded or (bool(defaults) and defaults[0] == 0))
+        path = path_of(base)
+        for index, step in enumerate(steps):
+            is_first = index in defaults
+            for argument in step.arguments:
+                self.read(
+                    argument,
+                    absent | {path[0]} if is_first and path else absent,
+                    guarded=is_first and (guarded or any(later > index for later in defaults)),
+                )
+
+    def _test(self, condition: Expression) -> None:
+        """Note the steps that a condition asks for by their names."""
+        if condition.kind == "name":
+            self.tested.add((str(condition.value),))
+        elif condition.kind in {"and", "or", "not", "group"}:
+            for part in condition.parts:
+                self._test(part)
+
+    def _membership(self, expression: Expression) -> None:
+        """`'x' in group.outputs` asks for `group.outputs.x`."""
+        left, right = expression.parts[0], expression.parts[-1]
+        if (
+            expression.operators[0][0] in {"in", "not in"}
+            and left.kind == "const"
+            and (path := path_of(right))
+        ):
+            self.tested.add((*path, str(left.value)))
+
+
+def _absent_steps(condition: Expression) -> tuple[frozenset[str], frozenset[str]]:
+    """The steps that have no output if a condition is true, and if it is false."""
+    nothing = frozenset[str]()
+    match condition.kind:
+        case "group":
+            return _absent_steps(condition.parts[0])
+        case "not":
+            if_true, if_false = _absent_steps(condition.parts[0])
+            return if_false, if_true
+        case "name":
+            return nothing, frozenset({str(condition.value)})
+        case "test" if condition.value in {"defined", "undefined"} and (path := path_of(condition.parts[0])):
+            root = frozenset({path[0]})
+            return (root, nothing) if _negated(condition) else (nothing, root)
+        case "and" | "or":
+            pairs = [_absent_steps(part) for part in condition.parts]
+            index = 0 if condition.kind == "and" else 1
+            known = nothing.union(*(pair[index] for pair in pairs))
+            return (known, nothing) if condition.kind == "and" else (nothing, known)
+        case _:
+            return nothing, nothing
+
+
+def tags(tokens: list[Token]) -> Iterator[list[Token]]:
+    """Each tag, with its opening token and an end."""
     tag: list[Token] = []
     for token in tokens:
         if token[0] in {"out", "block"}:
@@ -106,7 +291,7 @@ def _tags(tokens: list[Token]) -> Iterator[list[Token]]:
             tag.append(token)
 
 
-def _assigned_names(tag: list[Token]) -> set[str]:
+def assigned_names(tag: list[Token]) -> set[str]:
     """The names that a tag assigns: those before its `in` or `=`, and the parameters of a macro."""
     if tag[0][0] != "block" or len(tag) < 3 or tag[1][1] not in _OPENERS:
         return set()
@@ -129,73 +314,6 @@ def _assigned_names(tag: list[Token]) -> set[str]:
                 continue
             names.add(str(name))
     return names
-
-
-def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
-    """Path, whether it is guarded here, and whether it is tested with `is defined`."""
-    index = 1 if tag[0][0] == "block" else 0
-    if index and len(tag) > 1 and tag[1][0] == "name":
-        if tag[1][1] in {"import", "from", "block"}:
-            return
-        index = 3 if tag[1][1] == "filter" else 2  # the word that says what the tag is, and a filter's name
-    while index < len(tag):
-        if not _starts(tag, index):
-            index += 1
-            continue
-        path, index = _path(tag, index)
-        if not path:
-            continue
-        is_tested = _is_tested(tag, index)
-        yield path, is_tested or _has_default(tag, index), is_tested
-
-
-def _starts(tag: list[Token], index: int) -> bool:
-    kind, name, *_ = tag[index]
-    if kind != "name" or name in _WORDS:
-        return False
-    previous = tag[index - 1][1] if index else None
-    if previous in {".", "|"} or previous == "is" or (previous == "not" and tag[index - 2][1] == "is"):
-        return False
-    if previous in {"with", "without"} and name == "context":
-        return False
-    # `name=` inside of brackets names an argument; `==` is another token.
-    return tag[index + 1][1] != "=" if index + 1 < len(tag) else True
-
-
-def _path(tag: list[Token], index: int) -> tuple[tuple[str, ...], int]:
-    path = [str(tag[index][1])]
-    index += 1
-    if tag[index][:2] == ("op", "("):
-        return (), index  # a function
-    while True:
-        if tag[index][:2] == ("op", ".") and tag[index + 1][0] in {"name", "int"}:
-            if tag[index + 2][:2] == ("op", "("):
-                return tuple(path), index + 2  # a method
-            path.append(str(tag[index + 1][1]))
-            index += 2
-        elif (
-            tag[index][:2] == ("op", "[")
-            and tag[index + 1][0] in {"str", "int"}
-            and tag[index + 2][:2] == ("op", "]")
-        ):
-            path.append(str(tag[index + 1][1]))
-            index += 3
-        else:
-            return tuple(path), index
-
-
-def _is_tested(tag: list[Token], index: int) -> bool:
-    words = [token[1] for token in tag[index : index + 3]]
-    return words[:2] in (["is", "defined"], ["is", "undefined"]) or words in (
-        ["is", "not", "defined"],
-        ["is", "not", "undefined"],
-    )
-
-
-def _has_default(tag: list[Token], index: int) -> bool:
-    while tag[index][:2] == ("op", ")"):
-        index += 1
-    return tag[index][:2] == ("op", "|") and tag[index + 1][1] in {"default", "d"}
 
 
 # ---------------------------------------------------------------- declarations

@@ -1,7 +1,7 @@
 """Renders the templates of a workflow.
 
 Only the names that a template uses are looked up. Every error becomes one of three faults. They hold the
-place of the template, the line in it and the type of mistake, and quote neither the template nor data.
+place of the template, the line in it, the type of mistake and the names of what caused it, and never data.
 """
 
 import re
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from failwell.fault.base import Fault
-from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template, Value
+from failwell.workflow.template.diagnosis import explain
 from failwell.workflow.template.engine import Engine
 from failwell.workflow.template.fast_path import render_fast
 from failwell.workflow.template.lookup import Names
@@ -33,7 +33,8 @@ class _Failed(Fault):
 
     def summary(self) -> str:
         """The type of mistake and the place of the template."""
-        place = f" at {self.file}:{self.line}:{self.column}" if self.file is not None else ""
+        column = f":{self.column}" if self.column is not None else ""
+        place = f" at {self.file}:{self.line}{column}" if self.file is not None else ""
         inner = f", on line {self.inner_line} of its text" if (self.inner_line or 1) > 1 else ""
         return f"template{place} failed{inner}: {self.sort}"
 
@@ -55,17 +56,20 @@ class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
     """A template or a condition exceeded its steps."""
 
 
-def fault(mistake: TemplateMistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
-    """The fault for `mistake`, without template text or data."""
+def fault(mistake: TemplateMistake, template: Template) -> TemplateFailed | SandboxLimit | SandboxTimeout:
+    """The fault for `mistake`, without data."""
     cls = TemplateFailed
     if mistake.type in TIMEOUTS:
         cls = SandboxTimeout
     elif mistake.type in LIMITS:
         cls = SandboxLimit
-    place_fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    place, line = template.place_of(mistake.line), mistake.line
     if place is not None:
-        place_fields = {"file": place.file, "line": place.line, "column": place.column}
-    return cls(sort=mistake.type.value, inner_line=mistake.line, **place_fields)
+        fields = {"file": place.file, "line": place.line, "column": place.column}
+        if template.first_line is not None and line is not None:
+            fields["column"], line = None, None
+    return cls(sort=mistake.words, inner_line=line, **fields)
 
 
 class Parts(Protocol):
@@ -123,12 +127,14 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     if text is not None:
         return text
     problem: TemplateMistake
+    engine = engine_for(template, parts)
     try:
-        return engine_for(template, parts).render(template.text, template.folder, names)
+        return engine.render(template.text, template.folder, names)
     except TemplateMistake as mistake:
         problem = mistake
+    problem = engine.named(problem, template.text, template.folder)
     # Raised here, the fault has no context with the original error, which may quote data.
-    raise fault(problem, template.place)
+    raise fault(explain(problem, template.text, names, is_expression=False), template)
 
 
 def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
@@ -149,9 +155,17 @@ class SyntaxMistake(NamedTuple):
     line: int
     """The line in the template, counted from 1."""
     type: str
+    detail: str | None = None
+    """What exactly is wrong, with names and without values."""
+
+    @property
+    def without_line(self) -> str:
+        """The type and what is wrong."""
+        return self.type if self.detail is None else f"{self.type}: {self.detail}"
 
     def __str__(self) -> str:
-        return f"{self.type} on line {self.line}"
+        detail = "" if self.detail is None else f": {self.detail}"
+        return f"{self.type} on line {self.line}{detail}"
 
 
 def syntax_mistake(
@@ -174,7 +188,7 @@ def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
     try:
         compile_it()
     except TemplateMistake as mistake:
-        return SyntaxMistake(mistake.line or 1, mistake.type.value)
+        return SyntaxMistake(mistake.line or 1, mistake.type.value, mistake.detail)
     return None
 
 

@@ -1,6 +1,6 @@
 """The types of mistakes in templates.
 
-A mistake has a type and a line, and quotes nothing: no source, no name, no value.
+A mistake has a type, a line, and words about it. The words contain names and types, and never a value.
 """
 
 from enum import StrEnum
@@ -11,11 +11,12 @@ class MistakeType(StrEnum):
 
     SYNTAX = "syntax error"
     UNDEFINED = "undefined value"
+    COMPARISON = "comparison of different types"
     OPERATION = "operation that these values do not allow"
     ARGUMENTS = "wrong arguments"
     UNKNOWN_FILTER = "unknown filter"
     UNKNOWN_TEST = "unknown test"
-    UNKNOWN_FUNCTION = "call of something that is no function"
+    UNKNOWN_FUNCTION = "unknown function or method"
     PART = "included part that cannot be read"
     STEPS = "too many steps"
     MEMORY = "too much text or too many items"
@@ -31,7 +32,25 @@ LIMITS = frozenset({MistakeType.MEMORY, MistakeType.DEPTH, MistakeType.LENGTH, M
 class TemplateMistake(Exception):
     """A template cannot be parsed or rendered."""
 
-    def __init__(self, mistake_type: MistakeType, line: int | None = None) -> None:
+    def __init__(
+        self,
+        mistake_type: MistakeType,
+        line: int | None = None,
+        *,
+        detail: str | None = None,
+        place: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__(mistake_type)
         self.type = mistake_type
         self.line = line
+        self.detail = detail
+        """Names and types that help to find it; never a value."""
+        self.place = place
+        """Start and end of the expression in the text, if they are known."""
+        self.engine_types: str | None = None
+        """The types that the engine refused, if it named any."""
+
+    @property
+    def words(self) -> str:
+        """The type and the details."""
+        return self.type.value if self.detail is None else f"{self.type.value}: {self.detail}"

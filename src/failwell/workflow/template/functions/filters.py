@@ -1,16 +1,23 @@
 """Filters that the engine lacks, or has without a size limit or with other behaviour than Jinja2's.
 
-They receive Python values: views of data, and dicts and lists that the template created. `MISSING_VALUE`
-is an undefined value.
+They receive Python values: views of data, and dicts and lists that the template created.
 """
 
 import json
 import re
 from collections.abc import Callable
-from string import Formatter
 from typing import Any, cast
 
-from failwell.workflow.template.data_views import behind, is_view, unwrapped, view
+from failwell.workflow.template.data_views import (
+    BigNumber,
+    behind,
+    is_missing,
+    is_view,
+    type_name,
+    unwrapped,
+    view,
+)
+from failwell.workflow.template.functions.methods import WIDEST, bounded_width
 from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
@@ -19,23 +26,9 @@ LARGEST_VALUE = 8 * LARGEST
 MAX_ITEMS = 1_000_000
 """Items of one value."""
 MAX_DEPTH = 256
-_WIDEST = 10_000
 _IN_JSON = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
-_WIDE = re.compile(r"\d{5}")
 _WORD = re.compile(r"\w+")
 _FIELD = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
-
-
-class _MissingValue:
-    """An undefined value, as filters receive it."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return ""
-
-
-MISSING_VALUE = _MissingValue()
 
 
 def bounded(value: Any) -> Any:
@@ -71,14 +64,6 @@ def plain_json(value: Any) -> Any:
     return behind(value) if is_view(value) else bounded(unwrapped(value))
 
 
-def _width(value: Any) -> int:
-    if type(value) is not int:
-        raise TemplateMistake(MistakeType.ARGUMENTS)
-    if value > _WIDEST:
-        raise TemplateMistake(MistakeType.MEMORY)
-    return max(value, 0)
-
-
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -87,7 +72,7 @@ def _text(value: Any) -> str:
 
 def checked_value(value: Any) -> Any:
     """A value that a template assigns to a name, if it is within the size limits."""
-    if value is MISSING_VALUE:
+    if is_missing(value):
         raise TemplateMistake(MistakeType.UNDEFINED)
     plain = bounded(unwrapped(value))
     spend(len(plain) if isinstance(plain, str) else 0)
@@ -96,13 +81,13 @@ def checked_value(value: Any) -> Any:
 
 def default_filter(value: Any, default: Any = "", boolean: Any = False) -> Any:
     """`default`: null is replaced as well, since an optional input without a value is null."""
-    return default if value is None or value is MISSING_VALUE or (boolean and not value) else value
+    return default if value is None or is_missing(value) or (boolean and not value) else value
 
 
 def _dumps(value: Any, indent: Any, **options: Any) -> str:
     plain = plain_json(value)
     if indent is not None:
-        indent = min(_width(indent), 16)
+        indent = min(bounded_width(indent), 16)
     return json.dumps(plain, indent=indent, **options)
 
 
@@ -142,13 +127,14 @@ def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
     return (ceil if method == "ceil" else floor)(value * power) / power
 
 
-def _format(value: Any, *args: Any, **kwargs: Any) -> str:
+def format_text(value: Any, *args: Any, **kwargs: Any) -> str:
+    """`%` of a text and `format`, with a limit on the width of each field."""
     pattern = _text(value)
     room = len(pattern)
     for field in _FIELD.finditer(pattern):
         for part in field.groups():
             # A `*` takes the width from the data, so it cannot be checked before.
-            if part is not None and (part == "*" or len(part) > 5 or int(part) > _WIDEST):
+            if part is not None and (part == "*" or len(part) > 5 or int(part) > WIDEST):
                 raise TemplateMistake(MistakeType.MEMORY)
             room += int(part or 0)
     values = [bounded(unwrapped(argument)) for argument in (*args, *kwargs.values())]
@@ -183,7 +169,7 @@ def _join(value: Any, d: Any = "", attribute: Any = None) -> str:
 
 def _indent(value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> str:
     text = _text(value)
-    space = width if type(width) is str else " " * _width(width)
+    space = width if type(width) is str else " " * bounded_width(width)
     if len(text) + (text.count("\n") + 1) * len(space) > LARGEST:
         raise TemplateMistake(MistakeType.MEMORY)
     head, *lines = text.split("\n")
@@ -204,7 +190,7 @@ def _truncate(
 
 
 def _center(value: Any, width: Any = 80) -> str:
-    return _text(value).center(_width(width))
+    return _text(value).center(bounded_width(width))
 
 
 def _wordcount(value: Any) -> int:
@@ -219,7 +205,7 @@ def _rows(value: Any) -> list[Any]:
 
 
 def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
-    if _width(linecount) < 1:
+    if bounded_width(linecount) < 1:
         raise TemplateMistake(MistakeType.ARGUMENTS)
     values = _rows(value)
     batches = [values[start : start + linecount] for start in range(0, len(values), linecount)]
@@ -229,7 +215,7 @@ def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
 
 
 def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
-    if _width(slices) < 1:
+    if bounded_width(slices) < 1:
         raise TemplateMistake(MistakeType.ARGUMENTS)
     values = _rows(value)
     size, longer = divmod(len(values), slices)
@@ -243,68 +229,33 @@ def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
     return view(columns)
 
 
-def _join_method(value: Any, items: Any) -> str:
-    return _join(items, value)
+def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that refuses undefined values, and whose result is within the limits."""
 
-
-class _SafeFormatter(Formatter):
-    """`str.format` without access to the attributes of Python objects."""
-
-    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
-        if not field_name.isidentifier() and not field_name.isdigit():
-            raise TemplateMistake(MistakeType.ARGUMENTS)
-        return self.get_value(
-            int(field_name) if field_name.isdigit() else field_name, args, kwargs
-        ), field_name
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if _WIDE.search(format_spec):
-            raise TemplateMistake(MistakeType.MEMORY)
-        return format(value if isinstance(value, str | int | float) else _text(value), format_spec)
-
-
-def _format_method(value: Any, *args: Any, **kwargs: Any) -> str:
-    return _SafeFormatter().vformat(_text(value), args, kwargs)
-
-
-def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if value is MISSING_VALUE:
+        if is_missing(value) or any(is_missing(argument) for argument in args):
             raise TemplateMistake(MistakeType.UNDEFINED)
-        result = function(value, *args, **kwargs)
-        return spend_text(result) if isinstance(result, str) else result
-
-    return call
-
-
-def _of_text(function: Callable[..., str]) -> Callable[..., str]:
-    def call(value: Any, *args: Any, **kwargs: Any) -> str:
-        if not isinstance(value, str):
-            raise TemplateMistake(MistakeType.UNKNOWN_FUNCTION)
-        return function(value, *args, **kwargs)
+        if isinstance(value, BigNumber):
+            value = behind(value)
+        try:
+            result = function(value, *args, **kwargs)
+        except TemplateMistake as mistake:
+            if mistake.detail is None and mistake.type in {MistakeType.OPERATION, MistakeType.ARGUMENTS}:
+                mistake.detail = f"`{name}` of {type_name(value)}"
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError, IndexError):
+            raise TemplateMistake(MistakeType.OPERATION, detail=f"`{name}` of {type_name(value)}") from None
+        return spend_text(result) if isinstance(result, str) else view(result)
 
     return call
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    name: _strict(function)
+    name: strict(name, function)
     for name, function in (
-        ("batch", _batch), ("center", _center), ("float", _float), ("format", _format), ("indent", _indent),
+        ("batch", _batch), ("center", _center), ("float", _float), ("format", format_text), ("indent", _indent),
         ("int", _int), ("join", _join), ("json", _json), ("replace", _replace), ("round", _round),
         ("slice", _slice), ("tojson", _tojson), ("truncate", _truncate), ("wordcount", _wordcount),
     )
 }  # fmt: skip
 """Filters by name. The engine's own `default` marks undefined values before each of them: see `source_guard`."""
-
-METHODS: dict[str, Callable[..., Any]] = {
-    name: _strict(_of_text(function))
-    for name, function in (("format", _format_method), ("join", _join_method), ("replace", _replace))
-}  # fmt: skip
-"""Methods that can grow a text. The source guard calls these instead of the engine's."""
-
-INNER: dict[str, Callable[..., Any]] = {
-    "_kept": checked_value,
-    "_default": default_filter,
-    "_d": default_filter,
-} | {f"_method_{name}": function for name, function in METHODS.items()}
-"""Filters that the source guard adds to templates."""

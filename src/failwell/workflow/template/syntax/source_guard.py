@@ -1,16 +1,19 @@
 """Checks the source of a template before the engine compiles it, and rewrites what is not safe.
 
-Chains and nestings that would overflow the stack of the engine, and so end the process, are refused. Three things
-are rewritten without moving a line: the size of a value that is assigned to a name is checked by `_kept`, so that
-it cannot double until memory is exhausted; methods that can grow a text become filters with a limit; and undefined
-values are marked before a filter in Python, which could not distinguish them from null.
+Chains and nestings that would overflow the stack of the engine, and so end the process, are refused. The size of a
+value that is assigned to a name is checked by `_kept`, so that it cannot double until memory is exhausted. What is
+rewritten inside expressions is in `rewriting`.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from failwell.workflow.template.functions.filters import METHODS
+from failwell.workflow.template.syntax.block_tags import parse_block
+from failwell.workflow.template.syntax.expressions import parse_expression
+from failwell.workflow.template.syntax.rewriting import Edit, Rewriter, edited
 from failwell.workflow.template.syntax.tokenizer import Token, expression_tokens, template_tokens
+from failwell.workflow.template.syntax.tree import Expression
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
 MAX_OPERATORS = 300
@@ -25,13 +28,7 @@ _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<
 _WORDS = frozenset({"and", "or", "not", "in", "if", "else", "is"})
 _REPEATS = frozenset({"for", "macro", "call"})
 _PARTS = frozenset({"include", "import", "from", "extends"})
-_BRACKETS = frozenset({"(", "[", "{"})
-_CLOSES = frozenset({")", "]", "}"})
 _CLOSED = frozenset({"if", "for", "macro", "call", "filter", "with", "block", "autoescape"})
-
-
-Edit = tuple[int, str, int]
-"""Offset, new text, and the number of characters that it replaces."""
 
 
 class Source(NamedTuple):
@@ -45,13 +42,25 @@ class Source(NamedTuple):
     """Characters of the longest text that a loop or a macro may repeat."""
 
 
-def guarded(text: str, python_filters: frozenset[str]) -> Source:
-    """`text`, safe to compile. Raises `TemplateMistake`."""
+OBJECTS = frozenset({"loop", "self", "caller", "super"})
+"""Names of objects that the engine provides."""
+
+
+def guarded(
+    text: str, python_filters: frozenset[str], *, exact: bool = False, is_part: bool = False
+) -> Source:
+    """`text`, safe to compile. Raises `TemplateMistake`.
+
+    With `exact`, arithmetic is done in Python. `is_part` is for a text that another one includes.
+    """
     tokens = template_tokens(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    objects = OBJECTS.union(*(imported_names(tag) for tag in _block_tags(tokens)))
+    rewriter = Rewriter(python_filters, objects, exact=exact, has_places=not is_part)
     edits: list[Edit] = []
     parts: list[str] = []
+    open_tags: list[tuple[str, int]] = []
     repeating = largest = branches = depth = 0
     has_parts = False
     index = 0
@@ -65,11 +74,12 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
         end = next(n for n in range(index, len(tokens)) if tokens[n][0] == "/" + kind)
         tag = tokens[index + 1 : end]
         _bounded(tag, line)
-        edits += _mark_undefined(tag, python_filters)
-        edits += _own_methods(tag)
+        for expression in tag_expressions(kind, tag, line):
+            rewriter.add(expression)
         if kind == "block" and tag:
             word = str(tag[0][1])
-            depth += _opens(word, tag) - word.startswith("end")
+            _pair(word, tag, line, open_tags)
+            depth = len(open_tags)
             branches += word == "elif"
             repeating += (word in _REPEATS) - (word[3:] in _REPEATS and word.startswith("end"))
             edits += _check_sizes(word, tag, tokens[end])
@@ -79,10 +89,53 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
         if branches > MAX_BRANCHES or depth > MAX_DEPTH:
             raise TemplateMistake(MistakeType.DEPTH, line)
         index = end + 1
-    return Source(_edited(text, edits), tuple(parts), has_parts, largest)
+    if open_tags:
+        word, line = open_tags[-1]
+        raise TemplateMistake(MistakeType.SYNTAX, line, detail=f"`{word}` is never closed by `end{word}`")
+    return Source(edited(text, rewriter.edits + edits), tuple(parts), has_parts, largest)
 
 
-def guarded_expression(text: str, python_filters: frozenset[str]) -> tuple[str, frozenset[str]]:
+def _pair(word: str, tag: list[Token], line: int, open_tags: list[tuple[str, int]]) -> None:
+    """Match the tags that open a block with those that close it."""
+    if _opens(word, tag):
+        open_tags.append((word, line))
+    elif word.startswith("end"):
+        if not open_tags or open_tags[-1][0] != word[3:]:
+            raise TemplateMistake(MistakeType.SYNTAX, line, detail=f"`{word}` closes nothing")
+        open_tags.pop()
+
+
+def tag_expressions(kind: str, tag: list[Token], line: int) -> list[Expression]:
+    """The expressions of a tag without its delimiters. Raises `TemplateMistake`."""
+    if not tag:
+        raise TemplateMistake(MistakeType.SYNTAX, line)
+    return [parse_expression(tag)] if kind == "out" else parse_block(tag)
+
+
+def _block_tags(tokens: list[Token]) -> Iterator[list[Token]]:
+    start = 0
+    for index, token in enumerate(tokens):
+        if token[0] == "block":
+            start = index + 1
+        elif token[0] == "/block":
+            yield tokens[start:index]
+
+
+def imported_names(tag: list[Token]) -> frozenset[str]:
+    """The names that an `import` or `from` tag adds, and those of objects that a `set` tag creates."""
+    if not tag or tag[0][0] != "name":
+        return frozenset()
+    word = tag[0][1]
+    if word in {"import", "from"}:
+        return frozenset(str(token[1]) for token in tag[1:] if token[0] == "name")
+    if word == "set" and len(tag) > 3 and tag[2][:2] == ("op", "=") and tag[3][1] in _TEMPLATE_OBJECTS:
+        return frozenset({str(tag[1][1])})
+    return frozenset()
+
+
+def guarded_expression(
+    text: str, python_filters: frozenset[str], *, exact: bool = False
+) -> tuple[str, frozenset[str]]:
     """A condition that is safe to compile, and its names that are followed by a dot or a bracket."""
     tokens = expression_tokens(text)
     if len(tokens) < 2:
@@ -93,7 +146,9 @@ def guarded_expression(text: str, python_filters: frozenset[str]) -> tuple[str, 
         for token, following in pairwise(tokens)
         if token[0] == "name" and following[:2] in {("op", "."), ("op", "[")}
     )
-    return _edited(text, _mark_undefined(tokens, python_filters) + _own_methods(tokens)), dotted
+    rewriter = Rewriter(python_filters, OBJECTS, exact=exact, has_places=True)
+    rewriter.add(parse_expression(tokens[:-1]))
+    return edited(text, rewriter.edits), dotted
 
 
 def _bounded(tag: list[Token], line: int) -> None:
@@ -109,72 +164,6 @@ def _bounded(tag: list[Token], line: int) -> None:
 
 def _opens(word: str, tag: list[Token]) -> bool:
     return word in _CLOSED or (word == "set" and all(token[:2] != ("op", "=") for token in tag))
-
-
-def _mark_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Edit]:
-    """Mark undefined values with the engine's own `default`, because Python cannot distinguish them from null.
-
-    The `default` of templates is another filter, which replaces null as well.
-    """
-    edits: list[Edit] = []
-    for bar, name in pairwise(tag):
-        if bar[:2] == ("op", "|"):
-            if name[1] in {"default", "d"}:
-                edits.append((name[3], "_", 0))
-            elif name[1] in python_filters:
-                edits.append((bar[3], "|default(_missing)", 0))
-    return edits
-
-
-def _own_methods(tag: list[Token]) -> list[Edit]:
-    """Rewrite `text.join(x)` as `(text|_method_join(x))`."""
-    edits: list[Edit] = []
-    for index in range(1, len(tag) - 2):
-        if (
-            tag[index][:2] == ("op", ".")
-            and tag[index + 1][1] in METHODS
-            and tag[index + 2][:2] == ("op", "(")
-        ):
-            dot, name = tag[index][3], tag[index + 1]
-            edits += [
-                (tag[_start(tag, index - 1)][3], "(", 0),
-                (dot, f"|default(_missing)|_method_{name[1]}", name[4] - dot),
-                (tag[_match(tag, index + 2, 1)][4], ")", 0),
-            ]
-    return edits
-
-
-def _start(tag: list[Token], index: int) -> int:
-    """The start of the expression that ends at `index`: a name or a literal, with its attributes and calls."""
-    while True:
-        if tag[index][0] == "op" and tag[index][1] in _CLOSES:
-            index = _match(tag, index, -1)
-            previous = tag[index - 1] if index else None
-            if previous is None or tag[index][1] == "{":
-                return index
-            if (
-                (previous[0] == "name" and previous[1] not in _WORDS)
-                or previous[1] in _CLOSES
-                or previous[0] == "str"
-            ):
-                index -= 1
-                continue
-            return index
-        if index > 1 and tag[index - 1][:2] == ("op", "."):
-            index -= 2
-            continue
-        return index
-
-
-def _match(tag: list[Token], index: int, step: int) -> int:
-    """The bracket that matches the one at `index`. The tokens are balanced."""
-    depth = 0
-    while True:
-        if tag[index][0] == "op":
-            depth += (tag[index][1] in _BRACKETS) - (tag[index][1] in _CLOSES)
-        if depth == 0:
-            return index
-        index += step
 
 
 def _check_sizes(word: str, tag: list[Token], end: Token) -> list[Edit]:
@@ -238,12 +227,3 @@ def _check_with(tag: list[Token], end: Token) -> list[Edit]:
                 edits += _around(equals, value, token[3])
         value.append(token)
     return edits
-
-
-def _edited(text: str, edits: list[Edit]) -> str:
-    pieces: list[str] = []
-    index = 0
-    for offset, replacement, length in sorted(edits, key=lambda edit: edit[0]):
-        pieces += (text[index:offset], replacement)
-        index = offset + length
-    return "".join((*pieces, text[index:]))

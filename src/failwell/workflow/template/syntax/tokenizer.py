@@ -5,7 +5,6 @@ Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, 
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
@@ -67,21 +66,6 @@ def expression_tokens(text: str) -> list[Token]:
     return tokens
 
 
-def filters_and_tests(tokens: list[Token]) -> Iterator[tuple[MistakeType, str, int]]:
-    """The filters and tests that tags use, with their lines and the mistake for an unknown one."""
-    for previous, token, following in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-        kind, name, line = token[:3]
-        if kind != "name":
-            continue
-        if previous[:2] == ("op", "|"):
-            yield MistakeType.UNKNOWN_FILTER, name, line
-        elif previous[:2] == ("name", "is"):
-            if name != "not":
-                yield MistakeType.UNKNOWN_TEST, name, line
-            elif following is not None and following[0] == "name":
-                yield MistakeType.UNKNOWN_TEST, following[1], following[2]
-
-
 def _add_text(tokens: list[Token], chunk: str, line: int, offset: int) -> None:
     if chunk:
         tokens.append(("text", chunk, line, offset, offset + len(chunk)))
@@ -92,12 +76,13 @@ def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tup
     if sign == "{#":
         end = text.find("#}", offset)
         if end < 0:
-            raise TemplateMistake(MistakeType.SYNTAX, line)
+            detail = "`{#` opens a comment that `#}` never closes; write `{{ '{#' }}` for the characters"
+            raise TemplateMistake(MistakeType.SYNTAX, line, detail=detail)
         return end + 2, line + text.count("\n", offset, end)
     if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
         end = _RAW_END.search(text, raw.end())
         if end is None:
-            raise TemplateMistake(MistakeType.SYNTAX, line)
+            raise TemplateMistake(MistakeType.SYNTAX, line, detail="`raw` is never closed by `endraw`")
         _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
         return end.end(), line + text.count("\n", raw.start(), end.end())
     kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
@@ -126,10 +111,15 @@ def _inside(
         if offset >= len(text):
             if close is None and not brackets:
                 return offset, offset, line
-            raise TemplateMistake(MistakeType.SYNTAX, line)
+            raise TemplateMistake(
+                MistakeType.SYNTAX, line, detail=f"`{brackets[-1] if brackets else close}` is missing"
+            )
         match = _TOKEN.match(text, offset)
         if match is None:
-            raise TemplateMistake(MistakeType.SYNTAX, line)
+            detail = (
+                "a quote is never closed" if text[offset] in "'\"" else f"`{text[offset]}` is not expected"
+            )
+            raise TemplateMistake(MistakeType.SYNTAX, line, detail=detail)
         kind, piece = str(match.lastgroup), match.group()
         offset = match.end()
         if kind != "space":
@@ -143,7 +133,7 @@ def _balance(piece: str, brackets: list[str], line: int) -> None:
     if piece in _CLOSES:
         brackets.append(_CLOSES[piece])
     elif piece in {")", "]", "}"} and (not brackets or brackets.pop() != piece):
-        raise TemplateMistake(MistakeType.SYNTAX, line)
+        raise TemplateMistake(MistakeType.SYNTAX, line, detail=f"`{piece}` is not expected")
 
 
 def _value(kind: str, piece: str, line: int) -> Any:
