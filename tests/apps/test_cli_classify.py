@@ -184,6 +184,33 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 1_000_000
 
 
+@pytest.mark.parametrize("where", ["-", "file"])
+def test_a_printed_error_gets_one_verdict(where: str, tmp_path: Path) -> None:
+    text = "panic: dial tcp 10.0.0.1:5432: connect: connection refused\n\ngoroutine 1 [running]:\n"
+    path = tmp_path / "out.log"
+    path.write_text(text)
+
+    done = failwell("classify", "--text", where if where == "-" else str(path), given=text)
+
+    (verdict,) = rows(done)
+    assert (verdict["kind"], verdict["certainty"], verdict["retryable"]) == (
+        "provider.connection",
+        "not_sent",
+        True,
+    )
+
+
+def test_a_text_without_an_error_has_no_verdict() -> None:
+    done = failwell("classify", "--text", "-", given="all 404 tests passed\n")
+
+    assert (done.code, done.out) == (2, "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--text", "-", "--jsonl", "-")])
+def test_rows_or_a_text_are_given_and_not_both(arguments: tuple[str, ...]) -> None:
+    assert failwell("classify", *arguments).code == 2
+
+
 _MEASURED = """
 import sys, tracemalloc
 from failwell.apps.cli.main import main

@@ -191,8 +191,40 @@ def test_everything_that_was_tried_is_listed() -> None:
     done = failwell("describe", "--json", given="hello")
 
     assert [tried.partition(":")[0] for tried in done.error["tried"]] == [
-        "a report", "a problem document", "a reply", "a traceback",
+        "a report", "a problem document", "a reply", "a traceback", "text",
     ]  # fmt: skip
+
+
+KUBECTL = 'Error from server (Forbidden): pods is forbidden: User "dev" cannot list resource "pods"\n'
+
+
+@pytest.mark.parametrize("arguments", [(), ("--as", "text")])
+def test_the_output_of_a_command_is_described(arguments: tuple[str, ...]) -> None:
+    done = failwell("describe", *arguments, "--json", given=KUBECTL)
+
+    assert done.code == Exit.DONE
+    assert (done.data["kind"], done.data["error_type"]) == ("provider.permission", "kubectl")
+
+
+def test_an_error_of_another_language_is_described_with_its_causes(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_text(
+        "java.lang.RuntimeException: call failed\n\tat a.B.c(B.java:1)\n"
+        "Caused by: java.net.SocketTimeoutException: Read timed out\n\t... 3 more\n"
+    )
+
+    done = failwell("describe", str(path), "--json")
+
+    assert done.data["kind"] == "provider.outcome_unknown"
+    assert [cause["type"] for cause in done.data["causes"]] == ["SocketTimeoutException"]
+
+
+def test_a_failure_inside_a_record_of_a_json_log_is_described() -> None:
+    record = {"level": "error", "msg": "giving up", "err": "rpc error: code = Unavailable desc = not ready"}
+
+    done = failwell("describe", "--json", given=json.dumps(record))
+
+    assert (done.code, done.data["retryable"]) == (Exit.DONE, True)
 
 
 def test_an_input_beyond_the_limit_is_refused_and_one_within_is_read(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ _GRPC = re.compile(
     r"|\b(?P<n>\d{1,2}) (?P<d>[A-Z][A-Z_]{1,20}): "  # Node
     r"|\b[Ss]tatus\W{1,3}(?:code: )?'?(?P<e>[A-Z]\w{1,20})'?, (?:self|message|details)\b"  # tonic
     r"|\bcode: '?(?P<f>[A-Z]\w{1,20})'?, message: \""  # tonic, debug
+    r"|\bCode: (?P<h>[A-Z]\w{1,20})\n\s{0,8}Message: "  # grpcurl
     r"|\bgrpc[-_ ]?(?:status|code)\W{1,4}(?P<g>[A-Za-z_]{2,20}|\d{1,2})\b",
     re.IGNORECASE,
 )
@@ -82,8 +83,8 @@ _OOM_KILLED = re.compile(
 
 def grpc_in(text: str) -> str | None:
     """The gRPC status that `text` names, in upper case; never `OK`."""
-    for match in _GRPC.finditer(text) if "tatus" in text or "code" in text or ": " in text else ():
-        word = next((match[group] for group in "abcdefg" if match[group]), "")
+    for match in _GRPC.finditer(text) if "tatus" in text or ": " in text or "code" in text else ():
+        word = next((match[group] for group in "abcdefgh" if match[group]), "")
         number = match["n"] or (word if word.isdecimal() else "")
         if number:
             named = GRPC_WORDS[int(number)] if int(number) < len(GRPC_WORDS) else ""

@@ -1,20 +1,25 @@
-"""A pasted traceback becomes a report, as if its exception had been described where it was raised.
+"""A pasted error becomes a report, as if it had been described where it was raised.
 
-Each printed exception gets a stand-in: a class of the same name in the same module, never the
-vendor's own, which is not imported. `describe` reads stand-ins like any other exception.
+Each exception of a Python traceback gets a stand-in: a class of the same name in the same module, never the
+vendor's own, which is not imported. `describe` reads stand-ins like any other exception. Errors of other languages
+and the output of commands are judged by the facts that their text shows.
 """
 
 import builtins
 import re
 from dataclasses import replace
-from json import loads
 from typing import Any, cast
 
+from failwell.adapters.origin import seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
 from failwell.adapters.saved import read_saved
 from failwell.adapters.sdk import PHASES
+from failwell.adapters.text.class_names import is_javascript
+from failwell.adapters.text.http_status import status_in
+from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.python_traceback import TextError, TextFrame, read_traceback
+from failwell.adapters.text.reader import read_text
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
@@ -30,17 +35,13 @@ _FACTS = (
     re.compile(r"No module named '(?P<name>[\w.]{1,200})'"),
     re.compile(r"returned non-zero exit status (?P<returncode>\d{1,9})"),
     re.compile(r"line (?P<lineno>\d{1,9}) column (?P<colno>\d{1,9}) \(char \d"),
-    re.compile(
-        r"(?:^|Error code: |HTTP Error |(?:Client|Server) error '|[Ss]tatus |status(?:_code)?[:=] ?)"
-        r"(?P<status_code>[45]\d\d)\b"
-    ),
 )
-"""Sentences of the standard library and of common clients whose numbers an adapter would read."""
-_NAMED = re.compile(r"An error occurred \((?P<code>\w{1,80})\) when calling")
-"""How botocore prints its code."""
-_LONGEST_BODY = 64_000
+"""Sentences of the standard library whose numbers and names an adapter would read."""
+_HEADER = "Traceback (most recent call last)"
+_UNKNOWN = frozenset({"provider.unknown", "internal.unknown"})
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
+_SEPARATOR = re.compile(r"::|\\")
 _MOST_BELOW = 32
 _TRACEBACK_CAP = 12_000
 _MARGIN = 4_000
@@ -52,22 +53,27 @@ _LIBRARY = re.compile(
 def describe_pasted(
     text: str, *, policy: TracebackPolicy | str | None = None, origin: Origin | None = None
 ) -> ErrorReport:
-    """What the last exception in `text` means, with its causes.
+    """What the last error in `text` means, with its causes: a Python traceback, or what another language or a command printed.
 
     Its words are recorded only as far as `policy` allows, and are never shown to users or models. `origin` says where it arose, as
     for `describe`.
 
     Raises:
-        Validation: no line of the text names an exception.
+        Validation: no line of the text names an error, and it shows no fact of one.
     """
     chosen = default_policy() if policy is None else TracebackPolicy(policy)
     parsed = read_traceback(text)
-    if parsed is None:
+    printed = None if _is_pythons(parsed, text) else _printed(text, chosen, origin)
+    if parsed is None and printed is None:
         raise Validation(
             kind="validation.shape_invalid",
-            message="no line of the text names an exception, such as `ValueError: …`",
+            message="no line of the text names an exception, such as `ValueError: …`, and it shows no status or code of an error",
         )
-    error = _stand_in(parsed, chosen)
+    if printed is not None:
+        error, parsed = printed
+    else:
+        parsed = cast("TextError", parsed)
+        error = _stand_in(parsed, chosen)
     report = describe(error, policy=chosen, origin=origin)
     metadata = report.provider_metadata
     return replace(
@@ -94,6 +100,46 @@ class _Spoken(Fault):
         return {}
 
 
+def _is_pythons(parsed: TextError | None, text: str) -> bool:
+    """Whether the text is Python's: it has a traceback, or its last line names a class that is known here."""
+    if _HEADER in text:
+        return True
+    if parsed is None or is_javascript(text):
+        return False
+    top = parsed.module.partition(".")[0]
+    return (
+        top in HOMES or top in PHASES or top == "failwell" or (not top and _builtin(parsed.name) is not None)
+    )
+
+
+def _printed(
+    text: str, policy: TracebackPolicy, origin: Origin | None
+) -> tuple[BaseException, TextError] | None:
+    """What another language or a command printed, as a fault with its causes; `None` if nothing is known about it."""
+    facts = read_text(text)
+    reading = seen_from(read_saved({"message": text}), origin or "call", "")
+    if reading.kind in _UNKNOWN:
+        return None
+    chain = [_as_python(error.name, error.message) for error in facts.errors if error.name]
+    outermost = (
+        chain[0]
+        if chain
+        else TextError(name=facts.tool.tool if facts.tool else "PrintedError", text=text.strip())
+    )
+    error: BaseException = _judged(outermost, outermost.text, reading, policy)
+    below = error
+    for inner in chain[1:]:
+        below.__cause__ = _one(inner, policy)
+        below = below.__cause__
+    return error, outermost
+
+
+def _as_python(name: str, message: str) -> TextError:
+    """An error of another language, its package written as a module."""
+    module, _, last = _SEPARATOR.sub(".", name).rpartition(".")
+    return TextError(module=module or "__main__", name=last, text=message)
+
+
 def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
     """Exceptions of the printed names, linked as they were printed."""
     outermost = error = _one(parsed, policy)
@@ -110,21 +156,25 @@ def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
 
 
 def _one(parsed: TextError, policy: TracebackPolicy) -> BaseException:
-    if redact_text(parsed.dotted) != parsed.dotted:
-        # A token may be spelled like a name: then the exception is not called by it.
-        parsed.module, parsed.name = "", "Exception"
+    _without_secrets(parsed)
     message = "\n".join([parsed.text, *parsed.rest]).strip()
     if parsed.module.partition(".")[0] == "failwell" and (ours := _our_class(parsed.name)) is not None:
         return _fault(ours, message, policy)
     members = [_stand_in(member, policy) for member in parsed.members]
     cls = _same_name(parsed, message, members)
-    error: BaseException = cls.__new__(cls, message, members) if members else cls.__new__(cls)
+    error: BaseException = cls.__new__(cls, message, members) if members else cls.__new__(cls, message)
     facts = _facts(message)
     if not members and _is_a_providers(parsed, cls, facts):
         return _spoken(parsed, message, facts, policy)
     for name, value in facts.items():
         setattr(error, name, value)
     return error
+
+
+def _without_secrets(parsed: TextError) -> None:
+    if redact_text(parsed.dotted) != parsed.dotted:
+        # A token may be spelled like a name: then the exception is not called by it.
+        parsed.module, parsed.name = "", "Exception"
 
 
 def _is_a_providers(parsed: TextError, cls: type[BaseException], facts: dict[str, Any]) -> bool:
@@ -175,43 +225,29 @@ def _fault(cls: type[Fault], text: str, policy: TracebackPolicy) -> Fault:
 
 def _spoken(parsed: TextError, message: str, facts: dict[str, Any], policy: TracebackPolicy) -> Fault:
     """A fault for what a provider's client printed, judged as the exception itself would have been."""
-    cls = cast("type[_Spoken]", type(parsed.name, (_Spoken,), {"__module__": parsed.module}))
-    fault = cast("_Spoken", _fault(cls, message, policy))
     reading = read_saved(
         {
             "http_status": facts.get("status_code"),
-            "headers": {},
-            "body": _body(message),
-            "exception_class": f"{parsed.module}.{parsed.name}",
+            "headers": headers_in(message),
+            "body": body_in(message),
+            "exception_class": parsed.dotted,
             "message": message,
             "cause_chain": _chain(parsed),
         }
     )
+    return _judged(parsed, message, reading, policy)
+
+
+def _judged(parsed: TextError, message: str, reading: Reading, policy: TracebackPolicy) -> Fault:
+    """A fault that stands for a printed error whose reading is known."""
+    _without_secrets(parsed)
+    cls = cast("type[_Spoken]", type(parsed.name, (_Spoken,), {"__module__": parsed.module}))
+    fault = cast("_Spoken", _fault(cls, message, policy))
     fault.reading = reading
     for name, value in fields_of(reading).items():
         if value is not None and (name != "message" or fault.message is None):
             setattr(fault, name, value)
     return fault
-
-
-def _body(text: str) -> object:
-    """The reply's body, which most clients print after the status, as JSON or as Python prints it."""
-    if (named := _NAMED.search(text)) is not None:
-        return {"code": named["code"]}
-    start, end = text.find("{"), text.rfind("}")
-    if not 0 <= start < end <= start + _LONGEST_BODY:
-        return None
-    text = text[start : end + 1]
-    try:
-        return loads(text)
-    except (ValueError, RecursionError):
-        pass
-    from ast import literal_eval
-
-    try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _chain(parsed: TextError) -> list[dict[str, str]]:
@@ -228,8 +264,9 @@ def _facts(text: str) -> dict[str, Any]:
     for pattern in _FACTS:
         if (match := pattern.search(text)) is not None:
             facts |= {k: int(v) if v.lstrip("-").isdecimal() else v for k, v in match.groupdict().items()}
-    if "status_code" in facts:
-        facts["code"] = facts["status_code"]
+    status = status_in(text)
+    if status is not None:
+        facts["status_code"] = facts["code"] = status
     return facts
 
 

@@ -1,4 +1,4 @@
-"""`failwell classify`: classify saved failures, one JSON object a line in, one a line out.
+"""`failwell classify`: classify saved failures, one JSON object a line in, one a line out; or one printed error.
 
 Rows are read one at a time, however many there are. A line that cannot be read is named on stderr
 and passed over.
@@ -27,16 +27,23 @@ cause_chain. Nothing else in it is looked at.
 exit codes: 0 every line was read, 2 some were not. Each of those is named on stderr, in one line; with
 --strict the first one ends it.
 
+with --text the whole input is one failure: a traceback, a chain of causes, the output of a command.
+
 try it: echo '{"http_status": 429, "headers": {"retry-after": "7"}}' | failwell classify --jsonl -"""
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the input."""
-    parser.add_argument(
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "--jsonl",
         metavar="FILE",
-        required=True,
         help="failures to classify, one JSON object a line (- is stdin)",
+    )
+    source.add_argument(
+        "--text",
+        metavar="FILE",
+        help="one failure as a program or a command printed it, in any language (- is stdin)",
     )
     parser.add_argument(
         "--origin",
@@ -51,6 +58,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Classify every line; a line that cannot be read is reported at once and counted at the end."""
+    if args.text is not None:
+        return _run_text(args)
     from failwell.report.saved_failures.saved_row import classify
 
     lines = bad = 0
@@ -67,6 +76,14 @@ def run(args: Namespace) -> int:
         print_json_text(dumps(judged(row.get("id"), classify(row, origin=args.origin)), ensure_ascii=False))
     if bad:
         raise _refused(f"{bad} of {lines} lines could not be read", "correct the lines named above")
+    return Exit.DONE
+
+
+def _run_text(args: Namespace) -> int:
+    from failwell.apps.cli.errors.pasted_input import PastedInput, read_input, recognise
+
+    report = recognise(PastedInput(read_input(args.text), origin=args.origin), "text")
+    print_json_text(dumps(judged(None, report), ensure_ascii=False))
     return Exit.DONE
 
 

@@ -1,7 +1,7 @@
 """The input of `failwell describe`: read within bounds and recognised.
 
-A traceback, a report, a problem document or an HTTP reply. When nothing fits, the error says
-what was tried.
+A traceback, what another language or a command printed, a report, a problem document or an HTTP reply. When nothing
+fits, the error says what was tried.
 """
 
 import sys
@@ -19,12 +19,13 @@ from failwell.report.saved_failures.pasted import describe_pasted
 from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
 from failwell.report.wire import read_masked
 
-FORMS = ("report", "problem", "reply", "traceback")
+FORMS = ("report", "problem", "reply", "traceback", "text")
 MOST_BYTES = 16 * 1024 * 1024
+_MOST_TEXTS = 8
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _PROBLEM_KEYS = frozenset({"title", "detail", "instance"})
 _INVITATION = """\
-Paste a traceback, an HTTP reply with its headers, a problem document or a saved report,
+Paste a traceback, what a command printed, an HTTP reply with its headers, a problem document or a saved report,
 then end the input with Ctrl-D (on Windows Ctrl-Z and Enter)."""
 
 
@@ -70,7 +71,7 @@ def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
         Validation: it is not of the named form, or nothing fits.
     """
     text = pasted.text
-    if form == "traceback":
+    if form in ("traceback", "text"):
         return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
     if form == "reply" or (form is None and _looks_like_reply(text)):
         return _reply(pasted)
@@ -102,17 +103,24 @@ def _json(pasted: PastedInput) -> ErrorReport:
         return _reply(pasted)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
         return _problem(document)
-    for text in _texts(document):
-        if "Traceback (most recent call last)" in text:
+    for text in sorted(_texts(document), key=_promise, reverse=True)[:_MOST_TEXTS]:
+        try:
             return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
+        except Validation:
+            continue
     raise _unrecognised(
         [
             "a report: `schema` is not `failwell.error/…`",
             "a problem document: no `title`, `detail` or `type` with an address",
             "a reply: no `status` with `headers` or `body`",
-            "a traceback: none in the document's texts",
+            "a traceback or another printed error: none in the document's texts",
         ]
     )
+
+
+def _promise(text: str) -> tuple[bool, int]:
+    """Which text of a log record is tried first: a traceback, then the longest."""
+    return "Traceback (most recent call last)" in text, len(text)
 
 
 def _reply(pasted: PastedInput) -> ErrorReport:
@@ -135,7 +143,12 @@ def _traceback(pasted: PastedInput, tried: list[str]) -> ErrorReport:
         return describe_pasted(pasted.text, policy=pasted.policy, origin=pasted.origin)
     except Validation:
         raise _unrecognised(
-            [*tried, "a reply: no status line", "a traceback: no line names an exception"]
+            [
+                *tried,
+                "a reply: no status line",
+                "a traceback: no line names an exception",
+                "text: it shows no status or code of an error",
+            ]
         ) from None
 
 
@@ -184,14 +197,17 @@ def _bytes(path: str) -> bytes:
 def _unrecognised(tried: list[str]) -> Validation:
     return _refused(
         "the input is nothing that can be described",
-        "give a traceback with its last line, or a reply with its status line and headers (`curl -i`)",
+        "give a traceback with its last line, all that a command printed, or a reply with its status line and headers (`curl -i`)",
         tried=tried,
     )
 
 
 def _refused(message: str, hint: str = "", **details: Any) -> Validation:
     tried = details.get("tried")
-    advice = hint or "say what it is with `--as report`, `--as problem`, `--as reply` or `--as traceback`"
+    advice = (
+        hint
+        or "say what it is with `--as report`, `--as problem`, `--as reply`, `--as traceback` or `--as text`"
+    )
     return Validation(
         kind="validation.shape_invalid",
         message=f"{message}; tried {'; '.join(tried)}" if tried else message,
