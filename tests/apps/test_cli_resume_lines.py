@@ -67,7 +67,7 @@ def test_the_resume_line_of_a_run_at_its_iteration_limit_raises_it(tmp_path: Pat
     again = pasted(line, folder)
 
     assert done.code == 1
-    assert "--limit max_iterations=6 --store 'my store'" in line
+    assert "--raise-limit max_iterations=6 --store 'my store'" in line
     assert (again.code, again.data) == (0, {"n": 5}), again.err
 
 
@@ -81,7 +81,7 @@ def test_the_resume_line_of_a_run_at_its_time_limit_raises_it(tmp_path: Path) ->
     (tmp_path / "fixed").touch()
     again = pasted(line_of(done, "resume:"), tmp_path)
 
-    assert "--limit timeout_seconds=0.6" in line_of(done, "resume:")
+    assert "--raise-limit timeout_seconds=0.6" in line_of(done, "resume:")
     assert (again.code, again.data) == (0, {"x": 1}), again.err
 
 

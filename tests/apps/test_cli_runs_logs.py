@@ -206,6 +206,14 @@ def test_control_characters_reach_the_terminal_as_text(tmp_path: Path) -> None:
     assert logs(tmp_path, "last").out.splitlines()[-1] == "build | \\x1b[2Jx"
 
 
+def test_the_updates_of_a_progress_bar_are_lines_of_their_own(tmp_path: Path) -> None:
+    text = (SLOW % "/dev/null").replace("no end of line", "10%%\\\\r20%%\\\\r\\\\nend\\\\r")
+
+    a_run(tmp_path, text)
+
+    assert logs(tmp_path, "last").out.splitlines()[1:] == ["build | 10%", "build | 20%", "build | end"]
+
+
 def test_python_reads_the_same_entries(tmp_path: Path) -> None:
     a_run(tmp_path)
     store = tmp_path / "store"

@@ -23,7 +23,7 @@ from failwell.workflow.machine.entering import begin, enter, is_full, start_agai
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
 from failwell.workflow.machine.groups import pump_group, retry_items
-from failwell.workflow.machine.iteration_limit import MORE, iteration_limit
+from failwell.workflow.machine.limits import MORE, iteration_limit, set_timer, time_is_up
 from failwell.workflow.machine.messages import (
     RUN_TIMER,
     Answered,
@@ -42,7 +42,6 @@ from failwell.workflow.machine.messages import (
 )
 from failwell.workflow.machine.run_state import ACTIVE, State, Task, below
 from failwell.workflow.machine.scopes import close_scope
-from failwell.workflow.machine.time_limits import set_timer, time_is_up
 from failwell.workflow.machine.turn import Library, Turn
 from failwell.workflow.plan import END
 

@@ -10,7 +10,7 @@ from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
-from failwell.workflow.machine.iteration_limit import is_limit_reached
+from failwell.workflow.machine.limits import is_limit_reached
 from failwell.workflow.machine.messages import Open, Request, SetTimer
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.scopes import open_scope, terminate

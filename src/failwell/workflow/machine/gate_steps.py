@@ -7,7 +7,7 @@ from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
-from failwell.workflow.machine.iteration_limit import decide_limit
+from failwell.workflow.machine.limits import decide_limit
 from failwell.workflow.machine.messages import Answered, Ask, SetTimer
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn

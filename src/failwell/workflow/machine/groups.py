@@ -8,8 +8,8 @@ from failwell.files.suggestions import Near
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
+from failwell.workflow.machine.limits import deadline, set_timer
 from failwell.workflow.machine.run_state import Group, Task, below, failure_in
-from failwell.workflow.machine.time_limits import deadline, set_timer
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
 from failwell.workflow.template.condition import holds

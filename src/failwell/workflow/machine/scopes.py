@@ -8,8 +8,8 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import complete_run, end_run
 from failwell.workflow.machine.context import ScopeNames, is_secret
 from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.limits import deadline, set_timer
 from failwell.workflow.machine.run_state import Scope, Task
-from failwell.workflow.machine.time_limits import deadline, set_timer
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
 from failwell.workflow.run_inputs import check_inputs

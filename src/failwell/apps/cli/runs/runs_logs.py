@@ -1,5 +1,6 @@
 """`failwell runs logs`: what the steps of a run print, up to now or as they print it."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 16_384
 """Characters of one printed line; a longer one is printed in pieces."""
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
+"""Progress bars end their lines with a carriage return. One at the end may be followed by a newline."""
 
 
 def add_logs_options(parser: ArgumentParser) -> None:
@@ -45,69 +48,82 @@ def run_logs(args: Namespace) -> int:
         run = find_run(store, args.run)
         assert store is not None
         pieces = run_output(store, run.id, step=args.step, follow=args.follow)
-        lines: Iterable[LogEntry] = _lines(pieces)
+        batches: Iterable[list[LogEntry]] = _batches(pieces)
         if args.lines is not None:
-            lines = deque(lines, args.lines)
+            batches = [list(deque((line for batch in batches for line in batch), args.lines))]
         is_empty = True
-        for line in lines:
-            is_empty = False
-            _print(line, args)
-        if is_empty:
+        for batch in batches:
+            if batch:
+                is_empty = False
+                _print(batch, args)
+        if is_empty and args.lines != 0:
             _explain_silence(store, run, args)
     return Exit.DONE
 
 
-def _lines(pieces: "Iterable[LogEntry]") -> "Iterator[LogEntry]":
-    """Whole lines, masked. A line without an end comes last."""
-    from failwell.report.redact import redact_text
-
+def _batches(pieces: "Iterable[LogEntry]") -> "Iterator[list[LogEntry]]":
+    """Whole lines, those of each piece together. A line without an end comes last."""
     open_lines: dict[tuple[Any, ...], LogEntry] = {}
     for piece in pieces:
         stream = (piece.path, piece.visit, piece.attempt, piece.stream)
         before = open_lines.pop(stream, None)
         if piece.gap:
-            if before is not None:
-                yield before
-            yield piece
+            yield [piece] if before is None else [before, piece]
             continue
-        text = piece.text if before is None else before.text + piece.text
-        *whole, rest = text.split("\n")
-        for line in whole:
-            yield from _cut(replace(piece, text=redact_text(line, 2 * len(line) + 100)))
+        *lines, rest = _LINE_END.split(piece.text if before is None else before.text + piece.text)
         if len(rest) > _LONGEST:
-            yield from _cut(replace(piece, text=redact_text(rest, 2 * len(rest) + 100)))
+            lines.append(rest)
         elif rest:
             open_lines[stream] = replace(piece, text=rest)
-    for line in open_lines.values():
-        yield replace(line, text=redact_text(line.text, 2 * len(line.text) + 100))
+        yield [
+            replace(piece, text=part)
+            for line in lines
+            for part in ([line] if len(line) <= _LONGEST else _parts(line))
+        ]
+    yield list(open_lines.values())
 
 
-def _cut(line: "LogEntry") -> "Iterator[LogEntry]":
-    text = line.text.removesuffix("\r")
-    yield replace(line, text=text[:_LONGEST])
-    for start in range(_LONGEST, len(text), _LONGEST):
-        yield replace(line, text=text[start : start + _LONGEST])
+def _parts(line: str) -> list[str]:
+    return [line[start : start + _LONGEST] for start in range(0, len(line), _LONGEST)]
 
 
-def _print(line: "LogEntry", args: Namespace) -> None:
+def _masked(batch: "list[LogEntry]") -> list[str]:
+    """The texts of `batch` without secrets. They are masked together, which is faster and sees more."""
+    from failwell.report.redact import redact_text
+
+    text = "\n".join(line.text.removesuffix("\r") for line in batch)
+    lines = redact_text(text, 2 * len(text) + 100).split("\n")
+    if len(lines) == len(batch):
+        return lines
+    # A secret of several lines was masked as one; the lines have to stay apart.
+    return [redact_text(line.text, 2 * len(line.text) + 100) for line in batch]
+
+
+def _print(batch: "list[LogEntry]", args: Namespace) -> None:
+    texts = _masked(batch)
     if args.format == "json":
         from json import dumps
 
         from failwell.apps.cli.times import iso
 
-        print_json_text(dumps({**line.to_dict(), "at": iso(line.at)}, ensure_ascii=False))
+        rows = [
+            {**line.to_dict(), "text": text, "at": iso(line.at)}
+            for line, text in zip(batch, texts, strict=True)
+        ]
+        print_json_text("\n".join(dumps(row, ensure_ascii=False) for row in rows))
         return
+    print_text([_line(line, text, args.format) for line, text in zip(batch, texts, strict=True)])
+
+
+def _line(line: "LogEntry", text: str, form: str) -> str:
     label = step_label(line.path, line.item)
-    text = f"[{line.gap}]" if line.gap else line.text
-    sign = "!" if line.stream == "stderr" else "|"
-    if args.format == "markdown":
+    text = f"[{line.gap}]" if line.gap else text
+    if form == "markdown":
         from failwell.delivery.agent_output import code
 
-        print_text(
-            f"- {code(label)} {line.stream}: {code(text)}" if text else f"- {code(label)} {line.stream}"
-        )
-        return
-    print_text(f"{label} {sign} {text}" if label else text)
+        return f"- {code(label)} {line.stream}: {code(text)}" if text else f"- {code(label)} {line.stream}"
+    sign = "!" if line.stream == "stderr" else "|"
+    return f"{label} {sign} {text}" if label else text
 
 
 def _explain_silence(store: "SqliteStore", run: "Run", args: Namespace) -> None:

@@ -16,7 +16,7 @@ _LIMITS = {
     "limit.run_timeout": ("timeout_seconds", "timeout_seconds"),
     "limit.budget_exceeded": ("limit_usd", "budget_usd"),
 }
-"""Kind → where its details name the limit, and the name of the limit in `--limit`."""
+"""Kind → where its details name the limit, and the name of the limit in `--raise-limit`."""
 
 
 def resume_after(args: Namespace, run: str, state: "State") -> str:
@@ -69,7 +69,7 @@ def _raised_limit(envelope: Mapping[str, Any]) -> list[str]:
     limit = as_mapping(envelope.get("details")).get(where)
     if not isinstance(limit, int | float) or isinstance(limit, bool):
         return []
-    return ["--limit", f"{name}={2 * limit:g}"]
+    return ["--raise-limit", f"{name}={2 * limit:g}"]
 
 
 def _secret_options(args: Namespace, names: Sequence[str]) -> list[str]:
