@@ -277,3 +277,21 @@ def test_a_reason_of_a2a_is_read_out_of_its_details() -> None:
     }  # fmt: skip
 
     assert classify(Facts(status=400, body=body, codes=codes_of(body))).kind == "provider.rejected"
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "meaning"),
+    [
+        (429, "error code: 1015", "provider.rate_limited"),
+        (403, "error code: 1020", "provider.permission"),
+        (530, "error code: 1033", "provider.unavailable"),
+        (530, "<!DOCTYPE html><title>Origin DNS error | x | Cloudflare</title><h1><span>Error</span> <span>1016</span>", "provider.connection"),
+        (429, "<!DOCTYPE html><title>x | Cloudflare</title> Error 1027: daily request limit", "provider.quota_exhausted"),
+        (503, "Error 1015 of somebody else", "provider.overloaded"),
+        (446, "", "provider.content_refused"),
+    ],
+)  # fmt: skip
+def test_a_page_of_the_edge_is_read_by_its_code(status: int, page: str, meaning: str) -> None:
+    reading = classify(Facts(status=status, body=page, codes=codes_of(page), message=page))
+
+    assert reading.kind == meaning

@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from failwell.adapters.protocols.vendor_codes import edge_code
+
 Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
 """How far a call got when the transport failed; up to `tls` nothing was sent. `handles`: no file handle was left."""
 
@@ -107,6 +109,9 @@ def parse_body(body: object) -> Any:
 
 def codes_of(body: object) -> tuple[str, ...]:
     """Every code, type and reason in a body, inner ones first, lower-cased."""
+    if isinstance(body, str):
+        edge = edge_code(body) if "rror" in body[:4_000] else None
+        return () if edge is None else (edge,)
     return tuple(codes_and_message(body)[0])
 
 

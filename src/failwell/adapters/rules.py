@@ -84,6 +84,8 @@ KINDS_OF_STATUSES: dict[int, str] = {
     **dict.fromkeys((521, 522, 523), CONNECTION),
     **dict.fromkeys((498, 503, 529), OVER),
     401: AUTH, 402: QUOTA, 403: PERM, 413: LONG, 429: RATE, 501: REJECTED, 505: REJECTED,
+    # Portkey, for a guardrail that denied the request: https://portkey.ai/docs/api-reference/inference-api/error-codes
+    446: REFUSED,
 }  # fmt: skip
 
 _ANY = frozenset({QUOTA, AUTH, PERM, MODEL, CAPABILITY, LONG, REFUSED, BAD})

@@ -19,6 +19,7 @@ from failwell.adapters.facts import (
     Phase,
     as_objects,
     codes_and_message,
+    codes_of,
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
@@ -102,6 +103,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     message = ""
     if type(body) is str:
         message = body[:_LONGEST]
+        codes = dict.fromkeys(codes_of(body))
     elif body is not None:
         codes, message = codes_and_message(body)
     phase, bug = transport(error)

@@ -5,6 +5,8 @@ bare numbers do, is in `CODES_OF` under the provider that sends it. Codes are wr
 the rules know already, such as `rate_limit_exceeded`, has no row here.
 """
 
+import re
+
 from failwell.adapters.protocols.stores import ELASTICSEARCH_TYPES
 
 _QUOTA, _RATE, _OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
@@ -155,6 +157,14 @@ _BY_PROVIDER: dict[str, tuple[tuple[str, str], ...]] = {
         (_UNSURE, "3007 3008"),
         (_QUOTA, "3036"),
         (_OVER, "3040"),
+        # Pages of the edge, "Cloudflare 1xxx errors": https://developers.cloudflare.com/support/troubleshooting
+        (_REJECTED, "1000 1003 1004 1013 1014 1018 1023 1034 1037"),
+        (_CONNECTION, "1001 1016"),
+        (_PERMISSION, "1005 1006 1007 1008 1009 1010 1011 1012 1020"),
+        (_RATE, "1015"),
+        (_QUOTA, "1025 1027"),
+        (_DOWN, "1019 1033 1101 1102 1104 1105"),
+        (_OVER, "1200"),
     ),
     # MiniMax, "Error codes": https://platform.minimax.io/docs/api-reference/errorcode
     "minimax": (
@@ -184,6 +194,23 @@ CODES_OF: dict[str, dict[str, str]] = {
     for provider, rows in _BY_PROVIDER.items()
 }
 """Provider → code → kind, for codes that mean something else elsewhere."""
+
+
+_EDGE = re.compile(
+    r"\s*error code: (1\d{3})\s*|.{0,4000}?\bError(?:<[^<>]{0,80}>|[\s:]){1,12}(1\d{3})\b", re.DOTALL
+)
+
+
+def edge_code(text: str) -> str | None:
+    """The code of a page that Cloudflare's edge answers with instead of the service: `cloudflare:1015`.
+
+    It is the whole body, `error code: 1015`, or it stands in a page that names Cloudflare.
+    """
+    match = _EDGE.match(text)
+    if match is None or (match.group(1) is None and "cloudflare" not in text[:20_000].lower()):
+        return None
+    code = match.group(1) or match.group(2)
+    return f"cloudflare:{code}" if code in CODES_OF["cloudflare"] else None
 
 
 def scoped(provider: str | None, codes: tuple[str, ...]) -> tuple[str, ...]:
