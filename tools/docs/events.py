@@ -23,7 +23,7 @@ ROWS = {
     "run:cancelled": "The last event of a run that was cancelled: `reason`, `by`, `usage`, `duration`; `forced` if its process was killed.",
     "node:started": "A step starts: `path`, `node`, `type`, `visit`, `attempt`, `key` (the idempotency key), `item`; `rerun` when it "
     "was running when the host died.",
-    "node:completed": "It completed: `output`, `usage`, `duration_ms`.",
+    "node:completed": "It completed: `output`, `usage`, `attempt`, `duration_ms`.",
     "node:failed": "It failed, and is not retried: `failure`, and `output` if it had one.",
     "node:retrying": "It failed and will be retried: `failure`, `delay`, `until`, and `by`: `node`, `route` (with its index as `route`) or `parking`; `exit_code` of a script.",
     "node:waiting": "A `wait` step waits: `until`, `seconds`, `reason`.",

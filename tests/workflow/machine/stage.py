@@ -195,6 +195,11 @@ class Stage:
         return [name for name, _, _ in self.facts]
 
     @property
+    def armed(self) -> list[str]:
+        """The timers that would still fire."""
+        return [timer for timer, at in self._timers.items() if at > self.now]
+
+    @property
     def ran(self) -> list[str]:
         """The paths of the leaves that were started, in order."""
         return [request.path for request in self.started]

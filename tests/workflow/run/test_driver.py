@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from failwell.journal.event import Event, Fact
+from failwell.journal.event import TERMINAL, Event, Fact
 from failwell.journal.journal_faults import StoreUnavailable
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
 from failwell.testing.memory_store import MemoryStore
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Begin, Cancel, Request
+from failwell.workflow.machine.messages import Begin, Cancel, Failed, Request
 from failwell.workflow.plan import Limits, Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.run_settings import DriveResult, Settings
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
+GRACE, STOP_TIMEOUT = 0.05, 0.2
 Leaf = Callable[[Request], Any]
 
 
@@ -115,6 +117,53 @@ def test_events_are_told_in_the_order_of_their_numbers_and_after_they_are_writte
 
     assert ended.status == "completed"
     assert told == list(range(len(told)))
+
+
+class OutOfOrder(MemoryStore):
+    """A store whose writes are done later than it is asked for: each is refused once, and leaves end meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.end_a_leaf: Callable[[], None] = lambda: None
+
+    def append(self, run: str, facts: Sequence[Fact]) -> list[Event]:
+        first = f"{facts[0][0]} {facts[0][2].get('path')}"
+        if first not in self.asked:
+            self.asked.append(first)
+            self.end_a_leaf()
+            raise StoreUnavailable(message="busy")
+        return super().append(run, facts)
+
+
+@pytest.mark.acceptance("relavium 53")
+def test_a_store_whose_writes_resolve_late_and_in_another_order_changes_nothing_in_the_order_of_events() -> (
+    None
+):
+    store = OutOfOrder()
+    told: list[tuple[int, int]] = []
+    members = tuple(f"m{index}" for index in range(12))
+    gates = {f"group/{name}": asyncio.Event() for name in members}
+    # The last member ends first.
+    left = list(reversed(gates.values()))
+    store.end_a_leaf = lambda: left.pop(0).set() if left else None
+    leaves = Leaves({path: partial(_until, gate) for path, gate in gates.items()})
+    plan = a_plan(a_parallel("group", members=members), *(a_script(name) for name in members))
+
+    ended = asyncio.run(
+        drive(plan, leaves, store=store, heard=lambda event: told.append((event.seq, store.run("r1").events)))
+    )
+
+    assert ended.status == "completed"
+    assert len(store.asked) > len(members)
+    assert [seq for seq, _ in told] == list(range(store.run("r1").events))
+    assert all(written > seq for seq, written in told)
+    assert [event.seq for event in store.read("r1")] == [seq for seq, _ in told]
+
+
+async def _until(gate: asyncio.Event, _request: Request) -> dict[str, bool]:
+    await gate.wait()
+    return {"ok": True}
 
 
 @pytest.mark.acceptance("relavium 54")
@@ -225,20 +274,24 @@ def test_a_leaf_that_ignores_its_end_cannot_hold_the_run_up(caplog: pytest.LogCa
 
     leaves = Leaves({"a": lambda _: stubborn()})
     plan = a_plan(a_script("a"), limits=Limits(timeout_seconds=0.05))
+    heard_at: dict[str, float] = {}
+
+    def heard(event: Event) -> None:
+        told.append(event.type)
+        heard_at[event.type] = time.monotonic()
 
     ended = asyncio.run(
-        drive(
-            plan,
-            leaves,
-            heard=lambda event: told.append(event.type),
-            clock=SYSTEM_CLOCK,
-            grace=0.01,
-            stop_timeout=0.05,
-        )
+        drive(plan, leaves, heard=heard, clock=SYSTEM_CLOCK, grace=GRACE, stop_timeout=STOP_TIMEOUT)
     )
 
+    waited = heard_at["run:failed"] - heard_at["run:timeout"]
     assert ended.status == "failed"
-    assert told.index("run:timeout") < told.index("run:failed")
+    assert ended.failure is not None
+    assert ended.failure.kind == "limit.run_timeout"
+    assert told.index("run:timeout") < told.index("run:failed") == len(told) - 1
+    # The leaf would hold the run up for an hour. A second more is what a busy machine takes.
+    assert waited + 0.01 >= GRACE + STOP_TIMEOUT
+    assert waited <= GRACE + STOP_TIMEOUT + 1.0
     assert "the run continues without it" in caplog.text
 
 
@@ -265,6 +318,50 @@ def test_a_cancel_reaches_a_leaf_and_the_run_waits_for_it_to_end() -> None:
     assert ended.status == "cancelled"
     assert ended_leaves == ["a"]
     assert told[-1] == "run:cancelled"
+
+
+@pytest.mark.acceptance("relavium 42")
+@pytest.mark.parametrize("order", ["cancel first", "failure first", "instead of stopping"])
+def test_a_failure_that_races_with_a_cancel_is_taken_and_the_only_end_is_cancelled(order: str) -> None:
+    told: list[str] = []
+    leaves = Leaves()
+    failure = Failure.of("external.x", "it failed", typed=True)
+
+    async def racing(request: Request) -> Any:
+        driver = leaves.driver
+        assert driver is not None
+        now = driver.now()
+        pair = (Cancel(at=now, by="ada"), Failed(at=now, path=request.path, failure=failure))
+        if order == "instead of stopping":
+            driver.submit(pair[0])
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                return failure
+        # Both events reach the machine in one turn, while the leaf is still running.
+        for event in pair if order == "cancel first" else reversed(pair):
+            driver.submit(event)
+        return await asyncio.sleep(3600)
+
+    async def long(_: Request) -> Any:
+        await asyncio.sleep(3600)
+
+    leaves.by_path = {"group/a": racing, "group/b": long}
+    plan = a_plan(a_parallel("group", on_error(to="$end"), members=("a", "b")), a_script("a"), a_script("b"))
+    failures: list[str] = []
+
+    def heard(event: Event) -> None:
+        told.append(event.type)
+        if event.type == "node:failed":
+            failures.append(event.data["failure"]["envelope"]["kind"])
+
+    ended = asyncio.run(drive(plan, leaves, heard=heard, clock=SYSTEM_CLOCK, grace=0.01))
+
+    assert ended.status == "cancelled"
+    assert "external.x" in failures
+    assert [type_ for type_ in told if type_ in TERMINAL] == ["run:cancelled"]
+    assert told[-1] == "run:cancelled"
+    assert "route:taken" not in told
 
 
 @pytest.mark.acceptance("relavium 49")

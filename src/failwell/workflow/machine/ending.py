@@ -35,7 +35,8 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
         fail(turn, task, replace(violated, output=output))
         return
     _cancel_time_limit(turn, task)
-    data: dict[str, Any] = {"path": task.path, "duration_ms": round((turn.at - task.started) * 1000)}
+    elapsed = round((turn.at - task.started) * 1000)
+    data: dict[str, Any] = {"path": task.path, "attempt": task.attempt, "duration_ms": elapsed}
     if task.type not in GROUPS:
         data["output"] = output
     if usage:

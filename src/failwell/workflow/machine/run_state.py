@@ -215,7 +215,7 @@ class Scope(_Owned):
         scope.ended = data["ended"]
         scope.history = (list(data["history"]), len(data["history"]))
         scope.outputs.update(data["outputs"])
-        scope.errors.update(data["errors"])
+        scope.errors.update(data.get("errors", {}))
         scope.visits.update(data["visits"])
         return scope
 

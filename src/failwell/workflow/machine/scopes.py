@@ -119,7 +119,8 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     if spec.output_template is not None:
         outputs = {name: _render_outputs(value, names) for name, value in spec.output_template.items()}
     output: dict[str, Any] = {"status": spec.status, "reason": reason}
-    turn.record("node:completed", {"path": task.path, "output": output, "duration_ms": 0})
+    completed = {"path": task.path, "attempt": task.attempt, "output": output, "duration_ms": 0}
+    turn.record("node:completed", completed)
     if spec.status == "success":
         _complete_scope(turn, task, outputs)
         return
