@@ -187,7 +187,8 @@ def tool_facts(text: str) -> ToolFacts | None:
     for word, pattern, facts in _SIGNS:
         if word in text and (pattern is None or pattern.search(text) is not None):
             return facts
-    registry = _REGISTRY.search(text)
+    low = text.lower()
+    registry = _REGISTRY.search(text) if any(code in low for code in _REGISTRY_STATUSES) else None
     if registry is not None:
         code = (registry["code"] or registry["first"]).lower()
         return ToolFacts("docker", f"registry_{code.replace(' ', '_')}", status=_REGISTRY_STATUSES[code])
