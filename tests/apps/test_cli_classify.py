@@ -66,7 +66,7 @@ def test_each_row_gets_one_line_with_its_verdict() -> None:
         "retry_after_s": 7.0,
         "model_not_found": False,
         "evidence": [
-            {"rule": "provider.rate_limited.code", "basis": "code", "saw": "rate_limit_exceeded"},
+            {"rule": "provider.status_429", "basis": "status", "saw": "HTTP 429"},
         ],
     }
     assert (verdicts[1]["kind"], verdicts[1]["certainty"]) == ("provider.connection", "not_sent")
