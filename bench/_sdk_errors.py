@@ -207,15 +207,17 @@ def calls() -> dict[str, Call]:
     sentence, the safe headers and the record of the evidence.
     """
     from failwell import describe
-    from failwell.adapters.classify import LIMITS, rules_for, window_of
+    from failwell.adapters.classify import LIMITS, window_of
+    from failwell.adapters.ranks import rules_for
     from failwell.adapters.registry import entries, read
     from failwell.adapters.waits import wait_of
 
     def classified(error: BaseException) -> object:
         door: Any = entries(type(error))[0][0]
         facts = door.facts(error)
-        kind = rules_for(facts)[0].kind
-        return kind, wait_of(facts), window_of(facts, kind) if kind in LIMITS else None
+        wait, _ = wait_of(facts)
+        kind = rules_for(facts, wait)[0].kind
+        return kind, wait, window_of(facts, kind) if kind in LIMITS else None
 
     found: dict[str, Call] = {"classify": classified, "read": read, "describe": describe}
     try:

@@ -155,9 +155,9 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     The sentence is made of our words, the provider's name, the status and the code. Nothing that the
     provider or its SDK wrote in prose gets into it.
     """
-    rules = rules_for(facts)
-    rule = rules[0]
     wait, ignored = wait_of(facts, now)
+    rules = rules_for(facts, wait)
+    rule = rules[0]
     details: dict[str, Any] = window_of(facts, rule.kind) if rule.kind in LIMITS else {}
     if ignored:
         details["ignored_waits"] = list(ignored)

@@ -26,12 +26,14 @@ from failwell.adapters.rules import (
     SERVERS_OF_ONE_STATUS,
     Rule,
 )
-from failwell.adapters.words.cells import Cell, cells_of
-from failwell.adapters.words.grammar import LEXICON
-from failwell.fault.facts import DENYING
+from failwell.adapters.words.cells import Cell
+from failwell.adapters.words.reader import may_be_used_up, statement_of
+from failwell.fault.facts import DENYING, NotBefore
 from failwell.fault.registry import kind as registered_kind
 
 _LONGEST = 2_400
+_SHORTEST_LONG_WAIT = 6 * 3600
+"""A window that opens again after this many seconds is not a short one, whatever it is called."""
 
 PHASES: dict[str, Rule] = {
     **{
@@ -57,17 +59,15 @@ _BY_STATUS = {
     status: Rule(f"status_{status}", kind, "status", f"HTTP {status}")
     for status, kind in KINDS_OF_STATUSES.items()
 }
+_TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
 _ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
-_SHORT = re.compile(
-    r"(?:per|/|each|every) ?[-_]?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|\d ?[smh]\b|retry in \d"
-)
-_LONG_WINDOW = re.compile(
-    r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
-)
 
 
-def rules_for(facts: Facts) -> list[Rule]:
-    """The rule that decides about these facts, followed by what would have decided without it."""
+def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
+    """The rule that decides about these facts, followed by what would have decided without it.
+
+    `wait` is what the reply says about when to come back.
+    """
     if facts.cause_bug is not None:
         return [_BUG]
     if facts.codes and (registered := registered_rule(facts.codes)) is not None:
@@ -87,7 +87,7 @@ def rules_for(facts: Facts) -> list[Rule]:
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
     if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
-        decided = _by_words(facts, status) or decided
+        decided = _by_words(facts, status, wait) or decided
     if decided is None:
         return [base or _otherwise(facts, own)]
     return [decided] if base is None or base.kind == decided.kind else [decided, base]
@@ -121,7 +121,10 @@ def _status(own: int | None, by_code: int | None, by_name: int | None) -> int | 
 def _is_generic(facts: Facts, status: int | None) -> bool:
     if status is None or status < 400 or status in GENERIC:
         return True
-    return status == 500 and facts.provider in SERVERS_OF_ONE_STATUS
+    # A status word of gRPC stands for what the transport saw, too: a socket that was closed.
+    return (status == 500 and facts.provider in SERVERS_OF_ONE_STATUS) or (
+        status == 503 and facts.status is None
+    )
 
 
 def _by_machine(rule: Rule | None, status: int | None) -> Rule | None:
@@ -140,23 +143,23 @@ def _by_machine(rule: Rule | None, status: int | None) -> Rule | None:
     return rule if status not in (402, 413) else None
 
 
-def _by_words(facts: Facts, status: int | None) -> Rule | None:
+def _by_words(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule | None:
     """The rule of the words, where the status leaves something to say."""
     if status == 404 and _is_page(facts):
         return None
     low = facts.message[:_LONGEST].lower()
-    cells = cells_of(LEXICON.read(low))
     if status == 429:
-        return _by_words_of_429(facts, low, cells)
+        return _by_words_of_429(facts, low, wait)
+    said = statement_of(low)
+    if status == 503:
+        return next((_rule_of(cell, cell.kind) for cell in said.cells if cell.kind in _TRANSPORT_KINDS), None)
     allowed = GENERIC.get(status) if status is not None else None
     is_foreign = (
         facts.body is not None or (status or 0) >= 400
     ) and facts.provider not in SERVERS_OF_ONE_STATUS
-    for cell in cells:
+    for cell in said.cells:
         kind = cell.kind
-        if kind == QUOTA and (
-            (cell.soft and _names_short_window(facts)) or (cell.weak and _has(cells, RATE))
-        ):
+        if kind == QUOTA and ((cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))):
             kind = RATE
         if kind == BAD and status in (400, 422):
             return _by_parameter(facts)
@@ -167,33 +170,51 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     return _by_parameter(facts) if status in (400, 422) else None
 
 
-def _by_words_of_429(facts: Facts, low: str, cells: list[Cell]) -> Rule | None:
+def _by_words_of_429(facts: Facts, low: str, wait: NotBefore | None) -> Rule | None:
+    if _is_larger_than_window(facts):
+        return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
+    if wait is not None and wait.after >= _SHORTEST_LONG_WAIT:
+        return Rule("quota_exhausted.wait", QUOTA, "header", "a wait of hours")
     if _ZERO_LIMIT.search(low) is not None:
         return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
-    for cell in cells:
+    if facts.status is not None and not may_be_used_up(low):
+        return None
+    said = statement_of(low)
+    for cell in said.cells:
         if facts.status is None and cell.kind.startswith("resource."):
             return _rule_of(cell, cell.kind)
         if cell.kind == QUOTA and not (
-            (cell.soft and _names_short_window(facts)) or (cell.weak and _has(cells, RATE))
+            (cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))
         ):
             return _rule_of(cell, QUOTA)
         if cell.kind == LONG and cell.strong:
             return _rule_of(cell, LONG)
-    if _LONG_WINDOW.search(low) is not None:
+    if said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return None
 
 
+def _is_larger_than_window(facts: Facts) -> bool:
+    """Whether a service that forbids a repeat shows that nothing of the window was used: the request alone is too big."""
+    headers = facts.headers
+    if headers.get("x-should-retry", "").lower() != "false":
+        return False
+    pairs = [
+        (value, headers.get(name.removesuffix("remaining") + "limit"))
+        for name, value in headers.items()
+        if name.endswith("-remaining") and "ratelimit" in name
+    ]
+    return bool(pairs) and all(remaining == limit for remaining, limit in pairs)
+
+
 def _names_short_window(facts: Facts) -> bool:
     """Whether the sentence, or an id beside it, names a window that opens again soon."""
-    low = facts.message[:_LONGEST].lower()
-    if _LONG_WINDOW.search(low):
+    said = statement_of(facts.message[:_LONGEST].lower())
+    if said.names_long_window:
         return False
-    return bool(_SHORT.search(low)) or any(_SHORT.search(ids) for ids in ids_of(facts.body))
-
-
-def _has(cells: list[Cell], kind: str) -> bool:
-    return any(cell.kind == kind for cell in cells)
+    return said.names_short_window or any(
+        statement_of(name).names_short_window for name in ids_of(facts.body)
+    )
 
 
 def _by_parameter(facts: Facts) -> Rule | None:
@@ -231,7 +252,7 @@ def _missing(facts: Facts) -> Rule:
     if _is_page(facts):
         return _MISSING_ROUTE
     low = facts.message[:400].lower()
-    concepts = {hit[2] for hit in LEXICON.read(low)}
+    concepts = statement_of(low).concepts
     if concepts & {"model", "model_name"} or (facts.provider and not low.strip()):
         return _MISSING_MODEL
     names_something = "missing" in concepts or facts.body is not None

@@ -54,8 +54,12 @@ CODES: dict[str, str] = {
 }
 """Codes whose words do not say what they mean → the kind. One of a single provider is written as `provider:code`."""
 
-_CANCELLED = "apiuseraborterror clientclosedrequesterror"
-CLASSES: dict[str, str] = dict.fromkeys(_CANCELLED.split(), "cancel.run")
+_CANCELLED = "apiuseraborterror clientclosedrequesterror breakpointexception"
+_BUGS = "nullreferenceexception nullpointerexception"
+CLASSES: dict[str, str] = {
+    **dict.fromkeys(_CANCELLED.split(), "cancel.run"),
+    **dict.fromkeys(_BUGS.split(), "internal.bug"),
+}
 """Names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
 
 STATUS_CODES: dict[str, int] = {

@@ -36,6 +36,7 @@ from failwell.adapters.safe_getattr import (
 )
 from failwell.adapters.text.message import add_text_facts
 from failwell.adapters.traceback_frames import broke_in_stream
+from failwell.adapters.waits import wait_of
 from failwell.fault.links import below, members, stands_alone
 
 _ATTRIBUTES = (
@@ -74,7 +75,8 @@ class SdkAdapter:
 
     def kind_of(self, error: BaseException) -> str:
         """The kind alone, for a cause of which only the kind is shown."""
-        return rules_for(self.facts(error))[0].kind
+        facts = self.facts(error)
+        return rules_for(facts, wait_of(facts)[0])[0].kind
 
 
 def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkAdapter:

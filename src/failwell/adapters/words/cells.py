@@ -59,29 +59,31 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.context_too_long", "tokens", "required", reach=6),
     _cell("provider.context_too_long", "prompt tokens", "exceeded"),
     _cell("provider.rate_limited", "rate"),
-    _cell("provider.rate_limited", "limit tokens request", "short_window"),
     _cell("provider.quota_exhausted", "quota", "exhausted exceeded reached", soft=True),
     _cell("provider.content_refused", "safety", "blocked"),
     _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
     _cell("provider.auth", "authentication", "failed invalid missing absent required denied expired"),
     _cell("provider.auth", "unauthenticated"),
-    _cell("provider.model_not_found", "listing"),
-    _cell("provider.model_not_found", "model model_name", "missing retired unknown"),
-    _cell("provider.model_not_found", "model model_name", "invalid", reach=4),
+    _cell("provider.model_not_found", "model model_name this_model", "missing retired unknown"),
     _cell("provider.model_not_found", "model_name", "not_offered", reach=3, in_order=True),
+    _cell("provider.capability_missing", "this_model", "denied"),
     _cell("provider.permission", "account", "disabled denied"),
     _cell("provider.permission", "region", "unsupported not_offered denied overloaded"),
     _cell("provider.permission", "terms", "required"),
     _cell("provider.permission", "access", "denied exhausted"),
     _cell("provider.rejected", "throughput", strong=True),
+    _cell("provider.rejected", "provider", "not_offered unknown", reach=4),
     _cell("provider.capability_missing", "unsupported"),
     _cell("provider.capability_missing", "not_offered"),
+    _cell("provider.model_not_found", "model model_name", "invalid", reach=4),
+    _cell("provider.model_not_found", "many_models"),
     _cell("provider.tls_failed", "certificate", "failed invalid expired"),
     _cell("provider.connection", "refused"),
     _cell("provider.connection", "unreachable"),
+    _cell("provider.connection", "connection", "blocked"),
+    _cell("provider.outcome_unknown", "connection", "closed"),
     _cell("provider.connection", "connection", "timed_out failed"),
     _cell("provider.outcome_unknown", "timed_out"),
-    _cell("provider.outcome_unknown", "closed"),
     _cell("provider.overloaded", "overloaded"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),
@@ -117,7 +119,7 @@ def _index() -> tuple[dict[tuple[str, str], int], dict[str, int]]:
 _PAIRS, _ALONE = _index()
 
 
-def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> list[Cell]:
+def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> tuple[Cell, ...]:
     """The rows that hold for a text, the first of them first."""
     places: set[int] = set()
     for position, (place, clause, concept) in enumerate(hits):
@@ -127,7 +129,7 @@ def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> list[Cell]:
             found = _PAIRS.get((concept, other))
             if found is not None and _is_near(CELLS[found], other_place - place, same=other_clause == clause):
                 places.add(found)
-    return [CELLS[place] for place in sorted(places)]
+    return tuple(CELLS[place] for place in sorted(places))
 
 
 def _is_near(cell: Cell, distance: int, *, same: bool) -> bool:

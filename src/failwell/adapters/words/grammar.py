@@ -5,7 +5,7 @@ about what happened to it. A negation turns the words after it (`not found`, `co
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -18,27 +18,24 @@ _LONGEST = 2_400
 _NEGATION_REACH = 5
 _MOST_HITS = 40
 _NEVER = -100
+_MANY = 4
+"""Names of models that a text lists only to say which there are."""
 _CLAUSE_END = "clause"
 _SEPARATORS = str.maketrans("", "", "_-. ")
 _MOST_CODES = 1024
-_PLURAL = ("", "s")
-_VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion")
+_PLURAL = ("", "s", "ly")
+_VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion", "y", "ies")
 _FAMILY = (
-    r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?index|[-_]?cpp)|mi[sx]tral|qwen|deepseek|dall[-_]e|grok|command|glm|phi|o[134]-"
-    r"|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge|falcon|yi)[-./:]?[a-z0-9]"
-)
-_NAME = re.compile(
-    r"https?://\S+"
-    r"|(?<![a-z0-9])(['\"`])(?P<quoted>[^\s'\"`]{1,80})\1"
-    r"|`[^`\n]{1,80}`"
-    rf"|(?<![a-z0-9./-]){_FAMILY}[a-z0-9._:/-]*"
-    r"|(?<![a-z0-9])[a-z0-9_.]+/[a-z0-9_./:-]*"
-    r"|(?<![a-z0-9])[a-z_]+(?:\.[a-z0-9_\[\]]+)+"
+    r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?(?:index|cpp))|mi[sx]tral|qwen|deepseek|dall-e|grok"
+    r"|command|glm|phi|o[134]-|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge)[-./:]?[a-z0-9]"
 )
 _IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|model")
-_TOKEN = re.compile(r"[a-z_]+(?:'[a-z]{1,2}\b)?|\d+|[.,:;!?](?=\s|$)|[()\n{}\[\]]|[一-鿿]+|<name>|<model>")
+_BETWEEN = re.compile("[-=,:;+|&#]+")
+_RUNS = re.compile(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
 _CHINESE = re.compile("[一-鿿]")
-_CLAUSE_ENDS = frozenset(".,;:!?()\n{}[]")
+_OPENING, _QUOTES = "([{<\"'`", "\"'`"
+_CLOSING = ")]}>\"'`.,;:!?"
+_CLAUSE_ENDS = frozenset(".\n，。；：！？")
 
 
 class _Word(NamedTuple):
@@ -71,7 +68,7 @@ def forms(word: str) -> tuple[str, ...]:
 class Lexicon:
     """The alternatives as tables to read texts and codes with."""
 
-    def __init__(self, rows: Iterable[tuple[str, str, str]]) -> None:
+    def __init__(self, rows: Sequence[tuple[str, str, str]]) -> None:
         self.words: dict[str, _Word] = {}
         self.chinese: list[tuple[str, str]] = []
         for table, concept, written in rows:
@@ -84,12 +81,12 @@ class Lexicon:
             self.words[mark] = _Word(concept=_CLAUSE_END)
         self.words["<model>"] = _Word(concept="model_name")
         self.words["<name>"] = _Word(concept="name")
-        pieces = {form.replace(" ", "") for row in rows for form in forms(row[2]) if len(form) > 2} | {
-            "not",
-            "no",
-        }
+        spellings = [form for row in rows for form in forms(row[2]) if len(form) > 2 and form.isascii()]
+        # Of `rate limit` and `rate limite` only the first: the letter belongs to the word after it.
+        pieces = {form.replace(" ", "") for form in (*spellings, "not", "no")}
+        pieces -= {piece for piece in pieces if piece.endswith("e") and piece[:-1] in pieces}
         self.pieces = re.compile("|".join(sorted(pieces, key=len, reverse=True)))
-        self.phrases = {form.replace(" ", ""): form for row in rows for form in forms(row[2]) if " " in form}
+        self.phrases = {form.replace(" ", ""): form for form in spellings if " " in form}
 
     def _add(self, table: str, concept: str, form: str) -> None:
         first, *rest = form.split(" ")
@@ -108,10 +105,57 @@ class Lexicon:
 
     def read(self, low: str) -> list[Hit]:
         """The concepts of a lower-cased text, in their order."""
-        text = _NAME.sub(_put_aside, low[:_LONGEST])
+        text = low[:_LONGEST]
+        if "\n" in text:
+            text = text.replace("\n", " \n ")
         if "’" in text:
             text = text.replace("’", "'")
-        return self._scan(_TOKEN.findall(text))
+        words = self.words
+        tokens: list[str] = []
+        for piece in text.split(" "):
+            if piece in words or piece.isalpha():
+                tokens.append(piece)
+            elif piece:
+                self._take_apart(piece, tokens)
+        return self._scan(tokens)
+
+    def _take_apart(self, piece: str, tokens: list[str]) -> None:
+        """The tokens of a piece with something else than letters in it. A dot stands for the end of a clause."""
+        opened = piece.lstrip(_OPENING)
+        core = opened.rstrip(_CLOSING)
+        lead, tail = piece[: len(piece) - len(opened)], opened[len(core) :]
+        if lead and lead[0] in "([{":
+            tokens.append(".")
+        if core:
+            if lead and lead[-1] in _QUOTES and tail and tail[0] in _QUOTES:
+                tokens.append("<model>" if _IS_MODEL.search(core) else "<name>")
+            else:
+                self._take_core(core, tokens)
+        if tail and tail.strip(_QUOTES + ">"):
+            tokens.append(".")
+
+    def _take_core(self, core: str, tokens: list[str]) -> None:
+        if core in self.words or core.isalpha():
+            if core.isascii():
+                tokens.append(core)
+            else:
+                tokens += _RUNS.findall(core)
+        elif not core.isascii():
+            tokens += _RUNS.findall(core)
+        elif core.startswith("http"):
+            return
+        elif "'" in core:
+            tokens.append(core if core.endswith("n't") else core.partition("'")[0])
+        elif "/" in core or _has_digit(core):
+            tokens.append(
+                "<model>" if _IS_MODEL.search(core) else "<name>" if core.strip("0123456789.,:%") else "0"
+            )
+        elif _IS_MODEL.match(core) and "-" in core:
+            tokens.append("<model>")
+        elif "_" in core or "." in core:
+            tokens.append(core if core.endswith("api_key") else "<name>")
+        else:
+            tokens += [part for part in _BETWEEN.split(core) if part]
 
     def read_code(self, code: str) -> list[Hit]:
         """The concepts of a code or a class name, which is written without spaces."""
@@ -153,6 +197,8 @@ class Lexicon:
                 hits.append((place, clause, concept))
             if word.negates:
                 negation = place
+        if sum(hit[2] == "model_name" for hit in hits) >= _MANY:
+            hits.append((len(tokens), clause, "many_models"))
         return hits[:_MOST_HITS]
 
     def _scan_other(self, token: str, place: int, clause: int, hits: list[Hit]) -> int | None:
@@ -175,11 +221,8 @@ def _phrase(word: _Word, following: list[str], *, is_negated: bool) -> tuple[str
     return None, 0
 
 
-def _put_aside(match: re.Match[str]) -> str:
-    name = match.group()
-    if name.startswith("http"):
-        return " "
-    return " <model> " if _IS_MODEL.search(name) else " <name> "
+def _has_digit(text: str) -> bool:
+    return not text.isalpha() and any(letter in text for letter in "0123456789")
 
 
 LEXICON = Lexicon(alternatives())

@@ -1,0 +1,80 @@
+"""What a text says, remembered for texts that differ in their numbers alone.
+
+The same sentence comes again in every failure of a service, with other numbers in it. Only the hash of a text is
+stored, never the text.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from failwell.adapters.rules import LONG, QUOTA
+from failwell.adapters.words.cells import CELLS, Cell, cells_of
+from failwell.adapters.words.grammar import LEXICON, alternatives
+
+_MOST_TEXTS = 1024
+_COMMON = frozenset({"prompt", "context", "request", "limit", "rate", "tokens"})
+_NUMBERS = str.maketrans("123456789", "000000000")
+_SHORT_WINDOW = re.compile(
+    r"(?:per|/|each|every) ?[-_]?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|\d ?[smh]\b|retry in \d"
+)
+_LONG_WINDOW = re.compile(
+    r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
+)
+_statements: "dict[int, Statement]" = {}
+
+
+class Statement(NamedTuple):
+    """What a text says: the rows that hold, the first of them first, and every concept that it mentions."""
+
+    cells: tuple[Cell, ...]
+    concepts: frozenset[str]
+    names_short_window: bool
+    names_long_window: bool
+
+    def has(self, kind: str) -> bool:
+        """Whether a row of that kind holds."""
+        return any(cell.kind == kind for cell in self.cells)
+
+
+def statement_of(low: str) -> Statement:
+    """What a lower-cased text says."""
+    key = hash(low.translate(_NUMBERS))
+    known = _statements.get(key)
+    if known is not None:
+        return known
+    hits = LEXICON.read(low)
+    statement = Statement(
+        cells_of(hits),
+        frozenset(concept for _, _, concept in hits),
+        names_short_window=_SHORT_WINDOW.search(low) is not None,
+        names_long_window=_LONG_WINDOW.search(low) is not None,
+    )
+    if len(_statements) >= _MOST_TEXTS:
+        _statements.clear()
+    _statements[key] = statement
+    return statement
+
+
+@cache
+def _signs_of_used_up() -> tuple[str, ...]:
+    """Pieces of text, one of which must occur for a row to hold that says more than a full window does."""
+    cells = [cell for cell in CELLS if cell.kind == QUOTA or (cell.kind == LONG and cell.strong)]
+    needed = {
+        concept for cell in cells for concept in (cell.states if cell.subjects & _COMMON else cell.subjects)
+    }
+    words = [word.rstrip("~*").partition("[")[0] for _, concept, word in alternatives() if concept in needed]
+    return (*(word for word in words if not any(other in word for other in words if other != word)), "pd")
+
+
+def may_be_used_up(low: str) -> bool:
+    """Whether a full window may be more than that, by a look that is quicker than reading the text."""
+    for sign in _signs_of_used_up():  # noqa: SIM110  (a generator takes twice as long)
+        if sign in low:
+            return True
+    return False
+
+
+def forget() -> None:
+    """Drop what is remembered: the rows or the words have changed."""
+    _statements.clear()
