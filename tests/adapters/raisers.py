@@ -247,7 +247,7 @@ BUILTINS: dict[str, tuple[Action, str]] = {
 PLUMBING: dict[tuple[str, str], tuple[Action, str]] = {
     ("asyncio", "CancelledError"): (awaiting(be_cancelled), "cancel.run"),
     ("asyncio", "QueueFull"): (awaiting(fill_a_queue), "tool.busy"),
-    ("asyncio", "QueueEmpty"): (awaiting(empty_a_queue), "tool.busy"),
+    ("asyncio", "QueueEmpty"): (awaiting(empty_a_queue), "internal.unknown"),
     ("asyncio", "IncompleteReadError"): (awaiting(read_too_little), "provider.stream_interrupted"),
     ("asyncio", "LimitOverrunError"): (awaiting(read_too_much), "provider.stream_interrupted"),
     ("asyncio", "InvalidStateError"): (awaiting(ask_too_early), "internal.bug"),
@@ -255,7 +255,7 @@ PLUMBING: dict[tuple[str, str], tuple[Action, str]] = {
     ("concurrent", "BrokenExecutor"): (break_a_pool, "worker.crashed"),
     ("concurrent", "InvalidStateError"): (answer_twice, "internal.bug"),
     ("queue", "Full"): (fill_a_line, "tool.busy"),
-    ("_queue", "Empty"): (queue.SimpleQueue[str]().get_nowait, "tool.busy"),
+    ("_queue", "Empty"): (queue.SimpleQueue[str]().get_nowait, "internal.unknown"),
     ("json", "JSONDecodeError"): (lambda: json.loads(f'{{"{CANARY}": oops}}'), "validation.shape_invalid"),
     ("socket", "gaierror"): (
         lambda: socket.getaddrinfo("127.0.0.1", "no-such-service"),

@@ -44,7 +44,7 @@ ERRORS: list[tuple[BaseException, str, str]] = [
         "deepgram", "provider.permission",
     ),
     (
-        an_error("voyageai.error", "VoyageError", http_status=400, json_body={"detail": "Model x is not supported. Supported models are"}),
+        an_error("voyageai.error", "VoyageError", http_status=400, json_body={"detail": "Model x is not supported. Supported models are ['voyage-2', 'voyage-law-2']."}),
         "voyageai", "provider.model_not_found",
     ),
     (an_error("voyageai.error", "VoyageError", http_status=429, json_body={"detail": "rate limit"}), "voyageai", "provider.rate_limited"),

@@ -23,7 +23,8 @@ KINDS = {
     "validation.path_denied": "EACCES EPERM EROFS",
     "validation.input_invalid": "EINVAL ENAMETOOLONG EDOM ERANGE E2BIG EILSEQ",
     "internal.spawn_failed": "ENOEXEC",
-    "tool.busy": "EAGAIN EINTR EBUSY ETXTBSY EADDRINUSE EDEADLK ENOLCK EALREADY EINPROGRESS",
+    "validation.config_invalid": "EADDRINUSE",
+    "tool.busy": "EAGAIN EINTR EBUSY ETXTBSY EDEADLK ENOLCK EALREADY EINPROGRESS",
     "provider.connection": "ECONNREFUSED ENETUNREACH EHOSTUNREACH ENETDOWN EHOSTDOWN EADDRNOTAVAIL",
     "provider.outcome_unknown": "ECONNRESET ECONNABORTED EPIPE ESHUTDOWN ENOTCONN ENETRESET",
 }
@@ -174,7 +175,7 @@ def test_a_file_that_exists_already_is_a_failure_of_the_system_in_general(here: 
         (read_from_nobody, "provider.outcome_unknown", "unknown"),
         (read_what_is_not_there_yet, "tool.busy", "not_sent"),
         (write_to_nobody, "provider.outcome_unknown", "unknown"),
-        (take_a_port_twice, "tool.busy", "not_sent"),
+        (take_a_port_twice, "validation.config_invalid", "not_sent"),
     ],
 )
 def test_sockets_that_fail(action: Action, kind: str, certainty: str) -> None:

@@ -13,11 +13,12 @@ from tests.adapters.raisers import CANARY, Action, caught, run_python
 SIGNALS = {
     "SIGKILL": "worker.oom",
     "SIGINT": "cancel.run",
-    "SIGTERM": "worker.crashed",
+    "SIGTERM": "cancel.run",
+    "SIGHUP": "cancel.run",
     "SIGXCPU": "limit.run_timeout",
     "SIGXFSZ": "resource.disk",
-    "SIGSEGV": "worker.crashed",
-    "SIGABRT": "worker.crashed",
+    "SIGSEGV": "internal.bug",
+    "SIGABRT": "internal.bug",
 }
 
 

@@ -114,11 +114,11 @@ def test_a_file_that_is_no_database_is_corrupt(tmp_path: Path) -> None:
     assert (report.kind, report.category) == ("session.store_corrupt", "fatal")
 
 
-def test_a_folder_that_is_not_there_makes_the_store_unavailable(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_makes_the_file_unavailable(tmp_path: Path) -> None:
     report = failwell.describe(caught(lambda: open_store(tmp_path / "missing" / CANARY)))
 
     assert (report.kind, report.details) == (
-        "session.store_unavailable",
+        "internal.file_unavailable",
         {"sqlite_code": "SQLITE_CANTOPEN"},
     )
 

@@ -81,7 +81,7 @@ def test_verbose_tells_who_was_called() -> None:
         (ValueError("x"), "internal.bug"),
         (KeyError("x"), "internal.bug"),
         (PermissionError(13, "x"), "internal.file_unavailable"),
-        (json.JSONDecodeError("x", "", 0), "internal.bug"),
+        (json.JSONDecodeError("x", "", 0), "internal.unknown"),
         (type("InvalidURL", (ValueError,), {"__module__": "requests.exceptions"})("x"), "internal.bug"),
     ],
 )

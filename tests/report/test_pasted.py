@@ -200,7 +200,7 @@ def a_failure_in_a_function() -> Exception:
         ("OSError: [Errno 28] No space left on device: '/data/x'", "resource.disk"),
         ("E   ConnectionRefusedError: [Errno 111] Connection refused", "provider.connection"),
         ("FAILED tests/test_x.py::test_y - MemoryError: out", "resource.system_memory"),
-        ("json.decoder.JSONDecodeError: Expecting value: line 3 column 7 (char 20)", "internal.bug"),
+        ("json.decoder.JSONDecodeError: Expecting value: line 3 column 7 (char 20)", "internal.unknown"),
         ("subprocess.CalledProcessError: Command 'x' returned non-zero exit status 127.", "internal.spawn_failed"),
         ("failwell.fault.capability.WorkerOOMError: the worker died", "worker.oom"),
         ("KeyboardInterrupt", "cancel.run"),

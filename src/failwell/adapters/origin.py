@@ -32,7 +32,11 @@ _PLAIN = frozenset(
     {"python", "class", "pydantic", "jsonschema", "yaml", "process", "unclassified", "adapter_failed"}
 )
 """First words of rules for classes that say what is wrong and not where."""
+_TOO_LONG = ("python.OSError.E2BIG", "python.OSError.ENAMETOOLONG")
+"""What was given is longer than the operating system takes: it is about what was given, wherever it arose."""
 _UNDECODED = "python.UnicodeDecodeError"
+_NOT_JSON = "python.JSONDecodeError"
+"""A text that is no JSON is data. In the program's own code nothing says whose."""
 
 
 def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = False) -> Reading:
@@ -45,9 +49,9 @@ def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = 
         by_library: Whether a client library raised it: then it refuses an argument that it was given.
     """
     elsewhere = VERDICTS.get(reading.kind)
-    if elsewhere is None or origin == "input":
-        return reading
     rule = reading.evidence[0].rule
+    if elsewhere is None or origin == "input" or rule in _TOO_LONG:
+        return reading
     refused = by_library and reading.kind == "validation.input_invalid"
     if refused or rule.partition(".")[0] not in _PLAIN:
         # A library says which argument is invalid. Who gave it is known here and not there.
@@ -55,6 +59,8 @@ def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = 
     kind = elsewhere.get(origin)
     if rule == _UNDECODED and origin == "call":
         kind = "provider.output_invalid"
+    elif rule == _NOT_JSON and origin == "code":
+        kind = "internal.unknown"
     if kind is None:
         return reading
     known = KINDS.get(reading.kind)

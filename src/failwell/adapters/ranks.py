@@ -12,6 +12,7 @@ from failwell.adapters.facts import NOT_SENT, Facts, Phase, ids_of, objects_of
 from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import (
+    AUTH,
     BAD,
     CAPABILITY,
     GENERIC,
@@ -60,6 +61,9 @@ _BY_STATUS = {
     for status, kind in KINDS_OF_STATUSES.items()
 }
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
+_UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
+_NO_CREDENTIALS = "etting metadata from plugin failed"
+"""What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
 _ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
 
 
@@ -80,6 +84,9 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         return [_transport(phase, in_stream=facts.in_stream)]
     names = said_by_class(facts.names)
     status = _status(own, codes.status, names.status)
+    if status == 502 and (upstream := _UPSTREAM.search(facts.message[:_LONGEST])) is not None:
+        # A gateway repeats what the service behind it answered.
+        status = int(upstream[1] or upstream[2])
     base = _by_status(facts, status)
     if base is not None and status != own:
         base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
@@ -88,6 +95,8 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         decided = None
     if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
         decided = _by_words(facts, status, wait) or decided
+    if status == 503 and _NO_CREDENTIALS in facts.message:
+        decided = Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if decided is None:
         return [base or _otherwise(facts, own)]
     return [decided] if base is None or base.kind == decided.kind else [decided, base]
@@ -200,11 +209,12 @@ def _is_larger_than_window(facts: Facts) -> bool:
     if headers.get("x-should-retry", "").lower() != "false":
         return False
     pairs = [
-        (value, headers.get(name.removesuffix("remaining") + "limit"))
+        (name, value, headers.get(name.removesuffix("remaining") + "limit"))
         for name, value in headers.items()
         if name.endswith("-remaining") and "ratelimit" in name
     ]
-    return bool(pairs) and all(remaining == limit for remaining, limit in pairs)
+    is_free = any("tokens" in name and remaining == limit for name, remaining, limit in pairs)
+    return is_free and all(remaining != "0" for _, remaining, _ in pairs)
 
 
 def _names_short_window(facts: Facts) -> bool:

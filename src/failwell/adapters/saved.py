@@ -23,9 +23,10 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
-from failwell.adapters.registry import HOMES, find, read, registered
+from failwell.adapters.registry import find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
+from failwell.adapters.text.protocol_words import close_code_in
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
@@ -33,8 +34,11 @@ from failwell.adapters.vendors.process import read_exit
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
 _EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
-_PLAIN_HOMES = frozenset({"python", "pydantic", "yaml", "jsonschema"})
-"""Adapters that say what is wrong with data, whoever sent it."""
+_DB_API = frozenset(
+    {"DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "OperationalError"}
+)
+"""Subclasses of `Error` in every module that follows PEP 249."""
+_SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 
@@ -48,18 +52,35 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     if module and (known := registered(module, name)) is not None:
         return known.classified(classify(facts, now))
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
-    if is_reply or facts.phase is not None or facts.cause_bug is not None:
+    class_name = str(row.get("exception_class") or "")
+    own = None if is_reply else _own(class_name, facts.message, facts.body)
+    if (
+        facts.phase == "closed"
+        and own is not None
+        and not own.evidence[0].rule.startswith(("provider.", "python."))
+    ):
+        # Its library reads the broken connection as what it means there: no daemon listens.
+        return own
+    is_closed = facts.phase == "closed" and close_code_in(facts.message) is not None
+    if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
         return classify(facts, now)
-    printed = read_printed(read_text(_all_text(row)), facts, now)
+    if own is not None and module == "subprocess":
+        return own
+    text = read_text(_all_text(row))
+    printed = read_printed(text, facts, now)
     if printed is not None:
         return printed
-    own = _own(str(row.get("exception_class") or ""), facts.message)
-    if own is not None and own.evidence[0].basis == "errno":
-        return own
     reading = classify(facts, now)
-    # Python's classes say little about a provider; where the words say more, they win.
+    if own is None and reading.kind == "provider.unknown":
+        bugs = [error.name for error in text.errors if error.name in BUGS]
+        return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
+    # A class that a library made for one failure says more than words; Python's own classes say less.
+    is_own = own is not None and (own.evidence[0].basis == "errno" or "." in class_name)
+    is_vague = reading.kind in ("provider.unknown", "provider.bad_request")
     return (
-        own if own is not None and reading.kind in ("provider.unknown", "provider.bad_request") else reading
+        own
+        if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
+        else reading
     )
 
 
@@ -81,7 +102,7 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     status = row.get("http_status")
     if isinstance(status, str) and status.isdecimal():
         status = int(status)
-    text = "\n".join(part for part in (message_of(body), message) if part)
+    text = "\n".join(dict.fromkeys(part for part in (message_of(body), message) if part))
     codes = list(codes_of(body))
     kind = headers.get("x-amzn-errortype")
     if kind:
@@ -124,12 +145,12 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
     return phase, bug
 
 
-def _own(dotted: str, message: str) -> Reading | None:
+def _own(dotted: str, message: str, output: object = None) -> Reading | None:
     """The reading of a class of the standard library that is known by name only."""
     module, _, name = dotted.rpartition(".")
     if module == "subprocess" and (code := _EXIT.search(message)):
         number, signal = code.groups()
-        return read_exit(int(number) if number else -int(signal))
+        return read_exit(int(number) if number else -int(signal), output)
     if not module:
         cls = getattr(builtins, name, None)
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
@@ -138,14 +159,13 @@ def _own(dotted: str, message: str) -> Reading | None:
         if isinstance(error, OSError) and (number := _ERRNO.search(message)):
             error.errno = int(number.group(1))
         return read(error)
-    entry = find(module, name)
+    entry = find(module, name) or (find(module, "Error") if name in _DB_API else None)
     if entry is None or isinstance(entry, Reading):
         return entry
-    if HOMES[module.partition(".")[0]] not in _PLAIN_HOMES:
-        return None
     # An adapter reads an exception, so it gets one of that name.
     error = type(name, (Exception,), {"__module__": module})(message)
-    return safe_call(entry, None, error)
+    reading = safe_call(entry, None, error)
+    return None if reading is None or reading.kind in _SAY_NOTHING else reading
 
 
 def _name(dotted: str) -> str:

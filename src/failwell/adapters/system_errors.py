@@ -19,8 +19,10 @@ _NAMES: dict[str, Iterable[str]] = {
     "validation.path_denied": ("EACCES", "EPERM", "EROFS"),
     "validation.input_invalid": ("EINVAL", "ENAMETOOLONG", "EDOM", "ERANGE", "E2BIG", "EILSEQ"),
     "internal.spawn_failed": ("ENOEXEC",),
+    # Someone else listens there. It goes on doing so, and another address has to be chosen.
+    "validation.config_invalid": ("EADDRINUSE",),
     "tool.busy": (
-        "EAGAIN", "EWOULDBLOCK", "EINTR", "EBUSY", "ETXTBSY", "EADDRINUSE", "EDEADLK", "ENOLCK", "EALREADY",
+        "EAGAIN", "EWOULDBLOCK", "EINTR", "EBUSY", "ETXTBSY", "EDEADLK", "ENOLCK", "EALREADY",
         "EINPROGRESS",
     ),
     "provider.connection": (

@@ -64,7 +64,7 @@ TABLES: dict[str, Table] = {
         "OIDCError": _row("provider.auth", "OIDCError", Certainty.NOT_SENT),
         "DeviceCodeError": _row("provider.auth", "DeviceCodeError"),
         "RevisionResolutionError": _row("provider.bad_request", "RevisionResolutionError"),
-        "LocalEntryNotFoundError": _row("validation.path_not_found", "LocalEntryNotFoundError"),
+        "LocalEntryNotFoundError": _row("extension.dependency_missing", "LocalEntryNotFoundError"),
         "CacheNotFound": _row("validation.path_not_found", "CacheNotFound"),
         "SafetensorsParsingError": _row("validation.shape_invalid", "SafetensorsParsingError"),
         "NotASafetensorsRepoError": _row("validation.input_invalid", "NotASafetensorsRepoError"),

@@ -1,4 +1,4 @@
-"""Subprocesses that failed: read by signal and exit code, never by what they printed."""
+"""Subprocesses that failed: read by signal and exit code, and by what a runtime prints before it aborts."""
 
 import signal
 from typing import Any
@@ -19,18 +19,38 @@ _BY_EXIT: dict[int, tuple[str, str]] = {
 _BY_SIGNAL: dict[str, tuple[str, str]] = {
     "SIGKILL": ("worker.oom", "most likely for want of memory"),
     "SIGINT": ("cancel.run", "it was interrupted"),
-    "SIGTERM": ("worker.crashed", "it was told to stop"),
+    "SIGTERM": ("cancel.run", "it was told to stop"),
+    "SIGHUP": ("cancel.run", "its terminal or session was closed"),
+    **dict.fromkeys(
+        ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGSYS"), ("internal.bug", "it crashed")
+    ),
     "SIGXCPU": ("limit.run_timeout", "it used up its processor time"),
     "SIGXFSZ": ("resource.disk", "it wrote more than it may"),
 }
 
 
-def read_exit(code: int) -> Reading:
-    """What an exit code says: negative or above 128, the signal that ended the process."""
+_LAST_OUTPUT = 8_000
+_OUT_OF_MEMORY = (
+    "heap out of memory",
+    "OutOfMemoryError",
+    "std::bad_alloc",
+    "fatal error: runtime: out of memory",
+)
+
+
+def read_exit(code: int, output: object = None) -> Reading:
+    """What an exit code says: negative or above 128, the signal that ended the process.
+
+    Args:
+        code: The exit code.
+        output: What the process printed last. It counts only where it gave itself up for want of memory.
+    """
     number = -code if code < 0 else code - 128 if 128 < code <= 192 else 0
     name = _signal_name(number)
     if name is not None:
         kind, why = _BY_SIGNAL.get(name, ("worker.crashed", "it crashed"))
+        if name == "SIGABRT" and _ran_out_of_memory(output):
+            kind, why = "resource.system_memory", "it found no memory"
         # Nothing here counts what the kernel killed, so a SIGKILL is only taken for a want of memory.
         assumed: dict[str, Any] = {"out_of_memory": "assumed"} if kind == "worker.oom" else {}
         return Reading.from_rule(
@@ -60,9 +80,16 @@ def _signal_name(number: int) -> str | None:
         return None
 
 
+def _ran_out_of_memory(output: object) -> bool:
+    """Whether a runtime printed, before it aborted, that it found no memory: V8, the JVM, C++."""
+    if isinstance(output, bytes):
+        output = output[-_LAST_OUTPUT:].decode("utf-8", "replace")
+    return isinstance(output, str) and any(sign in output[-_LAST_OUTPUT:] for sign in _OUT_OF_MEMORY)
+
+
 def _called(error: BaseException) -> Reading | None:
     code = int_attr(error, "returncode")
-    return None if code is None else read_exit(code)
+    return None if code is None else read_exit(code, safe_getattr(error, "stderr", "output"))
 
 
 def _expired(error: BaseException) -> Reading:

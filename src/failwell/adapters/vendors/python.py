@@ -164,7 +164,8 @@ TABLES: dict[str, Table] = {
     },
     "asyncio": {
         **_is("cancel.run", "CancelledError"),
-        **_is("tool.busy", "QueueFull", "QueueEmpty"),
+        **_is("tool.busy", "QueueFull"),
+        **_is("internal.unknown", "QueueEmpty"),
         **_is("provider.stream_interrupted", "IncompleteReadError", "LimitOverrunError"),
         **_is("internal.bug", "InvalidStateError", "BrokenBarrierError", "SendfileNotAvailableError"),
         **_is("cancel.run", "QueueShutDown"),
@@ -174,7 +175,8 @@ TABLES: dict[str, Table] = {
         **_is("worker.crashed", "BrokenExecutor", "BrokenProcessPool", "BrokenThreadPool", "BrokenInterpreterPool"),
         **_is("internal.bug", "InvalidStateError"),
     },
-    "queue": _is("tool.busy", "Full", "Empty"),
+    # That nothing was there says nothing about why.
+    "queue": {**_is("tool.busy", "Full"), **_is("internal.unknown", "Empty")},
     "json": {"JSONDecodeError": _json},
     "socket": {
         **_is("provider.connection", "gaierror", "herror"),

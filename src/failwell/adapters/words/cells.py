@@ -3,7 +3,7 @@
 Rows are in order of weight: where a text says several things, the first row that holds decides.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from failwell.adapters.words.grammar import Hit
 
@@ -21,6 +21,8 @@ class Cell(NamedTuple):
     """How many words may lie between them."""
     anywhere: bool = False
     """Whether they may stand in different clauses."""
+    needs: str = ""
+    """A concept that must be mentioned besides."""
     in_order: bool = False
     """Whether the state must come after the subject."""
     soft: bool = False
@@ -37,8 +39,8 @@ class Cell(NamedTuple):
         return " + ".join("/".join(part) for part in parts if part)
 
 
-def _cell(kind: str, subjects: str, states: str = "", **flags: int) -> Cell:
-    return Cell(kind, frozenset(subjects.split()), frozenset(states.split()), **flags)  # type: ignore[arg-type]
+def _cell(kind: str, subjects: str, states: str = "", **flags: Any) -> Cell:
+    return Cell(kind, frozenset(subjects.split()), frozenset(states.split()), **flags)
 
 
 CELLS: tuple[Cell, ...] = (
@@ -66,8 +68,9 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.auth", "unauthenticated"),
     _cell("provider.model_not_found", "model model_name this_model", "missing retired unknown"),
     _cell("provider.model_not_found", "model_name", "not_offered", reach=3, in_order=True),
-    _cell("provider.capability_missing", "this_model", "denied"),
+    _cell("provider.model_not_found", "model", "not_offered", reach=4, in_order=True, needs="many_models"),
     _cell("provider.permission", "account", "disabled denied"),
+    _cell("provider.capability_missing", "this_model", "denied"),
     _cell("provider.permission", "region", "unsupported not_offered denied overloaded"),
     _cell("provider.permission", "terms", "required"),
     _cell("provider.permission", "access", "denied exhausted"),
@@ -129,7 +132,11 @@ def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> tuple[Cell, ...]:
             found = _PAIRS.get((concept, other))
             if found is not None and _is_near(CELLS[found], other_place - place, same=other_clause == clause):
                 places.add(found)
-    return tuple(CELLS[place] for place in sorted(places))
+    cells = tuple(CELLS[place] for place in sorted(places))
+    if all(not cell.needs for cell in cells):
+        return cells
+    mentioned = {concept for _, _, concept in hits}
+    return tuple(cell for cell in cells if not cell.needs or cell.needs in mentioned)
 
 
 def _is_near(cell: Cell, distance: int, *, same: bool) -> bool:

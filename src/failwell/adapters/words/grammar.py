@@ -18,7 +18,7 @@ _LONGEST = 2_400
 _NEGATION_REACH = 5
 _MOST_HITS = 40
 _NEVER = -100
-_MANY = 4
+_MANY = 2
 """Names of models that a text lists only to say which there are."""
 _CLAUSE_END = "clause"
 _SEPARATORS = str.maketrans("", "", "_-. ")
@@ -29,10 +29,13 @@ _FAMILY = (
     r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?(?:index|cpp))|mi[sx]tral|qwen|deepseek|dall-e|grok"
     r"|command|glm|phi|o[134]-|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge)[-./:]?[a-z0-9]"
 )
-_IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|model")
+_IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|[-/_]model(?:$|[-/_:])|^models?[-/]")
+_IS_FAMILY = re.compile(_FAMILY)
 _BETWEEN = re.compile("[-=,:;+|&#]+")
 _RUNS = re.compile(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
 _CHINESE = re.compile("[一-鿿]")
+_COLON = ("", "", "")
+"""A colon ends no clause (`pull model: no such file`), but what stands behind it is farther away."""
 _OPENING, _QUOTES = "([{<\"'`", "\"'`"
 _CLOSING = ")]}>\"'`.,;:!?"
 _CLAUSE_ENDS = frozenset(".\n，。；：！？")
@@ -132,7 +135,7 @@ class Lexicon:
             else:
                 self._take_core(core, tokens)
         if tail and tail.strip(_QUOTES + ">"):
-            tokens.append(".")
+            tokens += _COLON if tail.strip(_QUOTES) == ":" else (".",)
 
     def _take_core(self, core: str, tokens: list[str]) -> None:
         if core in self.words or core.isalpha():
@@ -150,7 +153,7 @@ class Lexicon:
             tokens.append(
                 "<model>" if _IS_MODEL.search(core) else "<name>" if core.strip("0123456789.,:%") else "0"
             )
-        elif _IS_MODEL.match(core) and "-" in core:
+        elif "-" in core and _IS_FAMILY.match(core):
             tokens.append("<model>")
         elif "_" in core or "." in core:
             tokens.append(core if core.endswith("api_key") else "<name>")
@@ -198,7 +201,7 @@ class Lexicon:
             if word.negates:
                 negation = place
         if sum(hit[2] == "model_name" for hit in hits) >= _MANY:
-            hits.append((len(tokens), clause, "many_models"))
+            hits.insert(0, (0, 0, "many_models"))
         return hits[:_MOST_HITS]
 
     def _scan_other(self, token: str, place: int, clause: int, hits: list[Hit]) -> int | None:

@@ -34,7 +34,7 @@ def classify(
     row: Mapping[str, Any],
     *,
     model: str | None = None,
-    origin: Origin = "call",
+    origin: Origin | None = None,
     at: datetime | None = None,
 ) -> ErrorReport:
     """Classify a saved failure, as `describe` classifies a live one.
@@ -45,7 +45,8 @@ def classify(
             `exception_class` (with its module), `message`, `cause_chain` (a list of `class` and
             `message`, outermost first). Other names are not looked at.
         model: Which model was called.
-        origin: Where it arose, as for `describe`: a `call`, unless you know better.
+        origin: Where it arose, as for `describe`. By default in a `call`, or in `code` where the row's `transport` is
+            `local`.
         at: When it happened; by default when the reply says it was sent, or else now. A `Date` in the future
             is ignored.
     """
@@ -54,7 +55,7 @@ def classify(
     name = str(row.get("exception_class") or "").rpartition(".")[2]
     reading = seen_from(
         read_saved(row, when),
-        origin if origin in ORIGINS else "call",
+        origin if origin in ORIGINS else ("code" if row.get("transport") == "local" else "call"),
         name,
         by_library=row.get("sdk") not in _NO_LIBRARY,
     )

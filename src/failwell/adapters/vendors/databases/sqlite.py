@@ -1,8 +1,9 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
+from failwell.adapters.printed import printed
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import str_attr
+from failwell.adapters.safe_getattr import safe_call, str_attr
 
 _BY_CODE = {
     "SQLITE_BUSY": "tool.busy",
@@ -10,7 +11,7 @@ _BY_CODE = {
     "SQLITE_FULL": "resource.disk",
     "SQLITE_NOMEM": "resource.system_memory",
     "SQLITE_IOERR": "session.store_unavailable",
-    "SQLITE_CANTOPEN": "session.store_unavailable",
+    "SQLITE_CANTOPEN": "internal.file_unavailable",
     "SQLITE_PROTOCOL": "session.store_unavailable",
     "SQLITE_READONLY": "validation.path_denied",
     "SQLITE_PERM": "validation.path_denied",
@@ -24,9 +25,21 @@ _BY_CODE = {
     "SQLITE_INTERRUPT": "cancel.run",
 }
 
+# sqlite3_errstr, https://www.sqlite.org/rescode.html: what a saved error still has of its code.
+_SENTENCES = {
+    "database is locked": "SQLITE_BUSY",
+    "database table is locked": "SQLITE_LOCKED",
+    "unable to open database file": "SQLITE_CANTOPEN",
+    "attempt to write a readonly database": "SQLITE_READONLY",
+    "database disk image is malformed": "SQLITE_CORRUPT",
+    "file is not a database": "SQLITE_NOTADB",
+    "database or disk is full": "SQLITE_FULL",
+    "disk I/O error": "SQLITE_IOERR",
+}
+
 
 def _read(error: BaseException) -> Reading:
-    code = str_attr(error, "sqlite_errorname")
+    code = str_attr(error, "sqlite_errorname") or _SENTENCES.get(safe_call(printed, "", error)[:60])
     if code is not None:
         # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
         primary = "_".join(code.split("_")[:2])
