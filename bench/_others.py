@@ -146,17 +146,15 @@ def pydantic_ai_driver() -> Callable[[Row], Verdict]:
 
 
 def failwell_driver() -> Callable[[Row], Verdict]:
-    from failwell.adapters.saved import read_saved
-    from failwell.fault.registry import kind
+    from failwell.report.saved_failures.saved_row import classify
 
     def drive(row: Row) -> Verdict:
-        reading = read_saved(row)
-        category = kind(reading.kind).category
+        report = classify(row)
         return {
-            "category": str(category),
-            "retryable": category.retryable and reading.retryable is not False,
-            "model_not_found": reading.kind == "provider.model_not_found",
-            "retry_after_s": None if reading.not_before is None else reading.not_before.after,
+            "category": report.category.value,
+            "retryable": report.retryable,
+            "model_not_found": report.kind == "provider.model_not_found",
+            "retry_after_s": None if report.not_before is None else report.not_before.after,
         }
 
     return drive

@@ -172,6 +172,8 @@ def _by_words(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule 
             kind = RATE
         if kind == BAD and status in (400, 422):
             return _by_parameter(facts)
+        if cell.without_status and status is not None and status >= 400:
+            continue
         if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
             continue
         if not (is_foreign and kind.startswith(("resource.", "internal."))):

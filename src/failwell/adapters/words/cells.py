@@ -29,6 +29,8 @@ class Cell(NamedTuple):
     """Whether a short window that the text names turns a quota into a rate limit."""
     weak: bool = False
     """Whether it counts only where nothing is said of a rate."""
+    without_status: bool = False
+    """Whether it counts only where no status says more."""
     strong: bool = False
     """Whether it holds for a status, too, that allows its kind no other way."""
 
@@ -60,7 +62,6 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.context_too_long", "tokens", "too_big maximum"),
     _cell("provider.context_too_long", "tokens", "required", reach=6),
     _cell("provider.context_too_long", "prompt tokens", "exceeded"),
-    _cell("provider.rate_limited", "rate"),
     _cell("provider.quota_exhausted", "quota", "exhausted exceeded reached", soft=True),
     _cell("provider.content_refused", "safety", "blocked"),
     _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
@@ -87,7 +88,6 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.outcome_unknown", "connection", "closed"),
     _cell("provider.connection", "connection", "timed_out failed"),
     _cell("provider.outcome_unknown", "timed_out"),
-    _cell("provider.overloaded", "overloaded"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),
     _cell("validation.config_invalid", "variable", "required missing absent invalid"),
@@ -99,6 +99,9 @@ CELLS: tuple[Cell, ...] = (
         "field prompt request",
         "invalid missing unknown absent required disabled denied",
     ),
+    _cell("provider.permission", "denied", without_status=True),
+    _cell("provider.rate_limited", "rate"),
+    _cell("provider.overloaded", "overloaded"),
     _cell("provider.unavailable", "server", "failed"),
     _cell("provider.bad_request", "missing"),
 )

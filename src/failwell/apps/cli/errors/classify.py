@@ -48,8 +48,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--origin",
         choices=("code", "call", "tool", "input"),
-        default="call",
-        help="where the failures arose (default: in a call)",
+        help="where the failures arose (default: in a call; in code where a line's transport is local)",
     )
     parser.add_argument("--strict", action="store_true", help="stop at the first line that cannot be read")
     parser.formatter_class = RawDescriptionHelpFormatter

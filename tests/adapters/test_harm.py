@@ -1,0 +1,98 @@
+"""What words may not do: overturn a status that says more than they do."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from failwell.adapters.rules import GENERIC, KINDS_OF_STATUSES
+from failwell.fault.base import Fault
+from failwell.fault.registry import kind as registered_kind
+from failwell.report.checked import check_reply
+from failwell.report.saved_failures.saved_row import classify
+
+
+def report_of(status: int | None, message: str, **fields: Any) -> Any:
+    body = {"error": {"message": message, **fields}}
+    return classify(
+        {"http_status": status, "body": body, "transport": "http", "provider": "openai-compatible"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (500, "'NoneType' object has no attribute 'choices'", "provider.unavailable"),
+        (500, "max_tokens could not be determined", "provider.unavailable"),
+        (503, "invalid url", "provider.overloaded"),
+        (400, "Invalid JSON: unexpected character at line 1", "provider.bad_request"),
+        (429, "Too many tokens, please wait", "provider.rate_limited"),
+    ],
+)
+def test_a_word_does_not_overturn_the_status(status: int, message: str, kind: str) -> None:
+    assert report_of(status, message).kind == kind
+
+
+def test_an_error_in_a_good_reply_has_one_verdict_at_every_entrance() -> None:
+    for code, kind in [(502, "provider.unavailable"), (429, "provider.rate_limited"), (401, "provider.auth")]:
+        body = {"error": {"code": code, "message": "Provider returned error"}}
+
+        with pytest.raises(Fault) as caught:
+            check_reply("openrouter", body)
+
+        assert caught.value.kind == kind
+        assert classify({"http_status": 200, "body": body, "provider": "openrouter"}).kind == kind
+
+
+SUBJECTS = {
+    "auth": (401, ["The API key is {0}", "{0} credentials", "Your access token is {0}"], ["invalid", "missing", "expired"]),
+    "denied": (403, ["Access to the {0} is denied", "You are not authorized to use the {0}"], ["project", "model", "region"]),
+    "used_up": (429, ["Your daily {0} is exhausted", "The monthly {0} was reached", "Not enough credit for the {0}"], ["quota", "limit", "budget"]),
+    "bad": (400, ["Invalid {0}", "The {0} is required", "Unknown {0}: x"], ["parameter", "field", "schema"]),
+}  # fmt: skip
+"""What a reply is about → its status, sentences and the words that are put into them: the grammar turned round."""
+CODES = [None, "", "invalid_request_error", "server_error", "nobody_knows", 400]
+TAILS = [
+    "", " Please try again later.", " Retry in 5 seconds.", " The service is busy.", " See https://example.invalid/help.",
+    " Too many requests.", " Temporarily unavailable.",
+]  # fmt: skip
+STATUSES = [None, 400, 401, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504, 529]
+
+
+def replies() -> list[tuple[str, int | None, str, object]]:
+    made: list[tuple[str, int | None, str, object]] = []
+    for about, (_, sentences, words) in SUBJECTS.items():
+        for sentence, word, tail, code, status in product(sentences, words, TAILS, CODES, STATUSES):
+            # Without a status the code stands for one, and this one says that the server failed.
+            if status is not None or code != "server_error":
+                made.append((about, status, f"{sentence.format(word)}.{tail}", code))
+    return made
+
+
+def test_no_generated_reply_of_auth_quota_or_a_bad_request_is_repeated_and_no_5xx_blames_the_caller() -> None:
+    made = replies()
+    assert len(made) > 5_000
+    wrong: list[str] = []
+    for about, status, message, code in made:
+        fields = {} if code is None else {"code": code}
+        report = report_of(status, message, **fields)
+        if status is not None and status >= 500:
+            if report.category.value in ("user_input", "content"):
+                wrong.append(f"{status} {code} {message!r}: {report.kind}")
+        elif report.retryable and not _may_pass(about, status):
+            wrong.append(f"{about}, {status} {code} {message!r}: {report.kind}")
+    assert wrong == []
+
+
+def _may_pass(about: str, status: int | None) -> bool:
+    """Whether the status itself says that a repeat may pass: a conflict, or a full window that nothing else is said of."""
+    return status == 409 or (status == 429 and about in ("auth", "denied", "bad"))
+
+
+def test_every_status_that_words_may_refine_is_written_down_once() -> None:
+    assert set(GENERIC) == {400, 403, 404, 409, 422, 429}
+    for status, kinds in GENERIC.items():
+        passing = {kind for kind in kinds if registered_kind(kind).category.retryable}
+        if status != 429:
+            assert passing == set(), status
+        assert KINDS_OF_STATUSES[status].startswith("provider.")

@@ -1,0 +1,122 @@
+"""Words are read by concept: rewordings say the same, negations turn, names say nothing."""
+
+import pytest
+
+from failwell.adapters.words import reader
+from failwell.adapters.words.grammar import LEXICON, Hit, concepts_of_code
+from failwell.adapters.words.reader import forget, statement_of
+
+
+def kind_of(text: str) -> str | None:
+    cells = statement_of(text.lower()).cells
+    return cells[0].kind if cells else None
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (
+            "provider.model_not_found",
+            [
+                "The model `x-9` does not exist",
+                "model not found: x-9",
+                "Could not find model x-9",
+                "No such deployment",
+                "Unknown model x-9",
+                "The engine was removed last year",
+                "x-9 is a model that has been decommissioned",
+                "模型不存在",
+            ],
+        ),
+        (
+            "provider.auth",
+            [
+                "Invalid API key",
+                "The API key is not valid",
+                "No credentials found",
+                "Could not authenticate the request",
+                "Your token has expired",
+                "api key must be provided",
+            ],
+        ),
+        (
+            "provider.quota_exhausted",
+            [
+                "Your credit balance is too low",
+                "You have depleted your monthly credits",
+                "You do not have enough quota",
+                "The account ran out of funds: balance exhausted",
+                "余额不足",
+                "The daily limit was reached",
+            ],
+        ),
+        (
+            "provider.context_too_long",
+            [
+                "prompt is too long",
+                "The input exceeds the context window",
+                "Maximum context length is 8192 tokens",
+                "Please reduce the length of the messages",
+                "too many tokens",
+            ],
+        ),
+        ("provider.content_refused", ["Blocked by our safety system", "It violates the usage policy"]),
+        (
+            "provider.capability_missing",
+            ["This model does not support images", "logprobs are unsupported here"],
+        ),
+        ("provider.permission", ["Your organization has been disabled", "This location is not supported"]),
+        ("provider.connection", ["Failed to connect to the daemon", "Connection refused"]),
+    ],
+)
+def test_rewordings_say_the_same(kind: str, texts: list[str]) -> None:
+    assert {text: kind_of(text) for text in texts} == dict.fromkeys(texts, kind)
+
+
+def test_what_a_thing_is_called_says_nothing() -> None:
+    assert kind_of("Wrote 'model-not-found-handler.py'") is None
+    assert kind_of("see https://example.invalid/model/not/found for more") is None
+    assert kind_of("loaded `quota_exceeded`") is None
+
+
+def test_without_the_negation_the_same_words_mean_nothing() -> None:
+    assert kind_of("The model was found and is supported, enabled and available") is None
+
+
+def test_a_subject_and_a_state_of_different_clauses_are_not_put_together() -> None:
+    assert kind_of("Your model is ready. The picture does not exist") != "provider.model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("code", "concepts"),
+    [
+        ("deploymentnotfound", {"model", "missing"}),
+        ("insufficient_quota", {"exhausted", "quota"}),
+        ("ServiceQuotaExceededException".lower(), {"quota", "exceeded"}),
+        ("context_length_exceeded", {"context", "exceeded"}),
+        ("linkupinsufficientcrediterror", {"exhausted", "money"}),
+    ],
+)
+def test_a_code_is_read_by_its_words(code: str, concepts: set[str]) -> None:
+    assert concepts <= {hit[2] for hit in concepts_of_code(code)}
+
+
+def test_texts_that_differ_in_numbers_are_read_once_and_none_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget()
+    read: list[str] = []
+    original = LEXICON.read
+
+    def counted(low: str) -> list[Hit]:
+        read.append(low)
+        return original(low)
+
+    monkeypatch.setattr(LEXICON, "read", counted)
+
+    for number in range(100, 999):
+        statement_of(f"limit {number}, used {number}: secret words of a user")
+
+    assert len(read) == 1
+    assert all(isinstance(key, int) for key in vars(reader)["_statements"])
+    forget()
