@@ -239,3 +239,24 @@ agents:
     assert (started.code, answered.code) == (0, 0)
     assert have_ended(process)
     assert shown(tmp_path)["status"] == "completed"
+
+
+def test_a_run_that_waits_can_be_stopped_and_resumed(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("""
+workflow: {name: gate, entry_point: ask}
+agents:
+  - name: ask
+    type: human_gate
+    prompt: ship?
+    options: [{label: "yes", value: "yes", route: $end}]
+""")
+    store = ["--store", str(tmp_path / "store")]
+    failwell("run", str(tmp_path / "gate.yaml"), "--run-id", "r", *store)
+
+    stopped, again = failwell("stop", "r", *store), failwell("stop", "r", *store)
+    resumed = failwell("resume", "r", "--skip-gates", "-q", *store)
+
+    assert (stopped.code, stopped.out) == (0, "run r has ended: cancelled\n")
+    assert (again.code, again.out) == (2, "")
+    assert "its status is cancelled" in again.err
+    assert resumed.code == 0

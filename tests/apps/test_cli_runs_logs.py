@@ -9,6 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from failwell import workflows
 from tests.apps.running import Done, environment, failwell
 
@@ -59,12 +61,22 @@ def a_run(folder: Path, text: str = FLOW) -> Done:
     return failwell("run", str(folder / "flow.yaml"), "--store", str(folder / "store"))
 
 
+PYTHON = """
+workflow: {name: slow, entry_point: build}
+agents:
+  - name: build
+    type: script
+    command: python
+    args: ["-c", "print('started'); print(open('%s').read(), end=''); print('no end of line', end='')"]
+""".replace("python\n", f"{sys.executable}\n")
+
+
 @contextmanager
-def a_running_one(folder: Path) -> "Generator[tuple[subprocess.Popen[str], Path]]":
+def a_running_one(folder: Path, text: str = SLOW) -> "Generator[tuple[subprocess.Popen[str], Path]]":
     """A run whose step prints one line and then waits for the pipe to be written to."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    (folder / "slow.yaml").write_text(SLOW % pipe)
+    (folder / "slow.yaml").write_text(text % pipe)
     command = [sys.executable, "-m", "failwell", "run", "slow.yaml", "--store", "store"]
     process = subprocess.Popen(command, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True)
     try:
@@ -137,8 +149,11 @@ def test_a_step_that_printed_nothing_and_one_that_does_not_exist_are_told_apart(
     assert "did you mean `build`?" in unknown.err
 
 
-def test_a_follower_gets_a_line_while_the_step_still_runs_and_ends_with_the_run(tmp_path: Path) -> None:
-    with a_running_one(tmp_path) as (run, pipe):
+@pytest.mark.parametrize("text", [SLOW, PYTHON], ids=["sh", "python"])
+def test_a_follower_gets_a_line_while_the_step_still_runs_and_ends_with_the_run(
+    text: str, tmp_path: Path
+) -> None:
+    with a_running_one(tmp_path, text) as (run, pipe):
         watching = follower(tmp_path)
         assert watching.stdout is not None
         first = watching.stdout.readline()

@@ -69,6 +69,30 @@ def _is_alive(pid: int) -> bool:
         os.close(handle)
 
 
+def test_each_item_of_a_loop_has_the_time_of_its_own_sub_workflow(tmp_path: Path) -> None:
+    loop = """
+for_each:
+  - name: both
+    source: workflow.input.items
+    as: it
+    key_by: id
+    failure_mode: continue_on_error
+    agent: {name: one, type: workflow, workflow: "{{ it.file }}", timeout_seconds: 0.5, input_mapping: {}}
+    routes: [{to: sum}]
+"""
+    (tmp_path / "quick.yaml").write_text(
+        "workflow: {name: quick, entry_point: leaf}\nagents: [{name: leaf, type: set, value: 1}]\n"
+    )
+    text = (
+        GROUP % (loop, '- {name: sum, type: set, value: "{{ both.errors.slow.envelope.kind }}"}')
+    ).replace("default: [1, 2]", "default: [{id: slow, file: child.yaml}, {id: quick, file: quick.yaml}]")
+
+    done = run(tmp_path, text.replace("both.error.", "both.errors.slow."))
+
+    assert done.data == {"result": "limit.step_timeout"}
+    assert "both[1] (quick): done in" in done.err
+
+
 def test_without_a_route_the_run_fails_and_names_what_was_running(tmp_path: Path) -> None:
     done = run(tmp_path, GROUP % (PARALLEL.replace(ROUTES, "routes: [{to: $end}]"), ""))
     shown = failwell("runs", "show", "last", "--json", "--store", str(tmp_path / "store")).data

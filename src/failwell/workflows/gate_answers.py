@@ -177,10 +177,11 @@ def cancel(
     """Stop a running workflow, wait until it has ended, and return its final status.
 
     Its process is asked first. If the run has not ended after `force_after` seconds, the process is killed, and its
-    guardian ends what its steps had started. A run whose process died is recorded as ended.
+    guardian ends what its steps had started. A run that waits is cancelled, and one whose process died is recorded
+    as failed.
 
     Raises:
-        NotRunning: no process drives it.
+        NotRunning: it has ended.
         NotStopped: its process is on another machine, or cannot be killed.
     """
     from failwell.runtime.clock import SYSTEM_CLOCK
@@ -192,6 +193,9 @@ def cancel(
     if send(folder, request, patience=min(force_after, 10.0)) is None and not store.is_locked(run.id):
         if run.status == "interrupted":
             return _close_interrupted(store, run.id)
+        if run.status in ("waiting", "parked"):
+            _record_cancelled(store, run.id, by, reason)
+            return store.run(run.id).status
         raise NotRunning(run=run.id, status=store.run(run.id).status)
 
     def give_up() -> bool:
@@ -200,7 +204,7 @@ def cancel(
     events = store.tail(run.id, run.events - 1, give_up=give_up)
     if not any(event.is_terminal for event in events) and store.run(run.id).ended is None:
         _kill(store, run.id)
-        _record_cancelled(store, run.id, by, reason)
+        _record_cancelled(store, run.id, by, reason, forced=True)
     return store.run(run.id).status
 
 
@@ -232,11 +236,13 @@ def _kill(store: SqliteStore, run: str) -> None:
     raise NotStopped(run=run, reason=f"process {holder.pid} does not end")
 
 
-def _record_cancelled(store: SqliteStore, run: str, by: str, reason: str) -> None:
-    """Record the end of a run whose process was killed."""
+def _record_cancelled(store: SqliteStore, run: str, by: str, reason: str, *, forced: bool = False) -> None:
+    """Record the end of a run that no process drives: it waits, or its process was killed."""
     from failwell.runtime.clock import SYSTEM_CLOCK
 
-    data = {"reason": reason, "by": by, "forced": True}
+    data: dict[str, Any] = {"reason": reason, "by": by}
+    if forced:
+        data["forced"] = True
     with store.lock(run):
         if store.run(run).ended is None:
             store.append(run, [("run:cancelled", SYSTEM_CLOCK.now().timestamp(), data)])

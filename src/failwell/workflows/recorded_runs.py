@@ -145,7 +145,7 @@ def cancel_run(
     force_after: float = 30.0,
     store: str | Path | None = None,
 ) -> str:
-    """Stop a running workflow, wait until it has ended, and return its final status.
+    """Stop a workflow that runs or waits, wait until it has ended, and return its final status.
 
     Args:
         run_id: The run.
@@ -156,7 +156,7 @@ def cancel_run(
 
     Raises:
         UnknownRun: it is not recorded.
-        NotRunning: no process drives it.
+        NotRunning: it has ended.
         NotStopped: its process is on another machine, or cannot be killed.
     """
     from failwell.workflows.gate_answers import cancel

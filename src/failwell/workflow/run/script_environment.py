@@ -25,6 +25,8 @@ def script_environment(
     outer = environment.get(_MARKER)
     # UTF-8 instead of a legacy code page; an author can override it.
     environment[b"PYTHONUTF8"] = b"1"
+    # What a script in Python prints is seen when it prints it, not when a buffer is full.
+    environment.setdefault(b"PYTHONUNBUFFERED", b"1")
     for name, value in author.items():
         environment[os.fsencode(name)] = os.fsencode(value)
     # These belong to one execution and override the values of an outer run or of the author.

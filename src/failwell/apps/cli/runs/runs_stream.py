@@ -95,6 +95,9 @@ def _facts(event: "Event") -> Iterator[str]:
     for name in ("path", "to", "workflow", "gate", "decision", "reason"):
         if isinstance(data.get(name), str) and (name != "gate" or data[name] != data.get("path")):
             yield f"→ {data[name]}" if name == "to" else str(data[name])
+    item: object = data.get("item")
+    if isinstance(item, str) and not str(data.get("path", "")).endswith(f"[{item}]"):
+        yield f"({item})"
     attempt: object = data.get("attempt")
     if isinstance(attempt, int) and attempt > 1:
         yield f"attempt {attempt}"
