@@ -44,7 +44,14 @@ def raised(error: BaseException) -> Reading | None:
         reading = _classified_as(error, printed(error)[:500])
         return reading if reading.kind == "provider.auth" else None
     if type(error) is RuntimeError:
-        return _classified_as(error, message_of(parse_body(printed(error))), status=500, in_stream=True)
+        text = message_of(parse_body(printed(error)))
+        reading = _classified_as(error, text, in_stream=True)
+        # The event has no status. Where its words say nothing, it is the server's failure.
+        return (
+            reading
+            if reading.evidence[0].basis == "message"
+            else _classified_as(error, text, status=500, in_stream=True)
+        )
     return None
 
 
