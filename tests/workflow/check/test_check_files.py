@@ -104,6 +104,46 @@ def test_a_longer_circle_is_told_in_full(tmp_path: Path) -> None:
     assert messages(path) == [f"`{one}` would run itself without end: `{one}` → `{two}` → `{one}`"]
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "routes: [{to: $end}, {on_error: true, to: $end}]",
+        "routes: [{to: $end}, {on_error: subworkflow.failed, to: stop}]",
+    ],
+)
+def test_a_circle_that_an_error_route_leaves_is_allowed(tmp_path: Path, step: str) -> None:
+    path = a_file(
+        tmp_path,
+        "root.yaml",
+        f"  - {{name: a, type: workflow, workflow: root.yaml, {step}}}\n"
+        "  - {name: stop, type: terminate, status: success, reason: deep enough}\n",
+    )
+
+    assert not any("run itself" in message for message in messages(path))
+
+
+@pytest.mark.parametrize(
+    ("first", "is_endless"),
+    [
+        ("type: set, value: 1, routes: [{to: again}]", True),
+        ("type: set, value: 1, routes: [{to: again, when: '{{ output }}'}, {to: $end}]", False),
+        ("type: set, value: 1, routes: [{to: $end, when: '{{ output }}', output: {x: 1}}, {to: again}]", False),
+        ("type: set, value: 1, routes: [{to: stop, when: '{{ output }}'}, {to: again}]", False),
+        ("type: human_gate, prompt: more?, options: [{label: y, value: y, route: again}, {label: n, value: n, route: $end}]", False),
+    ],
+)  # fmt: skip
+def test_a_circle_is_refused_if_no_route_leaves_it(tmp_path: Path, first: str, is_endless: bool) -> None:
+    path = a_file(
+        tmp_path,
+        "root.yaml",
+        f"  - {{name: a, {first}}}\n"
+        "  - {name: again, type: workflow, workflow: root.yaml}\n"
+        "  - {name: stop, type: terminate, status: failed, reason: no}\n",
+    )
+
+    assert any("would run itself without end" in message for message in messages(path)) == is_endless
+
+
 def test_ten_workflows_may_lie_inside_each_other_and_no_more(tmp_path: Path) -> None:
     a_leaf(tmp_path, "12.yaml")
     for number in range(12):

@@ -196,6 +196,17 @@ def test_a_sub_workflow_takes_a_secret_for_a_secret_input_alone() -> None:
     assert handed_to(open_) == [f"the secret `token` {message}"]
 
 
+def test_a_secret_is_not_passed_to_an_input_that_is_not_declared() -> None:
+    children = {"child.yaml": a_plan(a_script("x"))}
+    mapped = a_plan(a_workflow("child", path="child.yaml", mapping={"token": TOKEN}), inputs=SECRET)
+    whole = a_plan(a_workflow("child", path="child.yaml"), inputs=SECRET)
+
+    assert errors(mapped, children=children) == [
+        "the secret `workflow.input.token` goes to the input `token` of `child.yaml`, which is not secret"
+    ]
+    assert errors(whole, children=children) == []
+
+
 def test_a_sub_workflow_that_is_chosen_later_cannot_be_given_a_secret() -> None:
     path = "{{ workflow.input.name }}.yaml"
     mapped = a_plan(a_workflow("child", path=path, mapping={"x": TOKEN}), inputs=SECRET)

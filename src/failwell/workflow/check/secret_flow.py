@@ -229,7 +229,7 @@ def _mapped(context: CheckContext, use: TemplateUse, spec: WorkflowSpec, hit: Ta
             )
         return
     declared = child.inputs.get(name)
-    if field != name or (declared is not None and not declared.secret):
+    if field != name or declared is None or not declared.secret:
         yield error(
             use.text.template.place,
             f"the secret `{_name(hit)}`{_via(hit)} goes to the input `{name}` of `{spec.path.text}`,"
