@@ -76,7 +76,9 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
 
 
 def current_spelling(arguments: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The arguments with older spellings replaced and the default action of a group filled in.
+    """The arguments with other spellings replaced and the default action of a group filled in.
+
+    `--input.NAME=VALUE` is conductor's spelling of `--input NAME=VALUE`.
 
     The second list has one note for each older spelling.
     """
@@ -98,6 +100,9 @@ def current_spelling(arguments: Iterable[str]) -> tuple[list[str], list[str]]:
     for place, word in enumerate(rest):
         if word == "--":
             break
+        if command.name == "run" and word.startswith("--input.") and "=" in word:
+            rest[place] = word.replace("--input.", "--input=", 1)
+            continue
         option, equals, value = word.partition("=")
         new_option = OLD_OPTIONS.get((command.name, option))
         if new_option is not None:

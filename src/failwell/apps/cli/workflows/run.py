@@ -54,7 +54,11 @@ def add_run_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-input", action="store_true", help="never ask at the terminal; gates wait to be answered"
     )
-    parser.add_argument("--skip-gates", action="store_true", help="answer every gate with its first option")
+    parser.add_argument(
+        "--skip-gates",
+        action="store_true",
+        help="answer every gate with its first option, and skip questions",
+    )
     parser.add_argument(
         "--wait", action="store_true", help="wait for answers and times, instead of leaving with exit code 4"
     )
