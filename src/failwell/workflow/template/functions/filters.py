@@ -193,6 +193,29 @@ def _center(value: Any, width: Any = 80) -> str:
     return _text(value).center(bounded_width(width))
 
 
+def _wordwrap(
+    value: Any,
+    width: Any = 79,
+    break_long_words: Any = True,
+    wrapstring: Any = None,
+    break_on_hyphens: Any = True,
+) -> str:
+    from textwrap import wrap
+
+    text, between = _text(value), "\n" if wrapstring is None else _text(wrapstring)
+    if bounded_width(width) < 1:
+        raise TemplateMistake(MistakeType.ARGUMENTS)
+    options = {"break_long_words": bool(break_long_words), "break_on_hyphens": bool(break_on_hyphens)}
+    lines = [
+        part
+        for line in text.splitlines()
+        for part in wrap(line, width, expand_tabs=False, replace_whitespace=False, **options) or [""]
+    ]
+    if len(text) + len(lines) * len(between) > LARGEST:
+        raise TemplateMistake(MistakeType.MEMORY)
+    return between.join(lines)
+
+
 def _wordcount(value: Any) -> int:
     return sum(1 for _ in _WORD.finditer(_text(value)))
 
@@ -256,6 +279,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
         ("batch", _batch), ("center", _center), ("float", _float), ("format", format_text), ("indent", _indent),
         ("int", _int), ("join", _join), ("json", _json), ("replace", _replace), ("round", _round),
         ("slice", _slice), ("tojson", _tojson), ("truncate", _truncate), ("wordcount", _wordcount),
+        ("wordwrap", _wordwrap),
     )
 }  # fmt: skip
 """Filters by name. The engine's own `default` marks undefined values before each of them: see `source_guard`."""

@@ -18,7 +18,7 @@ CalledName = tuple[MistakeType, str, int, str | None]
 _ENGINE_FILTERS = (
     "abs", "attr", "capitalize", "count", "default", "e", "escape", "filesizeformat", "first", "items", "last",
     "length", "list", "lower", "map", "pprint", "reject", "rejectattr", "reverse", "safe", "select", "selectattr",
-    "string", "striptags", "sum", "title", "trim", "unique", "upper", "urlencode", "wordwrap",
+    "string", "striptags", "sum", "title", "trim", "unique", "upper", "urlencode",
 )  # fmt: skip
 _ENGINE_TESTS = (
     "boolean", "defined", "divisibleby", "endingwith", "eq", "equalto", "escaped", "even", "false", "filter", "float",
