@@ -200,17 +200,19 @@ def _wordwrap(
     wrapstring: Any = None,
     break_on_hyphens: Any = True,
 ) -> str:
-    from textwrap import wrap
+    from textwrap import TextWrapper
 
     text, between = _text(value), "\n" if wrapstring is None else _text(wrapstring)
     if bounded_width(width) < 1:
         raise TemplateMistake(MistakeType.ARGUMENTS)
-    options = {"break_long_words": bool(break_long_words), "break_on_hyphens": bool(break_on_hyphens)}
-    lines = [
-        part
-        for line in text.splitlines()
-        for part in wrap(line, width, expand_tabs=False, replace_whitespace=False, **options) or [""]
-    ]
+    wrapper = TextWrapper(
+        width,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=bool(break_long_words),
+        break_on_hyphens=bool(break_on_hyphens),
+    )
+    lines = [part for line in text.splitlines() for part in wrapper.wrap(line) or [""]]
     if len(text) + len(lines) * len(between) > LARGEST:
         raise TemplateMistake(MistakeType.MEMORY)
     return between.join(lines)
