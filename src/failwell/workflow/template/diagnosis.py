@@ -15,9 +15,11 @@ from failwell.workflow.template.syntax.expressions import parse_expression
 from failwell.workflow.template.syntax.source_guard import tag_expressions
 from failwell.workflow.template.syntax.tokenizer import Token, expression_tokens, template_tokens
 from failwell.workflow.template.syntax.tree import Expression
-from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
+from failwell.workflow.template.template_errors import LIMITS, TIMEOUTS, MistakeType, TemplateMistake
 
 _LONGEST = 80
+_LONGEST_TEXT = 100_000
+"""Characters of a template that is searched for the culprit."""
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]{0,40}")
@@ -28,6 +30,8 @@ _WITH_EXCERPT = frozenset({
 
 def explain(mistake: TemplateMistake, text: str, names: Names, *, is_expression: bool) -> TemplateMistake:
     """The mistake with its line, and with words that name the culprit."""
+    if mistake.type in LIMITS or mistake.type in TIMEOUTS or len(text) > _LONGEST_TEXT:
+        return mistake
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     line = mistake.line

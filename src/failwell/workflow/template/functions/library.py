@@ -8,6 +8,7 @@ from typing import Any
 from failwell.workflow.template.data_views import MISSING_VALUE, behind, unwrapped, view
 from failwell.workflow.template.functions.filters import FILTERS as PLAIN_FILTERS
 from failwell.workflow.template.functions.filters import checked_value, default_filter, strict
+from failwell.workflow.template.functions.markup import forceescape, urlize, xmlattr
 from failwell.workflow.template.functions.methods import call_method, call_safe_method
 from failwell.workflow.template.functions.operators import (
     TESTS as OPERATOR_TESTS,
@@ -25,6 +26,7 @@ from failwell.workflow.template.functions.ordering import ORDERING
 
 FILTERS: dict[str, Callable[..., Any]] = {
     **PLAIN_FILTERS,
+    **{function.__name__: strict(function.__name__, function) for function in (forceescape, urlize, xmlattr)},
     **{name: strict(name, function) for name, function in ORDERING.items()},
 }
 """Filters by name. Undefined values are marked before each of them: see `rewriting`."""
