@@ -278,6 +278,8 @@ class Limits:
     timeout_seconds: float | None = None
     budget_usd: float | None = None
     on_exceed: OnExceed = "warn"
+    unpriced: Literal["refuse", "allow"] = "refuse"
+    """Whether a step may report tokens without their cost under a budget that stops the run."""
     max_parallel: int | None = None
     """How many leaves may run at once in the whole run."""
     park_after_seconds: float = 60.0

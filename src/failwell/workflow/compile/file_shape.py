@@ -90,7 +90,8 @@ def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> 
         for key in ("max_iterations", "timeout_seconds", "budget_usd", "max_parallel", "park_after_seconds")
         if key in values
     }
-    return Limits(**limits, on_exceed=values.get("on_exceed", mode or "warn"))
+    unpriced = values.get("unpriced", "refuse")
+    return Limits(**limits, on_exceed=values.get("on_exceed", mode or "warn"), unpriced=unpriced)
 
 
 LIMITS = Shape(
@@ -104,6 +105,10 @@ LIMITS = Shape(
         ),
         "budget_mode": Key(
             Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"
+        ),
+        "unpriced": Key(
+            Choice("refuse", "allow"),
+            "whether a step may use tokens and not say what they cost (default: refuse)",
         ),
         "max_parallel": Key(Number(1, 1_000, integer=True), "how many steps run at once in the whole run"),
         "park_after_seconds": Key(

@@ -5,6 +5,7 @@ process. A turn applies the event, then processes pending scopes and groups unti
 continue, or until the turn has enough facts to be written.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from failwell.workflow.failure import Failure
@@ -23,7 +24,7 @@ from failwell.workflow.machine.entering import begin, enter, is_full, start_agai
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
 from failwell.workflow.machine.groups import pump_group, retry_items
-from failwell.workflow.machine.limits import MORE, iteration_limit, set_timer, time_is_up
+from failwell.workflow.machine.limits import MORE, iteration_limit, set_timer, time_is_up, unpriced_usage
 from failwell.workflow.machine.messages import (
     RUN_TIMER,
     Answered,
@@ -249,7 +250,11 @@ def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
     if task is None or task.status not in ("running", "opening"):
         return
     if isinstance(event, Done):
-        complete(turn, task, event.output, usage=event.usage)
+        unpriced = unpriced_usage(turn, task, event.usage)
+        if unpriced is None:
+            complete(turn, task, event.output, usage=event.usage)
+        else:
+            fail(turn, task, replace(unpriced, output=event.output, usage=event.usage))
     elif isinstance(event, Failed):
         fail(turn, task, event.failure)
     else:

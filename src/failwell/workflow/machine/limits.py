@@ -1,9 +1,10 @@
-"""Limits that end a part of a run: the time of groups and sub-workflows, and the steps of a workflow.
+"""Limits that end a part of a run: the time of groups and sub-workflows, the steps of a workflow, unknown costs.
 
 What is late is stopped with everything below it, and fails. At the limit of steps a run or a sub-workflow fails, or a
 person allows it more.
 """
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.workflow.failure import Failure
@@ -165,3 +166,19 @@ def _steps(payload: Any, default: int) -> int:
     if isinstance(steps, int) and not isinstance(steps, bool):
         return min(max(steps, 0), _MOST_STEPS)
     return default
+
+
+def unpriced_usage(turn: Turn, task: Task, usage: Mapping[str, Any] | None) -> Failure | None:
+    """The failure of a leaf that used a model and does not say what that cost, under a budget that stops the run."""
+    limits = turn.plans[turn.state.file].limits
+    if not usage or "cost_usd" in usage or limits.on_exceed == "warn" or limits.unpriced == "allow":
+        return None
+    if turn.state.limits.get("budget_usd", limits.budget_usd) is None:
+        return None
+    return turn.failure(
+        "validation.config_invalid",
+        f"`{task.node}` used a model and did not say what it cost, so the budget cannot count it; "
+        "report `cost_usd`, or set `limits.unpriced: allow`",
+        task=task,
+        details={"usage": dict(usage)},
+    )
