@@ -13,7 +13,7 @@ from failwell.adapters import codes, rules
 from failwell.adapters.saved import saved_facts
 from failwell.adapters.words import grammar, reader
 from failwell.report.saved_failures.saved_row import classify
-from tools.words import rows_by_alternative
+from tools.word_support import rows_by_alternative
 
 Item = tuple[str, str]
 """A table and what is switched off in it: a word of the lexicon, a code, a class, a word for a status."""

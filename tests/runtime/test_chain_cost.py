@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.adapters.usage import read_usage
 from failwell.decision.budget import Budget
-from failwell.runtime.cost import Price, Prices, estimate, read_usage
+from failwell.runtime.cost import Price, Prices, estimate
 from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.retry import retry
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget

@@ -1,4 +1,4 @@
-"""Facts in, kind out: the rule table applied once, with the winner and those that came after it.
+"""Facts in, reading out: the kind that the ranks decide, with its evidence and the safe facts around it.
 
 It does not know the provider. What tells a quota from a rate limit, or a missing model from a
 missing file, is the same for every provider.

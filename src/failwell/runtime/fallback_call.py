@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from failwell.adapters.usage import read_usage
 from failwell.decision.verdict import Decision, Fallback, GiveUp, Park, Retry
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import ProviderCapability
 from failwell.report.describe import describe
 from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
-from failwell.runtime.cost import estimate, read_usage, usage_in
+from failwell.runtime.cost import estimate, usage_in
 from failwell.runtime.fallback_entry import Entry
 from failwell.runtime.loop import Allowed, AttemptFailed, Loop, OperationEnded, Parked, is_watched, notify
 from failwell.runtime.operation import Operation

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Si
 from contextvars import copy_context
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from failwell.adapters.usage import read_usage
 from failwell.decision.bounds import check_count
 from failwell.report.describe import describe
 from failwell.report.failure_context import scene
 from failwell.report.record import ErrorReport
 from failwell.runtime.cancel import current_scope
-from failwell.runtime.cost import read_usage, usage_in
+from failwell.runtime.cost import usage_in
 from failwell.runtime.suppress import call_hook, catch
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """Which errors of the corpus use which word of the lexicon.
 
-    python -m tools.words
+    python -m tools.word_support
 
 prints the rows for each alternative. The corpus lies beside the checkout and is not part of it.
 """
