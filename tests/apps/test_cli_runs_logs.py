@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from failwell import workflows
+from tests.apps.job_place import Place
 from tests.apps.running import Done, environment, failwell
 
 FLOW = """
@@ -239,3 +240,20 @@ def test_python_reads_the_same_entries(tmp_path: Path) -> None:
 
     assert [(entry.item, entry.text) for entry in entries] == [("eu", "pushed eu\n"), ("us", "pushed us\n")]
     assert followed == entries
+
+
+def test_the_lines_of_a_job_step_are_shown_between_those_of_scripts(tmp_path: Path) -> None:
+    place = Place(tmp_path, "fails", "echo")
+    place.path("flow.yaml").write_text("""
+workflow: {name: flow, entry_point: first}
+agents:
+  - {name: first, type: script, command: echo, args: [before], routes: [{to: work}]}
+  - {name: work, type: job, job: fails, routes: [{to: $end}, {on_error: true, to: last}]}
+  - {name: last, type: script, command: echo, args: [after]}
+""")
+    place("run", str(place.path("flow.yaml")))
+
+    shown, only = place("runs", "logs", "last"), place("runs", "logs", "last", "work", "--follow")
+
+    assert shown.out.splitlines() == ["first | before", "work ! about to fail", "last | after"]
+    assert only.out == "work ! about to fail\n"

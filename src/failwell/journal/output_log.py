@@ -7,7 +7,7 @@ its own file, which a reader reads too. Each line is one JSON object.
 
 import codecs
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import fields
 from json import loads
 from pathlib import Path
@@ -218,8 +218,16 @@ class _Spill:
         self._decoder.reset()
 
 
-def follow_output(folder: Path, is_over: Callable[[], bool]) -> Generator[LogEntry]:
-    """The output of a run up to now and as it is printed, until `is_over`."""
+def follow_output(
+    folder: Path, is_over: Callable[[], bool], other_entries: Callable[[], Iterable[LogEntry]] = tuple
+) -> Generator[LogEntry]:
+    """The output of a run up to now and as it is printed, until `is_over`.
+
+    Args:
+        folder: The folder of the run.
+        is_over: Whether nothing more will be printed.
+        other_entries: What was added since the last call to output that is stored elsewhere.
+    """
     reader = OutputReader(folder)
     try:
         with Watch(folder) as watch:
@@ -227,6 +235,7 @@ def follow_output(folder: Path, is_over: Callable[[], bool]) -> Generator[LogEnt
                 # Asked first: what is printed after the answer is read in the next round.
                 has_ended = is_over()
                 yield from reader.read()
+                yield from other_entries()
                 if has_ended:
                     return
                 watch.wait(watch.interval)
@@ -252,6 +261,13 @@ def recorded_output(events: Iterator[Event]) -> Iterator[LogEntry]:
             text = as_text(output.get(stream))
             if text:
                 yield _output({**started[path], "at": event.at, "stream": stream, "text": text})
+
+
+def entry_of(
+    about: Mapping[str, Any], at: float, *, stream: str = "", text: str = "", gap: str = ""
+) -> LogEntry:
+    """An entry of the step that `about` names, which is the data of its last start."""
+    return LogEntry(**_facts({**about, "at": at, "stream": stream}), text=text, gap=gap)
 
 
 def _output(entry: Mapping[str, Any]) -> LogEntry:
