@@ -1,6 +1,8 @@
 """What each net catches, what it leaves alone, and that it leaves the surroundings alone too."""
 
 import base64
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from failwell.adapters.headers import SAFE_HEADERS
 from failwell.report.masking.names import names_a_secret
 from failwell.report.redact import (
     MARK,
+    learn_clean,
+    masked,
     masked_headers,
     redact_text,
     redact_value,
@@ -285,3 +289,21 @@ def test_the_longest_of_overlapping_secrets_is_masked_first() -> None:
 def test_a_secret_too_short_to_be_masked_is_refused() -> None:
     with pytest.raises(ValueError, match="fewer than 6 characters"):
         failwell.register_secret("short")
+
+
+def test_words_that_are_looked_through_together_are_masked_as_each_of_them_alone() -> None:
+    """Ids and counts of a reply take one look. A word that holds a secret must not pass because of its neighbours."""
+    corpus = Path(__file__).parent / "corpus"
+    texts = [(corpus / name).read_text(encoding="utf-8") for name in ("secrets.txt", "innocents.txt")]
+    text = "\n".join([*texts, *TOKENS.values()])
+    words = sorted(set(re.findall(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}", text)))
+    alone = {word: redact_text(word) for word in words}
+    assert sum(MARK in result for result in alone.values()) > 20
+
+    failwell.register_secret("a value that empties what is known to be clean")
+    redact_text("")
+    for start in range(0, len(words), 5):
+        group = words[start : start + 5]
+        learn_clean(group)
+
+        assert [masked(word) for word in group] == [alone[word] for word in group]

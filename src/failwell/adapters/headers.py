@@ -74,6 +74,11 @@ def allow_listed(headers: Mapping[str, str]) -> Mapping[str, str]:
     return allowed if len(allowed) <= _MOST else dict(islice(allowed.items(), _MOST))
 
 
+def is_allow_listed(headers: Mapping[str, str]) -> bool:
+    """Whether all of these headers are known to be allow-listed, and not too many."""
+    return type(headers) is dict and len(headers) <= _MOST and _safe.issuperset(headers)
+
+
 def allowed_headers(headers: object) -> dict[str, str]:
     """The allow-listed part of any mapping of headers, with lower-case names and uncut values."""
     allowed: dict[str, str] = {}

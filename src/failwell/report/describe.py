@@ -39,6 +39,7 @@ from failwell.report.sanitize import (
     label,
     place,
     reply,
+    reply_read,
     shortfall,
     usable,
     wait,
@@ -158,7 +159,9 @@ def _build(
     ours = is_fault(error)
     name, stack = type_name(error), frames_of(error)
     where, frames = _place(error, scene, reading)
-    metadata = None if reading.provider_metadata is None else usable(reply, reading.provider_metadata)
+    metadata = reading.provider_metadata
+    if metadata is not None:
+        metadata = usable(reply if ours else reply_read, metadata)
     provider = usable(label, reading.provider or called[0])
     not_before = None if reading.not_before is None else usable(wait, reading.not_before, when)
     short = reading.resource_shortfall
@@ -195,7 +198,7 @@ def _build(
         if reading.fields_invalid is None
         else usable(field_names, reading.fields_invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
-        details=masked_value(reading.details) if reading.details else {},
+        details=_details(reading.details, ours=ours) if reading.details else {},
         causes=_causes(below, was_cut, policy, edge) if below else (),
         frames=frames,
         attempts=attempts,
@@ -211,6 +214,13 @@ def _build(
 
         return fit(report)
     return report
+
+
+def _details(details: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+    if ours or not all(type(value) is str or type(value) is int for value in details.values()):
+        return masked_value(details)
+    # An adapter names them itself, and most are words that come again and again.
+    return {name: masked(value) if type(value) is str else value for name, value in details.items()}
 
 
 def _is_slim(details: Mapping[str, Any]) -> bool:

@@ -28,6 +28,10 @@ _MARGIN = 2_048
 _SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
 """What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
+_WORD = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}|\d{4}-\d\d-\d\dT[\d:.]{5,15}Z?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
+)
+"""A word, or a time as headers have it."""
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
@@ -98,6 +102,25 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
             clean.clear()
         clean.add(text)
     return result
+
+
+def learn_clean(texts: Iterable[str]) -> None:
+    """Look through several words at once, after a `refresh`: those without a secret then pass `masked` quickly.
+
+    Ids and counts of a reply are new each time. In words without blanks and separators nothing is secret for what stands around it, so
+    they may be looked through together; if one of them is masked, each is looked through alone.
+    """
+    clean = _state.clean
+    words = {text: None for text in texts if text not in clean and _WORD.fullmatch(text) is not None}
+    if not words:
+        return
+    from failwell.report.masking.shapes import mask_words
+
+    joined = "\n".join(words)
+    if mask_words(masked_known(joined), MARK) == joined:
+        if len(clean) >= _MOST_CLEAN:
+            clean.clear()
+        clean.update(words)
 
 
 def masked_stacks() -> dict[Any, str]:

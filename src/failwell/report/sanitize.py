@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar, cast
 
+from failwell.adapters.headers import is_allow_listed
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
-from failwell.report.redact import mask_known, masked, masked_headers
+from failwell.report.redact import learn_clean, mask_known, masked, masked_headers
 from failwell.report.resolve import is_named, one_of
 
 _M = TypeVar("_M")
@@ -25,6 +26,8 @@ _MOST_FIELDS = 50
 _MOST_ATTEMPTS = 100
 _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
 _NO_METADATA = (None,) * 6
+_CONFIDENCES = ("high", "medium", "low")
+_PLACEHOLDERS = frozenset({"", "unknown"})
 _LONGEST_NUMBER = 2**63
 
 
@@ -54,6 +57,25 @@ def label(name: object) -> str | None:
     return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
+def reply_read(metadata: ProviderMetadata) -> ProviderMetadata | None:
+    """`reply` for what an adapter read: its types are known, and most of it may be recorded as it is."""
+    headers = metadata.headers
+    texts = [
+        text
+        for text in (metadata.sdk, metadata.exception_type, metadata.code, metadata.request_id)
+        if text is not None
+    ]
+    if headers:
+        if not is_allow_listed(headers):
+            return reply(metadata)
+        texts += headers.values()
+    learn_clean(texts)
+    for text in texts:
+        if text in _PLACEHOLDERS or masked(text, _LABEL_CAP) is not text:
+            return reply(metadata)
+    return metadata
+
+
 def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
     """A provider's metadata, reduced to what may be recorded."""
     sdk, exception_type = usable(label, metadata.sdk), usable(label, metadata.exception_type)
@@ -81,10 +103,22 @@ def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
     seconds = _number(requested.after)
     if seconds is None or seconds > LONGEST_WAIT:
         return None
+    source = requested.source
+    if (
+        type(seconds) is float
+        and seconds >= 0
+        and type(requested.at) is datetime
+        and requested.at.tzinfo is UTC
+        and requested.confidence in _CONFIDENCES
+        and type(source) is str
+        and source not in _PLACEHOLDERS
+        and masked(source, _LABEL_CAP) is source
+    ):
+        return requested
     after = max(0.0, float(seconds))
     named = isinstance(requested.at, datetime) and requested.at.tzinfo is not None
     at = in_utc(requested.at) if named else when + timedelta(seconds=after)
-    sure = requested.confidence if requested.confidence in ("high", "medium", "low") else "low"
+    sure = requested.confidence if requested.confidence in _CONFIDENCES else "low"
     return NotBefore(after=after, at=at, source=label(requested.source) or "declared", confidence=sure)
 
 
