@@ -295,3 +295,19 @@ def test_a_page_of_the_edge_is_read_by_its_code(status: int, page: str, meaning:
     reading = classify(Facts(status=status, body=page, codes=codes_of(page), message=page))
 
     assert reading.kind == meaning
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "name", "message", "meaning"),
+    [
+        (401, "unauthorized", "unauthorizederror", "", "provider.auth"),
+        (403, "", "permissiondeniederror", "your input was flagged in violation of its content policy", "provider.content_refused"),
+        (403, "", "modelauthenticationerror", "", "provider.permission"),
+    ],
+)  # fmt: skip
+def test_a_class_that_repeats_the_status_decides_nothing_beside_it(
+    status: int, code: str, name: str, message: str, meaning: str
+) -> None:
+    facts = Facts(status=status, codes=(code,) if code else (), names=(name,), message=message)
+
+    assert classify(facts).kind == meaning

@@ -80,6 +80,7 @@ LEFT_ALONE = {
     "jsonschema.exceptions._WrappedReferencingError": "deprecated, and wrapped before it is raised",
     "pydantic.errors.PydanticImportError": _BUILTIN,
     "pydantic.errors.PydanticUndefinedAnnotation": _BUILTIN,
+    "numpy._core._exceptions.MemoryError": _BUILTIN,
     "weaviate.exceptions._BatchStreamShutdownError": "a signal inside the batch; weaviate catches it",
     "pydantic_ai.exceptions.FallbackExceptionGroup": "a group, which is as bad as its worst member",
     "pydantic_core._pydantic_core.PydanticCustomError": "raised inside a validator; pydantic catches it",

@@ -98,6 +98,9 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     word, status = next(
         ((word, status) for word, status in STATUS_WORDS.items() if word in compact), ("", None)
     )
+    if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
+        # `unauthorized` is the name of the status, and not a word about what somebody may do.
+        return Said(None, status, code[:80])
     for cell in cells_of(concepts_of_code(code)):
         if cell.kind == MODEL and "invalid" in cell.states and word in _INVALID_REQUEST:
             continue

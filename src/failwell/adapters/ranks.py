@@ -90,7 +90,9 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     base = _by_status(facts, status)
     if base is not None and status != own:
         base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
-    decided = _by_machine(codes.rule, status) or _by_machine(names.rule, status)
+    # Beside a status that was sent, a class that stands for a status only repeats one.
+    by_name = None if own is not None and own >= 400 and names.status is not None else names.rule
+    decided = _by_machine(codes.rule, status) or _by_machine(by_name, status)
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
     if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
