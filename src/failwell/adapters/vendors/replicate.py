@@ -56,6 +56,9 @@ def raised(error: BaseException) -> Reading | None:
 
 
 def _classified_as(error: BaseException, text: str, **facts: Any) -> Reading:
+    if "nsfw" in text.lower():
+        # What its safety checker says of a picture.
+        facts = {**facts, "codes": ("content_filter",), "status": None}
     gathered = Facts(
         provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=text, **facts
     )
