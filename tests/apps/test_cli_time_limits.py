@@ -22,13 +22,13 @@ agents:
 ROUTES = "routes: [{to: $end}, {on_error: limit.step_timeout, to: late}]"
 PARALLEL = f"""
 parallel:
-  - {{name: both, agents: [slow, quick], timeout_seconds: 0.5, {ROUTES}}}
+  - {{name: both, agents: [slow, quick], timeout_seconds: 1.5, {ROUTES}}}
 """
 FOR_EACH = f"""
 for_each:
-  - {{name: both, source: workflow.input.items, as: it, agent: slow, timeout_seconds: 500ms, {ROUTES}}}
+  - {{name: both, source: workflow.input.items, as: it, agent: slow, timeout_seconds: 1500ms, {ROUTES}}}
 """
-CHILD = f"- {{name: both, type: workflow, workflow: child.yaml, timeout_seconds: 0.5, {ROUTES}}}"
+CHILD = f"- {{name: both, type: workflow, workflow: child.yaml, timeout_seconds: 1.5, {ROUTES}}}"
 
 
 def run(folder: Path, text: str) -> Done:
@@ -51,7 +51,7 @@ def test_what_is_late_ends_with_its_processes_and_its_route_is_taken(
 ) -> None:
     done = run(tmp_path, GROUP % (groups, step))
 
-    assert (done.code, done.data) == (0, {"result": "limit.step_timeout after 0.5 s"})
+    assert (done.code, done.data) == (0, {"result": "limit.step_timeout after 1.5 s"})
     assert "both: failed with limit.step_timeout" in done.err
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) >= 2
@@ -98,7 +98,7 @@ def test_without_a_route_the_run_fails_and_names_what_was_running(tmp_path: Path
     shown = failwell("runs", "show", "last", "--json", "--store", str(tmp_path / "store")).data
 
     assert done.code == 1
-    assert "`both` reached its time limit of 0.5 s; still running: `both/slow`" in done.err
+    assert "`both` reached its time limit of 1.5 s; still running: `both/slow`" in done.err
     assert shown["failure"]["envelope"]["kind"] == "limit.step_timeout"
     line = json.loads((tmp_path / "store/runs" / shown["id"] / "errors.jsonl").read_text())
     assert [frame["node"] for frame in line["frames"]] == ["both"]
@@ -106,8 +106,8 @@ def test_without_a_route_the_run_fails_and_names_what_was_running(tmp_path: Path
 
 def test_validate_knows_which_steps_can_raise_it(tmp_path: Path) -> None:
     (tmp_path / "with.yaml").write_text(GROUP % (PARALLEL, ""))
-    (tmp_path / "without.yaml").write_text(GROUP % (PARALLEL.replace("timeout_seconds: 0.5, ", ""), ""))
-    (tmp_path / "wrong.yaml").write_text(GROUP % (PARALLEL.replace("0.5", "soon"), ""))
+    (tmp_path / "without.yaml").write_text(GROUP % (PARALLEL.replace("timeout_seconds: 1.5, ", ""), ""))
+    (tmp_path / "wrong.yaml").write_text(GROUP % (PARALLEL.replace("1.5", "soon"), ""))
 
     limited, unlimited, wrong = (
         failwell("validate", str(tmp_path / f"{name}.yaml")) for name in ("with", "without", "wrong")

@@ -190,7 +190,12 @@ def cancel(
     deadline = SYSTEM_CLOCK.monotonic() + force_after
     folder = run_folder(store.folder, run.id)
     request = {"do": "cancel", "by": by, "reason": reason}
-    if send(folder, request, patience=min(force_after, 10.0)) is None and not store.is_locked(run.id):
+
+    def request_stop() -> bool:
+        return send(folder, request, patience=min(force_after, 10.0)) is not None
+
+    is_requested = request_stop()
+    if not is_requested and not store.is_locked(run.id):
         if run.status == "interrupted":
             return _close_interrupted(store, run.id)
         if run.status in ("waiting", "parked"):
@@ -199,17 +204,20 @@ def cancel(
         raise NotRunning(run=run.id, status=store.run(run.id).status)
 
     def give_up() -> bool:
+        nonlocal is_requested
+        # A run that has just begun may not listen yet.
+        is_requested = is_requested or request_stop()
         return SYSTEM_CLOCK.monotonic() >= deadline or not store.is_locked(run.id)
 
     events = store.tail(run.id, run.events - 1, give_up=give_up)
     if not any(event.is_terminal for event in events) and store.run(run.id).ended is None:
-        _kill(store, run.id)
-        _record_cancelled(store, run.id, by, reason, forced=True)
+        was_killed = _kill(store, run.id)
+        _record_cancelled(store, run.id, by, reason, forced=was_killed)
     return store.run(run.id).status
 
 
-def _kill(store: SqliteStore, run: str) -> None:
-    """Kill the process that drives the run, and wait until its lock is free."""
+def _kill(store: SqliteStore, run: str) -> bool:
+    """Kill the process that drives the run, and wait until its lock is free. Returns whether there was one."""
     import os
     import signal
     from socket import gethostname
@@ -219,19 +227,19 @@ def _kill(store: SqliteStore, run: str) -> None:
 
     holder = holder_of(run_folder(store.folder, run))
     if holder is None:
-        return
+        return False
     if holder.pid is None or holder.host != gethostname():
         raise NotStopped(run=run, reason=f"it is on the host `{holder.host or 'unknown'}`")
     try:
         os.kill(holder.pid, signal.SIGKILL)
     except ProcessLookupError:
         # It has just ended by itself.
-        return
+        return False
     except PermissionError:
         raise NotStopped(run=run, reason=f"process {holder.pid} belongs to another user") from None
     for _ in range(500):
         if not store.is_locked(run):
-            return
+            return True
         SYSTEM_CLOCK.sleep(0.01)
     raise NotStopped(run=run, reason=f"process {holder.pid} does not end")
 
