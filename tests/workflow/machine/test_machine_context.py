@@ -115,3 +115,18 @@ def test_jitter_keeps_each_wait_within_its_share(draw: float, jitter: float) -> 
 
     (retrying,) = stage.of("node:retrying")
     assert 4.0 * (1 - jitter) - 0.001 <= retrying["delay"] <= 4.0 * (1 + jitter) + 0.001
+
+
+def test_the_iteration_is_the_number_of_steps_that_have_ended() -> None:
+    plan = a_plan(
+        a_set("a", to("b"), value="{{ context.iteration }}"),
+        a_script("b", to("c", when="context.iteration == 2"), args=("{{ context.iteration }}",)),
+        a_script("c", on_error(to="d"), args=("{{ context.history | join }}",)),
+        a_set("d", value="{{ context.iteration }}"),
+        output={"a": "{{ a.output }}", "d": "{{ d.output }}", "end": "{{ context.iteration }}"},
+    )
+
+    stage = Stage(plan, {"c": [fails()]}).begin()
+
+    assert stage.state.outputs == {"a": 0, "d": 3, "end": 4}
+    assert [request.call["args"] for request in stage.started] == [["1"], ["ab"]]

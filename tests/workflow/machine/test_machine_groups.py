@@ -172,6 +172,38 @@ def test_two_items_with_one_key_are_an_error() -> None:
     assert stage.ran == []
 
 
+@pytest.mark.parametrize(
+    ("key_by", "items", "keys"),
+    [
+        ("id", [{"id": "a"}, {"id": 2}], ["a", "2"]),
+        ("x.id", [{"id": "a"}, {"id": "b"}], ["a", "b"]),
+        ("x.id", [{"x": {"id": "a"}}, {"x": {"id": "b"}}], ["a", "b"]),
+        ("meta.id", [{"meta": {"id": "a"}}, {}], ["a", "1"]),
+        ("x", ["a", "b"], ["a", "b"]),
+        ("id", [], []),
+    ],
+)
+def test_a_key_is_read_from_the_item_or_from_the_loop_variable(
+    key_by: str, items: list[object], keys: list[str]
+) -> None:
+    group = a_for_each("fan", source="list.output", variable="x", body=a_script("item"), key_by=key_by)
+
+    stage = Stage(a_plan(a_set("list", to("fan"), value=items), group)).begin()
+
+    assert stage.of("group:started")[0]["keys"] == keys
+
+
+@pytest.mark.parametrize(("key_by", "name"), [("idd", "idd"), ("x.idd", "idd"), ("y.id", "y")])
+def test_a_key_that_no_item_has_is_an_error_that_names_it(key_by: str, name: str) -> None:
+    group = a_for_each("fan", source="list.output", variable="x", body=a_script("item"), key_by=key_by)
+
+    stage = Stage(a_plan(a_set("list", to("fan"), value=[{"id": 1}, {"id": 2}]), group)).begin()
+
+    message = stage.of("run:failed")[0]["envelope"]["message"]
+    assert message.startswith(f"no item of `fan` has `{name}`, which its `key_by` names")
+    assert stage.ran == []
+
+
 def test_an_empty_list_is_a_group_without_members() -> None:
     stage = Stage(fan(to("after"), items=0)).begin()
 

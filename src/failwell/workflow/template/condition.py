@@ -14,7 +14,8 @@ from failwell.workflow.template.lookup import FlatNames, Names
 from failwell.workflow.template.render import Parts, fault, is_rendered, render
 from failwell.workflow.template.template_errors import TemplateMistake
 
-_PREFIXED = "{{{{ {} }}}}"
+_TAG = "{{{{ ({}) }}}}"
+"""A condition as a template, which is shorter than the one that is rendered."""
 _FALSE = frozenset({"false", "0", "no", ""})
 _ENGINE = Engine()
 
@@ -37,7 +38,7 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
         return _ENGINE.render(ready.source, None, values) == "1"
     except TemplateMistake as mistake:
         problem = mistake
-    problem = _ENGINE.named(without_prefix(problem), _PREFIXED.format(when.text), None)
+    problem = _ENGINE.named(without_prefix(problem), _TAG.format(when.text), None)
     raise fault(explain(problem, when.text, values, is_expression=True), when)
 
 
@@ -48,7 +49,8 @@ def read_truth(text: str) -> bool:
 
 def check(text: str) -> None:
     """Compile an expression. Raises `TemplateMistake` if that fails."""
-    _ENGINE.check(_condition(text).source, None)
+    _condition(text)
+    _ENGINE.check(_TAG.format(text), None)
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, 
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
@@ -13,6 +14,7 @@ Token = tuple[str, Any, int, int, int]
 
 LONGEST = 1_000_000
 """Characters of a template."""
+_LONGEST_RECENT = 20_000
 LONGEST_EXPRESSION = 100_000
 """Characters of one condition."""
 
@@ -36,9 +38,19 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
 def template_tokens(text: str) -> list[Token]:
-    """The tokens of a whole template."""
+    """The tokens of a whole template. The list is shared and must not be changed."""
     if len(text) > LONGEST:
         raise TemplateMistake(MistakeType.LENGTH)
+    return _recent_tokens(text) if len(text) <= _LONGEST_RECENT else _tokens(text)
+
+
+@lru_cache(maxsize=32)
+def _recent_tokens(text: str) -> list[Token]:
+    # A check reads a text several times in a row: its syntax, what it calls, what it refers to.
+    return _tokens(text)
+
+
+def _tokens(text: str) -> list[Token]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens: list[Token] = []
