@@ -222,34 +222,6 @@ def _wordcount(value: Any) -> int:
     return sum(1 for _ in _WORD.finditer(_text(value)))
 
 
-def _wordwrap(
-    value: Any,
-    width: Any = 79,
-    break_long_words: Any = True,
-    wrapstring: Any = None,
-    break_on_hyphens: Any = True,
-) -> str:
-    from textwrap import wrap
-
-    between = "\n" if wrapstring is None else _text(wrapstring)
-    lines = _text(value).splitlines()
-    size = max(bounded_width(width), 1)
-    spend(sum(map(len, lines)) * len(between))
-    return between.join(
-        between.join(
-            wrap(
-                line,
-                width=size,
-                expand_tabs=False,
-                replace_whitespace=False,
-                break_long_words=bool(break_long_words),
-                break_on_hyphens=bool(break_on_hyphens),
-            )
-        )
-        for line in lines
-    )
-
-
 def _rows(value: Any) -> list[Any]:
     rows = list(value) if isinstance(value, str) else unwrapped(value)
     if not isinstance(rows, list | tuple):
