@@ -16,6 +16,10 @@ def raising():
 
 def stumbling():
     return None.text
+
+def dying():
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -61,6 +65,19 @@ def test_the_record_itself_blames_the_capability(tmp_path: Path) -> None:
     error = loads(place("jobs", "show", "last", "--format", "json").out)["error"]
 
     assert (error["kind"], error["blame"]) == ("internal.bug", "worker")
+
+
+def test_a_killed_job_says_that_a_want_of_memory_is_assumed_and_where_to_look(tmp_path: Path) -> None:
+    place = broken(tmp_path, "dying")
+    place("jobs", "submit", "broken", "--wait")
+
+    shown = place("jobs", "show", "last").out
+    error = loads(place("jobs", "show", "last", "--format", "json").out)["error"]
+
+    assert "memory       assumed to have run out" in shown
+    assert "kernel log" in next(line for line in shown.splitlines() if line.startswith("next "))
+    assert (error["kind"], error["details"]["out_of_memory"]) == ("worker.oom", "assumed")
+    assert "kernel log" in error["user_action"]["detail"]
 
 
 WORKFLOW = """

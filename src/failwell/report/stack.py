@@ -99,6 +99,9 @@ def stack_text(error: BaseException, frames: Frames, causes: Sequence[Link], was
     if not causes:
         return cut(_block(error, frames, _FRAMES_SHOWN), TRACEBACK_CAP) if frames else None
 
+    if not frames and all(traceback_of(link.error) is None for link in causes):
+        return None
+
     def block(link: BaseException, most: int) -> str:
         return _block(link, frames if link is error else frames_of(link), most)
 

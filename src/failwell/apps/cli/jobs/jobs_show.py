@@ -134,6 +134,8 @@ def run_show(args: Namespace) -> int:
         fields["result"] = to_json(result["result"])
     if job.error is not None:
         fields["error"] = f"{job.error.kind}: {job.error.message}"
+        if "out_of_memory" in job.error.details:
+            fields["memory"] = f"{job.error.details['out_of_memory']} to have run out"
         fields["next"] = with_capability_defect(job.error, is_shown=True).user_action.detail
     if args.format == "markdown":
         from failwell.delivery.agent_output import code, escaped
