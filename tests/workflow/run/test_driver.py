@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from errno import ENOSPC
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,26 @@ def test_an_unforeseen_exception_ends_the_run_with_one_id_everywhere_and_none_of
     assert failed["id"] in caplog.text
     assert "KeyError" in caplog.text
     assert not any("secret-in-the-text" in str(event.data) for event in events)
+
+
+def test_a_defect_of_an_executor_is_a_bug_that_only_a_route_for_bugs_takes() -> None:
+    def breaks(_: Request) -> Any:
+        raise KeyError("secret-in-the-text")
+
+    def refused(_: Request) -> Any:
+        raise OSError(ENOSPC, "No space left on device")
+
+    def run(leaf: Leaf, *kinds: str) -> DriveResult:
+        plan = a_plan(a_script("a", on_error(*kinds, to="$end")))
+        return asyncio.run(drive(plan, Leaves({"a": leaf}), heard=lambda _: None))
+
+    caught_all, caught_bugs, system = run(breaks), run(breaks, "internal.bug"), run(refused)
+
+    assert caught_all.status == "failed"
+    assert caught_all.failure is not None
+    assert caught_all.failure.kind == "internal.bug"
+    assert caught_bugs.status == "completed"
+    assert system.status == "completed"
 
 
 @pytest.mark.acceptance("relavium 51")

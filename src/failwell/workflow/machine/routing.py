@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from failwell.decision.policy import Policy, Tries, decide, exhausted_inside
 from failwell.decision.verdict import Decision, GiveUp, Park, Retry, decision_text
+from failwell.fault.axes import Blame
 from failwell.report.record import Attempt
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
@@ -12,6 +13,8 @@ from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Route
 from failwell.workflow.template.condition import holds
+
+_BUG = "internal.bug"
 
 
 class Repeat(NamedTuple):
@@ -53,8 +56,13 @@ def error_route(
     turn: Turn, task: Task, node: Node, failure: Failure, names: ScopeNames, *, may_repeat: bool = True
 ) -> Route | Repeat | None:
     """The first error route that matches and holds. A retry that is used up is passed over."""
+    report = failure.report
+    is_own_defect = report.kind == _BUG and report.blame is Blame.OURSELVES
     for index, route in enumerate(node.routes):
-        if route.on_error is None or not route.on_error.fits(failure.report):
+        if route.on_error is None or not route.on_error.fits(report):
+            continue
+        if is_own_defect and _BUG not in route.on_error.kinds:
+            # A handler for whatever may fail is not written for a defect of failwell.
             continue
         repeat = None
         if route.retry is not None:

@@ -10,16 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.output_log import OutputLog
 from failwell.journal.store import append_with_retry
-from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.messages import (
@@ -46,7 +43,7 @@ from failwell.workflow.machine.messages import (
 from failwell.workflow.machine.run_state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.run_faults import MachineDefect
+from failwell.workflow.run.run_faults import defect_failure
 from failwell.workflow.run.run_files import WRITTEN, write_event, write_failures
 from failwell.workflow.run.run_settings import DriveResult, Opener, Settings
 
@@ -171,7 +168,10 @@ class Driver:
     async def _end_after_defect(self, state: State, facts: Facts, event: Event, error: Exception) -> None:
         """Stop everything, and end the run with a failure that no route takes. It can be resumed."""
         run = event.run if isinstance(event, Begin) else state.run
-        failure = self._defect(run, state, event, error)
+        task = state.tasks.get(getattr(event, "path", ""))
+        failure = defect_failure(
+            error, type(event).__name__, run=run, node=None if task is None else task.node
+        )
         await self._cancel_all()
         self._queue.clear()
         turn = self.machine.close(state, event, failure)
@@ -187,18 +187,6 @@ class Driver:
             stored = failure.to_dict()
             write_failures(self._run_folder, run, self._workflow, stored, at=event.at, node=None)
         self._ended = self._outcome()
-
-    def _defect(self, run: str, state: State, event: Event, error: Exception) -> Failure:
-        if isinstance(error, (Fault, MemoryError)) and not isinstance(error, NotRecordable):
-            return Failure.from_exception(error)
-        advice = UserAction(
-            ActionKind.CONTACT_SUPPORT, "Report it with the run's `errors.jsonl`, then resume the run."
-        )
-        defect = MachineDefect(run=run, event=type(event).__name__, user_action=advice)
-        defect.__cause__ = error
-        task = state.tasks.get(getattr(event, "path", ""))
-        node = None if task is None else task.node
-        return Failure.from_exception(defect, scene=Scene(run=run, node=node))
 
     async def _write(self, facts: Facts) -> bool:
         """Write facts and notify watchers. Returns whether they were written.
@@ -309,7 +297,9 @@ class Driver:
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
             raise
         except Exception as error:  # noqa: BLE001  (an unexpected error of an executor fails its node only)
-            result = Failure.from_exception(error)
+            result = defect_failure(
+                error, f"{request.node.type} step", run=request.run, node=request.node.name
+            )
             _LOG.error("%s: unexpected error in `%s`", result.report.id, path, exc_info=error)
         self._work.pop(path, None)
         event = self._event(path, result)

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
+from failwell.fault.facts import UserAction
 from failwell.files.mistakes import Mistake, to_json
+from failwell.journal.journal_faults import NotRecordable
+from failwell.report.record import Scene
+from failwell.workflow.failure import Failure
 
 
 class WorkflowInvalid(Fault, kind="validation.shape_invalid"):
@@ -46,6 +51,19 @@ class MachineDefect(Fault, kind="internal.bug"):
     def summary(self) -> str:
         """The run, and what happened in it."""
         return f"failwell has a defect: it could not handle `{self.event}` in run `{self.run}`"
+
+
+def defect_failure(error: Exception, event: str, *, run: str, node: str | None) -> Failure:
+    """The failure for an exception that failwell does not expect. Faults, and what the system refuses, keep their kind."""
+    scene = Scene(run=run, node=node)
+    if isinstance(error, (Fault, OSError, MemoryError)) and not isinstance(error, NotRecordable):
+        return Failure.from_exception(error, scene=scene)
+    advice = UserAction(
+        ActionKind.CONTACT_SUPPORT, "Report it with the run's `errors.jsonl`, then resume the run."
+    )
+    defect = MachineDefect(run=run, event=event, user_action=advice)
+    defect.__cause__ = error
+    return Failure.from_exception(defect, scene=scene)
 
 
 class NothingToResume(Fault, kind="session.no_snapshot"):
