@@ -29,6 +29,14 @@ def _accelerator(error: BaseException) -> Reading:
     )
 
 
+def _distributed(error: BaseException) -> Reading:
+    """A failure among several processes: NCCL may say what it was; otherwise another process may have gone on."""
+    name = type(error).__name__
+    return device_in(error) or Reading.from_rule(
+        kind="provider.outcome_unknown", rule=f"torch.{name}", saw=name
+    )
+
+
 def raised(error: BaseException) -> Reading | None:
     """A built-in exception that came out of torch: most of its errors are a bare `RuntimeError` or `AssertionError`."""
     return memory_in(error) or device_in(error)
@@ -42,7 +50,7 @@ TABLES: dict[str, Table] = {
     "torch": {
         "OutOfMemoryError": _memory,
         "AcceleratorError": _accelerator,
-        **_is("provider.outcome_unknown", "DistBackendError", "DistNetworkError", "DistStoreError"),
+        **dict.fromkeys(("DistBackendError", "DistNetworkError", "DistStoreError"), _distributed),
         **_is("worker.crashed", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException"),
     }
 }

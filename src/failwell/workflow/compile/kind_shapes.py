@@ -208,7 +208,7 @@ class RetryOn:
 
 
 def _group(word: str) -> tuple[str, ...]:
-    """The kinds that one of the two words covers."""
+    """The kinds that a word of a step's `retry_on` covers: `provider_error` or `timeout`."""
     if word == "timeout":
         timeouts = (kind for kind in kinds() if kind.owned and kind.name.endswith("timeout"))
         return tuple(kind.name for kind in timeouts if kind.category in REPEATABLE)
