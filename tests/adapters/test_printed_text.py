@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.adapters.system_errors import NAME_BY_SENTENCE
+from failwell.adapters.text.class_names import PHASE_BY_SENTENCE
+from failwell.adapters.text.commands import SIGNS
+from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.text.reader import TextFacts, read_text
 from failwell.adapters.text.verdict import read_printed
+from failwell.report.saved_failures.pasted import describe_pasted
 
 TEXTS = Path(__file__).parent / "texts"
 TABLES = sorted(path.stem for path in TEXTS.glob("*.toml") if path.stem != "innocent")
@@ -67,6 +72,24 @@ def test_every_printed_error_has_its_kind_from_the_text_alone(table: str) -> Non
             wrong.append(f"{specimen['tool']}: {specimen['text'][:80]!r}: retryable {report.retryable}")
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_printed_error_has_the_same_kind_when_it_is_pasted(table: str) -> None:
+    wrong: list[str] = []
+    for specimen in specimens(table):
+        report = describe_pasted(specimen["text"], origin="call")
+        if report.kind != specimen.get("kind", report.kind):
+            wrong.append(f"{specimen['tool']}: {specimen['text'][:80]!r}: {report.kind}")
+
+    assert wrong == []
+
+
+def test_the_first_look_misses_no_printed_error() -> None:
+    texts = [specimen["text"] for table in TABLES for specimen in specimens(table)]
+    sentences = [*NAME_BY_SENTENCE, *PHASE_BY_SENTENCE, *(word for word, _, _ in SIGNS)]
+
+    assert [text for text in (*texts, *sentences) if not may_hold_facts(text)] == []
 
 
 def test_innocent_numbers_and_words_are_no_facts() -> None:

@@ -23,7 +23,7 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
-from failwell.adapters.registry import find, read, registered
+from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.protocol_words import close_code_in
@@ -67,6 +67,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     if own is not None and module == "subprocess":
         return own
     text = read_text(_all_text(row))
+    if not class_name and text.errors and _is_pythons(text.errors[0].name):
+        # The text names the class that the row does not.
+        return read_saved({**row, "exception_class": text.errors[0].name}, now)
     printed = read_printed(text, facts, now)
     if printed is not None:
         return printed
@@ -82,6 +85,10 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def _is_pythons(name: str) -> bool:
+    return "." in name and name.partition(".")[0] in HOMES
 
 
 def _all_text(row: Mapping[str, Any]) -> str:

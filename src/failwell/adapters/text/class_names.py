@@ -46,7 +46,7 @@ _KINDS_BY_NAME: dict[str, str] = {
     ),
     "validation.input_invalid": (
         "IllegalArgumentException ArgumentException ArgumentNullException ArgumentOutOfRangeException NumberFormatException FormatException "
-        "DateTimeParseException InvalidFormatException ArgumentError ValidationException ConstraintViolationException"
+        "DateTimeParseException InvalidFormatException ArgumentError"
     ),
     "validation.shape_invalid": (
         "JsonParseException JsonMappingException JsonProcessingException MismatchedInputException JsonSyntaxException JsonException "
@@ -65,7 +65,7 @@ _KINDS_BY_NAME: dict[str, str] = {
         "ClassNotFoundException NoClassDefFoundError UnsatisfiedLinkError DllNotFoundException LoadError TypeLoadException "
         "UnsupportedClassVersionError BadImageFormatException ExceptionInInitializerError"
     ),
-    "worker.crashed": "AccessViolationException StackOverflowException VirtualMachineError InternalError",
+    "worker.crashed": "AccessViolationException StackOverflowException VirtualMachineError java.lang.InternalError",
     "tool.busy": "FileSystemAlreadyExistsException OverlappingFileLockException RejectedExecutionException DBUpdateConcurrencyException OptimisticLockException",
 }
 _KINDS: dict[str, str] = {name: kind for kind, names in _KINDS_BY_NAME.items() for name in names.split()}
@@ -112,7 +112,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "error reading a body from connection", "connection was closed before we received",
     )),
 )  # fmt: skip
-_PHASE_BY_SENTENCE: dict[str, Phase] = {
+PHASE_BY_SENTENCE: dict[str, Phase] = {
     sentence: phase for phase, sentences in _SENTENCES for sentence in sentences
 }
 _SEPARATOR = re.compile(r"\.|::|\\|\$")
@@ -171,7 +171,7 @@ def phase_in(text: str) -> Phase | None:
         if phase is not None:
             return phase
     low = text.lower()
-    for sentence, phase in _PHASE_BY_SENTENCE.items():
+    for sentence, phase in PHASE_BY_SENTENCE.items():
         if sentence in low:
             return "connect" if phase == "read" and _DIALING.search(low) else phase
     if _AXIOS_TIMEOUT.search(text) is not None:

@@ -151,6 +151,10 @@ _SENTENCES: tuple[_Row, ...] = (
     _row(ToolFacts("node", "node_heap", kind="resource.system_memory"), "JavaScript heap out of memory", "Reached heap limit"),
     _row(ToolFacts("npm", "npm_resolve", kind=_CONFIG), ("npm ", r"npm (?:ERR!|error) code (?:ERESOLVE|ETARGET|EBADENGINE|EJSONPARSE)\b")),
     _row(ToolFacts("npm", "npm_login", kind=_AUTH), ("npm ", r"npm (?:ERR!|error) code (?:ENEEDAUTH|EOTP|EAUTHIP|EAUTHUNKNOWN)\b")),
+    _row(ToolFacts("pip", "pip_environment", kind=_CONFIG), "externally-managed-environment"),
+    _row(ToolFacts("mysql", "mysql_authentication", kind=_AUTH), ("Access denied for user", r"Access denied for user '[^'\n]{0,100}'@")),
+    _row(ToolFacts("c++", "cpp_memory", kind="resource.system_memory"), "std::bad_alloc"),
+    _row(ToolFacts("sanitizer", "sanitizer_error", kind="internal.bug"), ": AddressSanitizer: ", ": ThreadSanitizer: ", "runtime error: signed integer overflow"),
     _row(ToolFacts("make", "make_rule", kind=_CONFIG), "*** No rule to make target"),
     _row(ToolFacts("wget", "wget_resolve", phase="dns"), "wget: unable to resolve host address"),
     _row(ToolFacts("aws", "aws_credentials", kind=_AUTH),
@@ -160,7 +164,7 @@ _SENTENCES: tuple[_Row, ...] = (
 )  # fmt: skip
 
 
-_SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
+SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
     (sign, None, row.facts)
     if isinstance(sign, str)
     else (sign[0], re.compile(sign[1], re.MULTILINE), row.facts)
@@ -184,7 +188,7 @@ def tool_facts(text: str) -> ToolFacts | None:
     npm = _NPM.search(text) if "npm " in text else None
     if npm is not None:
         return ToolFacts("npm", f"npm_e{npm['status']}", status=int(npm["status"]))
-    for word, pattern, facts in _SIGNS:
+    for word, pattern, facts in SIGNS:
         if word in text and (pattern is None or pattern.search(text) is not None):
             return facts
     low = text.lower()

@@ -30,6 +30,7 @@ _LINK = re.compile(
     r"|^[ \t]{1,24}cause:[ \t]*(?=[A-Z])"
     r"|\(Caused by[ ]"  # urllib3
     r"|\bcaused by:?[ ](?=[A-Z])"
+    r"|; nested exception is "  # Spring
     r"|\bCause:[ ](?=[A-Z][\w.$]*(?:Error|Exception))",
     re.MULTILINE,
 )
@@ -44,7 +45,7 @@ _HEADING = re.compile(
 )
 _SPEAKING = re.compile(rf"{_SUFFIX}$|^Error$|^Exception$")
 _REPR = re.compile(
-    rf"(?<![\w.])(?P<name>{_QUALIFIED}[A-Z]\w{{0,99}}?{_SUFFIX})(?=\(|: |>\])|\braised (?P<raised>[A-Z]\w{{2,99}})>"
+    rf"(?<![\w.])(?P<name>{_QUALIFIED}[A-Z]\w{{0,99}}?{_SUFFIX})(?=\(|: |>\]|$)|\braised (?P<raised>[A-Z]\w{{2,99}})>"
 )
 _ANGLED = re.compile(rf"<(?P<name>{_QUALIFIED}_?[A-Z]\w{{0,99}}?{_SUFFIX})(?=: | of RPC |\()")
 _FRAME = re.compile(
@@ -85,7 +86,11 @@ def chain_in(text: str) -> list[PrintedError]:
 
 def _parts(text: str) -> list[str]:
     """The text at each link of its chain, the outermost first."""
-    links = list(islice(_LINK.finditer(text), _MOST)) if ":" in text or ">" in text or "(C" in text else []
+    links = (
+        list(islice(_LINK.finditer(text), _MOST))
+        if ":" in text or ">" in text or "(C" in text or ";" in text
+        else []
+    )
     if not links:
         return [text]
     ends = [link.start() for link in links]
@@ -140,7 +145,7 @@ def _panic(text: str) -> PrintedError | None:
 
 def _reprs(message: str) -> list[PrintedError]:
     """The exceptions that are printed inside a message, the outer ones first."""
-    if "(" not in message and "<" not in message and ">" not in message:
+    if "Error" not in message and "Exception" not in message and "(" not in message and ">" not in message:
         return []
     errors: list[PrintedError] = []
     for pattern in (_REPR, _ANGLED):

@@ -16,17 +16,19 @@ _MOST_NUMBERS = 64
 _PHRASES: dict[int, tuple[str, ...]] = {
     **{int(status): (status.phrase.lower(),) for status in HTTPStatus if status >= 400},
     404: ("not found", "page not found", "file not found"),
+    403: ("forbidden", "access refused"),
+    406: ("not acceptable", "precondition failed"),
     408: ("request timeout", "request time-out"),
     413: ("request entity too large", "content too large", "payload too large"),
     414: ("request-uri too long", "uri too long", "request-uri too large"),
     416: ("requested range not satisfiable", "range not satisfiable"),
     418: ("i'm a teapot",),
     422: ("unprocessable entity", "unprocessable content"),
-    429: ("too many requests", "resource_exhausted", "resource exhausted"),
+    429: ("too many requests", "resource exhausted"),
     499: ("client closed request",),
     500: ("internal server error", "internal error"),
     503: ("service unavailable", "service temporarily unavailable", "unavailable"),
-    504: ("gateway timeout", "gateway time-out", "deadline exceeded", "deadline_exceeded"),
+    504: ("gateway timeout", "gateway time-out", "deadline exceeded"),
     520: ("web server returned an unknown error", "unknown error"),
     521: ("web server is down",),
     522: ("connection timed out",),
@@ -49,6 +51,7 @@ _WORDS_BEFORE = re.compile(
     | returned[ ]error:?[ ]
     | (?:unexpected|invalid|bad|wrong|non-2xx|unsuccessful|error)[ ](?:server[ ])?(?:http[ ])?(?:response|status|reply|answer)(?:[ ](?:status|code|received|from[ ]\S{1,40}))*[^\w\n]{1,4}
     | indicate[ ]success:[ ]
+    | (?:error|exception)\(
     | (?:https?://|/)\S{1,70}:[ ] | ^\S{60,72}:[ ]
     | resulted[ ]in[ ]an?[ ]
     | (?:^|[{,(\[\n"'])[ ]{0,8}["']?code["']?[ ]?[:=][ ]?
@@ -111,5 +114,5 @@ def _has_phrase(number: int, after: str) -> bool:
     gap = _LEADING.match(after)
     if gap is None:
         return False
-    rest = after[gap.end() :]
+    rest = after[gap.end() :].replace("_", " ")
     return any(rest.startswith(phrase) for phrase in _PHRASES.get(number, ()))

@@ -4,8 +4,8 @@ import re
 import signal
 
 from failwell.adapters.facts import Phase
-from failwell.adapters.protocols.sql import kind_of_mysql, kind_of_sqlstate
-from failwell.adapters.protocols.stores import kind_of_redis
+from failwell.adapters.protocols.sql import kind_of_mysql, kind_of_sqlstate, sqlstate_of
+from failwell.adapters.protocols.stores import kind_of_mongodb, kind_of_redis
 from failwell.adapters.protocols.wire import GRPC_WORDS, http_of_close_code, kind_of_close_code
 from failwell.adapters.system_errors import (
     KIND_BY_NAME,
@@ -54,7 +54,7 @@ _READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IG
 _EXIT = re.compile(
     r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*\W{1,16}(?P<code>-?\d{1,10})\b"
     r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,5})\b"
-    r"|\b(?:returned|return) code:? (?P<returned>-?\d{1,5})\b"
+    r"|(?:\b(?:returned|return) code:?|\*\*\* \[[^\]\n]{1,200}\] Error) (?P<returned>-?\d{1,5})\b"
     r"|\bdied with <Signals\.SIG[A-Z0-9]+: (?P<python>\d{1,2})>"
     r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal) signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b",
     re.IGNORECASE,
@@ -75,7 +75,7 @@ _SHELL = re.compile(
     rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}})?(?:$|[ \t]{{2,}}|\n)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ENDINGS = ("exit", "return", "died with", "sig")
+_ENDINGS = ("exit", "return", "died with", "sig", "*** [")
 _OOM_KILLED = re.compile(
     r"\bOOMKilled\b|\boom-kill(?:er)?\b|\bOut of memory: Killed process\b|\bKilled process \d+ "
 )
@@ -109,6 +109,10 @@ def sqlstate_in(text: str) -> str | None:
 _MYSQL = re.compile(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
 )
+_MONGODB = re.compile(r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key")
+_CONDITION = re.compile(
+    r"\b(?:psycopg2?\.errors|asyncpg\.exceptions)\.(?P<name>\w{3,60})|\b(?:Postgres|PSQL)Exception\b[^\n]{0,24}: (?P<state>[0-9A-Z]{5}): "
+)
 _REDIS = re.compile(
     r"(?:\(error\) |^-|(?:Redis|Reply|Jedis)\w{0,40}(?:Error|Exception): )(?P<reply>[A-Z]{3,14} [^\n]{1,200})",
     re.MULTILINE,
@@ -126,8 +130,14 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         kind = kind_of_mysql(int(mysql["number"])) or kind_of_sqlstate(mysql["state"])
         if kind is not None:
             return kind, mysql["number"]
+    if state is None and (condition := _CONDITION.search(text)) is not None:
+        state = condition["state"] or sqlstate_of(condition["name"])
     if state is not None and (kind := kind_of_sqlstate(state)) is not None:
         return kind, state
+    if (mongodb := _MONGODB.search(text)) is not None:
+        code = mongodb["code"] or mongodb["bare"]
+        if (kind := kind_of_mongodb(int(code))) is not None:
+            return kind, code
     if (redis := _REDIS.search(text)) is not None and (kind := kind_of_redis(redis["reply"])) is not None:
         return kind, redis["reply"].partition(" ")[0]
     return None

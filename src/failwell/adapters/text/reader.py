@@ -36,7 +36,9 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _BRACED = re.compile(r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'")
-_ANGLED = re.compile(r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): ")
+_ANGLED = re.compile(
+    r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) "
+)
 _LOG_LINE = re.compile(
     r"^\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ]?|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)[^\n]{0,60}?",
     re.MULTILINE,
@@ -87,8 +89,7 @@ def read_text(text: str) -> TextFacts:
     text = _deciding_record(text)
     errors = _python_chain(text) if _PYTHON in text else chain_in(text)
     message = "\n".join(error.message for error in errors if error.message) if errors else text
-    # The names of a chain can stand before a status and say what it is: `ApiException: 404`.
-    shown = text if not errors or _PYTHON not in text else _reprinted(errors)
+    shown = _reprinted(errors) if errors and _PYTHON in text else text
     body = body_in(shown)
     tool = tool_facts(text)
     facts = TextFacts(
@@ -155,7 +156,12 @@ def _python_chain(text: str) -> list[PrintedError]:
 
 
 def _reprinted(errors: list[PrintedError]) -> str:
-    return "\n".join(f"{error.name}: {error.message}" for error in errors)
+    """What decides about a Python traceback, without its stack: its last exception, or the members of a group.
+
+    As with a live exception, a status below another library's exception does not count.
+    """
+    deciding = errors if errors[0].name.endswith("Group") else errors[:1]
+    return "\n".join(f"{error.name}: {error.message}" for error in deciding)
 
 
 def _deciding_record(text: str) -> str:

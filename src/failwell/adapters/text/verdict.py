@@ -11,6 +11,7 @@ from failwell.adapters.facts import Facts, Phase, as_objects
 from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.reading import Reading
 from failwell.adapters.registrations import is_known_code
+from failwell.adapters.registry import HOMES
 from failwell.adapters.system_errors import PHASE_BY_NAME, read_errno
 from failwell.adapters.text.class_names import CANCELLED, is_system_name, kind_of_class
 from failwell.adapters.text.protocol_words import timed_out_phase
@@ -88,17 +89,17 @@ def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
 def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
     """What the classes of the chain say, the root cause first; last, that a process failed at all."""
     for error in reversed(facts.errors):
-        kind = (
-            kind_of_class(error.name, facts.message, in_javascript=facts.in_javascript)
-            if error.name
-            else None
-        )
+        if not error.name or error.name.partition(".")[0] in HOMES:
+            continue
+        kind = kind_of_class(error.name, facts.message, in_javascript=facts.in_javascript)
         if kind is not None:
             return Reading.from_rule(kind=kind, rule=f"class.{error.name[-80:]}", saw=error.name)
-    if facts.errors:
-        names = tuple(_last(error.name).lower() for error in facts.errors if error.name)
-        stands_for_a_status = classify(Facts(names=names)).kind != "provider.unknown"
-        return classify(_merged(facts, known)) if stands_for_a_status else None
+    if facts.errors and facts.errors[0].name.partition(".")[0] in HOMES:
+        return None
+    # A name may stand for a status or a code of a service.
+    names = tuple(_last(error.name).lower() for error in facts.errors if error.name)
+    if names and classify(Facts(names=names)).kind != "provider.unknown":
+        return classify(_merged(facts, known))
     return None if facts.exit_code is None else read_exit(facts.exit_code)
 
 
