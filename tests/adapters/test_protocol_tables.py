@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Facts, codes_of
+from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find
@@ -311,3 +311,40 @@ def test_a_class_that_repeats_the_status_decides_nothing_beside_it(
     facts = Facts(status=status, codes=(code,) if code else (), names=(name,), message=message)
 
     assert classify(facts).kind == meaning
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "body", "meaning"),
+    [
+        # vLLM and NVIDIA NIM answer in OpenAI's form, older releases without the outer object
+        ("vllm", 400, {"object": "error", "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens", "type": "BadRequestError", "code": 400}, "provider.context_too_long"),
+        ("vllm", 404, {"object": "error", "message": "The model `x` does not exist.", "type": "NotFoundError", "code": 404}, "provider.model_not_found"),
+        ("nvidia", 402, {"status": 402, "title": "Payment Required", "detail": "Account 'x': Cloud credits expired"}, "provider.quota_exhausted"),
+        ("nvidia", 403, {"status": 403, "title": "Forbidden", "detail": "Authorization failed"}, "provider.permission"),
+        ("llama.cpp", 400, {"error": {"code": 400, "message": "…", "type": "exceed_context_size_error", "n_ctx": 4096}}, "provider.context_too_long"),
+        ("llama.cpp", 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, "provider.overloaded"),
+        ("llama.cpp", 501, {"error": {"code": 501, "message": "…", "type": "not_supported_error"}}, "provider.capability_missing"),
+        ("vercel", 429, {"error": {"message": "…", "type": "rate_limit_exceeded"}}, "provider.rate_limited"),
+        ("vercel", 404, {"error": {"message": "Model 'x' not found", "type": "model_not_found"}}, "provider.model_not_found"),
+        ("vercel", 401, {"error": {"message": "…", "type": "authentication_error"}}, "provider.auth"),
+        ("litellm", 400, {"error": {"message": "Budget has been exceeded! Current cost: 1, Max budget: 1", "type": "budget_exceeded", "code": "400"}}, "provider.quota_exhausted"),
+        ("litellm", 401, {"error": {"message": "…", "type": "key_model_access_denied", "code": "401"}}, "provider.permission"),
+        ("a2a", 200, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Task not found"}}, "provider.bad_request"),
+        ("a2a", 200, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}, "provider.rejected"),
+        ("openrouter", 403, {"error": {"code": 403, "message": "…", "metadata": {"limit_source": "openrouter_key_limit"}}}, "provider.quota_exhausted"),
+        ("openrouter", 502, {"error": {"code": 502, "message": "…", "metadata": {"error_type": "provider_overloaded"}}}, "provider.overloaded"),
+        ("exa", 402, {"requestId": "r", "error": "…", "tag": "NO_MORE_CREDITS"}, "provider.quota_exhausted"),
+        ("firecrawl", 500, {"success": False, "code": "SCRAPE_TIMEOUT", "error": "…"}, "provider.outcome_unknown"),
+        ("dashscope", 400, {"code": "InvalidApiKey", "message": "…", "request_id": "r"}, "provider.auth"),
+        ("dashscope", 403, {"code": "AccessDenied.Unpurchased", "message": "…"}, "provider.permission"),
+        ("dashscope", 403, {"code": "AllocationQuota.FreeTierOnly", "message": "…"}, "provider.quota_exhausted"),
+    ],
+)  # fmt: skip
+def test_a_service_without_a_file_of_its_own_is_read_by_its_codes(
+    provider: str, status: int, body: dict[str, Any], meaning: str
+) -> None:
+    reading = classify(
+        Facts(provider=provider, status=status, body=body, codes=codes_of(body), message=message_of(body))
+    )
+
+    assert reading.kind == meaning

@@ -103,6 +103,10 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_AUTH, "invalididentitytoken optinrequired"),
     (_PERMISSION, "kmsaccessdeniedexception"),
     (_REJECTED, "kmsdisabledexception kmsnotfoundexception kmsinvalidstateexception"),
+    # llama.cpp, `format_error_response` of its server: https://github.com/ggml-org/llama.cpp
+    (_LONG, "exceed_context_size_error"),
+    (_OVER, "unavailable_error"),
+    (_CAPABILITY, "not_supported_error"),
     # Pinecone, "Errors": https://docs.pinecone.io/reference/api/errors
     (_BAD, "already_exists"),
     # A2A, section "Error handling", `ErrorInfo.reason` in the domain a2a-protocol.org: https://a2a-protocol.org
@@ -125,6 +129,8 @@ STATUSES: dict[str, int] = {
     "precondition_failed": 412, "unprocessable": 422, "failed_precondition": 400, "out_of_range": 400,
     "internalfailure": 500, "internalservererror": 500, "serviceexception": 500, "internalservererrorexception": 500,
     "internalerror.algo": 500, "internalerror.timeout": 500, "server": 500, "serviceunavailable": 503,
+    # JSON-RPC 2.0, section 5.1: https://www.jsonrpc.org/specification
+    "-32700": 400, "-32600": 400, "-32601": 501, "-32602": 400, "-32603": 500,
     "modelservingerror": 500, "modelunavailable": 503,
 }  # fmt: skip
 """Codes that say no more than a status does. Words and other codes may say more, as they may of the status."""
@@ -165,6 +171,13 @@ _BY_PROVIDER: dict[str, tuple[tuple[str, str], ...]] = {
         (_QUOTA, "1025 1027"),
         (_DOWN, "1019 1033 1101 1102 1104 1105"),
         (_OVER, "1200"),
+    ),
+    # A2A over JSON-RPC, section "Error handling": https://a2a-protocol.org. Other protocols give these numbers other meanings.
+    "a2a": (
+        (_BAD, "-32001 -32002 -32005"),
+        (_CAPABILITY, "-32003 -32004 -32008"),
+        (_INVALID, "-32006"),
+        (_REJECTED, "-32007 -32009"),
     ),
     # MiniMax, "Error codes": https://platform.minimax.io/docs/api-reference/errorcode
     "minimax": (
