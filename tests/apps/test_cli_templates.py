@@ -284,3 +284,32 @@ def test_a_run_names_the_culprit_at_the_line_of_the_file_and_no_value(
     assert words in done.err
     assert "flow.yaml:9 failed" in done.err
     assert "SECRETVALUE" not in done.err
+
+
+def test_a_mistake_in_an_included_file_is_at_its_line_there(tmp_path: Path) -> None:
+    (tmp_path / "prompt.md").write_text("one\ntwo\n{{ workflow.name | uper }}\n", encoding="utf-8")
+    text = """
+workflow: {name: included, entry_point: a}
+agents:
+  - {name: a, type: script, command: echo, args: [!file prompt.md]}
+"""
+
+    done = failwell("validate", a_file(tmp_path, text))
+
+    assert done.code == 2
+    assert "prompt.md:3:" in done.err
+    assert "unknown filter: `uper`; did you mean `upper`?" in done.err
+
+
+def test_a_step_that_the_context_mode_hides_is_not_suggested_for_itself(tmp_path: Path) -> None:
+    text = """
+workflow: {name: hidden, entry_point: a, context: {mode: explicit}}
+agents:
+  - {name: a, type: set, value: 1, routes: [{to: b}]}
+  - {name: b, type: set, value: "{{ a.output }}"}
+"""
+
+    done = run(tmp_path, text)
+
+    assert done.code == 1
+    assert "undefined value: `a`, which the context mode hides here" in done.err

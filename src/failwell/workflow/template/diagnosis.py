@@ -119,6 +119,8 @@ def _missing(path: tuple[str, ...], names: Names) -> str | None:
         return f"`{'.'.join(path)}`, because the step `{path[0]}` has not run"
     if value is MISSING:
         known = cast("Any", getattr(names, "known", list))()
+        if path[0] in known:
+            return f"`{path[0]}`, which the context mode hides here"
         return f"`{path[0]}`{_suggestion(path[0], known)}"
     for index, step in enumerate(path[1:], 1):
         shown = ".".join(path[: index + 1])

@@ -18,8 +18,8 @@ from failwell.workflow.template.lookup import NEVER_RAN
 from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
-_MAX_BITS = 20_000
-"""Of a power: more digits than Python prints."""
+_MAX_BITS = 14_280
+"""Of a whole number: as many as Python prints."""
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -150,7 +150,7 @@ def arithmetic(value: Any, start: int, end: int, *rest: Any) -> Any:
         if is_missing(result) or is_missing(right):
             raise TemplateMistake(MistakeType.UNDEFINED, place=(start, end))
         try:
-            result = _ARITHMETIC[name](result, right)
+            result = _bounded_number(_ARITHMETIC[name](result, right))
         except TypeError:
             raise uncomparable(name, result, right, (start, end)) from None
         except ZeroDivisionError:
@@ -161,6 +161,13 @@ def arithmetic(value: Any, start: int, end: int, *rest: Any) -> Any:
             detail = "a number that is too large for a fraction"
             raise TemplateMistake(MistakeType.OPERATION, detail=detail, place=(start, end)) from None
     return spend_text(result) if isinstance(result, str) else view(bounded(result))
+
+
+def _bounded_number(value: Any) -> Any:
+    # Each product can double the digits, so a loop would exhaust memory.
+    if type(value) is int and value.bit_length() > _MAX_BITS:
+        raise TemplateMistake(MistakeType.MEMORY)
+    return value
 
 
 def negate(value: Any, start: int, end: int) -> Any:
