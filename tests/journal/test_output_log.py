@@ -72,3 +72,24 @@ def test_lost_output_is_named_once_there_is_room_again(tmp_path: Path) -> None:
     first, second = texts(list(OutputReader(folder).read()))
     assert first.endswith("bytes were lost: the disk was full>")
     assert second == "kept"
+
+
+def test_pieces_that_come_together_are_one_entry_and_streams_keep_their_order(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path)
+
+    def printed(text: str, at: float, stream: str = "stdout") -> bool:
+        return log.add({**entry(text, stream), "at": at})
+
+    assert not printed("first\n", 1.0)
+    assert printed("a\n", 1.01)
+    assert printed("b\n", 1.02)
+    assert printed("error\n", 1.03, "stderr")
+    log.flush()
+    assert not printed("later\n", 2.0)
+    printed("x" * 20_000, 2.01)
+    log.flush()
+    assert printed("last\n", 2.02)
+    log.close()
+
+    seen = texts(list(OutputReader(tmp_path).read()))
+    assert seen == ["first\n", "a\nb\n", "error\n", "later\n", "x" * 20_000, "last\n"]

@@ -26,6 +26,10 @@ SPILL = "spill"
 SEGMENT = 32 * 1024 * 1024
 """Bytes of one file. A run keeps two."""
 _CHUNK = 65_536
+JOIN_SECONDS = 0.05
+"""Pieces of one stream that come within this time are one entry."""
+_JOINED = 16_384
+"""Characters of an entry that nothing is joined to any more."""
 Stream = Literal["stdout", "stderr", ""]
 
 
@@ -64,6 +68,35 @@ class OutputLog:
         self._size = 0
         self._number = 1
         self._lost = 0
+        self._pending: dict[str, Any] | None = None
+        self._written_at = float("-inf")
+
+    def add(self, entry: Mapping[str, Any]) -> bool:
+        """Append an entry, or hold it back to join it with what follows. Returns whether `flush` has to be called.
+
+        A script that prints line by line would otherwise cost a write for each line.
+        """
+        pending = self._pending
+        if pending is not None and "text" in entry and _stream_of(entry) == _stream_of(pending):
+            pending["text"] += entry["text"]
+            if len(pending["text"]) < _JOINED:
+                return True
+            self.flush()
+            return False
+        self.flush()
+        if "text" in entry and 0 <= entry["at"] - self._written_at < JOIN_SECONDS:
+            self._pending = dict(entry)
+            return True
+        self._written_at = entry["at"]
+        self.write(entry)
+        return False
+
+    def flush(self) -> None:
+        """Append what is held back."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._written_at = pending["at"]
+            self.write(pending)
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Append one entry and wake followers. A full disk loses output; it never fails the step."""
@@ -81,12 +114,16 @@ class OutputLog:
         except OSError:
             # A line that was written in part is closed by the next one.
             self._lost += len(line)
-            self.close()
+            self._close_file()
             return
         self._waker.wake()
 
     def close(self) -> None:
-        """Close the file. Writing opens it again."""
+        """Append what is held back, and close the file. Writing opens it again."""
+        self.flush()
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -111,7 +148,7 @@ class OutputLog:
                 self._append(b"\n")
 
     def _rotate(self) -> None:
-        self.close()
+        self._close_file()
         (self._folder / CURRENT).replace(self._folder / OLD)
         self._number += 1
         self._open()
@@ -133,7 +170,7 @@ class OutputReader:
         self._has_begun = False
         self._is_first = True
         self._rest = b""
-        self._spills: dict[tuple[str, ...], _Spill] = {}
+        self._spills: dict[tuple[Any, ...], _Spill] = {}
 
     @property
     def exists(self) -> bool:
@@ -183,7 +220,7 @@ class OutputReader:
             case {"lost": int(count)}:
                 yield _gap(entry, f"{count} bytes were lost: the disk was full")
             case {"cut": int(count), "file": str(name)}:
-                spill = self._spills[_stream_key(entry)] = _Spill(
+                spill = self._spills[*_stream_of(entry), entry.get("at")] = _Spill(
                     self._folder / SPILL / Path(name).name, count, entry
                 )
                 yield from spill.read()
@@ -292,8 +329,8 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stream_key(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(entry.get(name)) for name in ("path", "visit", "attempt", "stream", "at"))
+def _stream_of(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry.get(name) for name in ("path", "visit", "attempt", "stream"))
 
 
 def _entry(line: bytes) -> Mapping[str, Any]:

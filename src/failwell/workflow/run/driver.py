@@ -15,7 +15,7 @@ from failwell.fault.classes import Validation
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import NotRecordable
-from failwell.journal.output_log import OutputLog
+from failwell.journal.output_log import JOIN_SECONDS, OutputLog
 from failwell.journal.store import append_with_retry
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
@@ -78,6 +78,7 @@ class Driver:
         self._secrets: Mapping[str, str] = {} if secrets is None else secrets
         self._tools: dict[str, Tools] = {}
         self._output = OutputLog(run_folder)
+        self._is_flush_planned = False
         self._queue: deque[Event] = deque()
         self._wake: Any = None
         self._loop: Any = None
@@ -318,9 +319,18 @@ class Driver:
     def _note(self, kind: str, data: dict[str, Any]) -> None:
         """Write what a step printed to the run's log, and pass every note on."""
         if kind in ("node:printed", "node:cut"):
-            self._output.write({"at": round(self.now(), 3), **data})
+            needs_flush = self._output.add({"at": round(self.now(), 3), **data})
+            if needs_flush and not self._is_flush_planned:
+                from asyncio import get_running_loop
+
+                self._is_flush_planned = True
+                get_running_loop().call_later(JOIN_SECONDS, self._flush_output)
         if self.settings.notes is not None:
             self.settings.notes(kind, data)
+
+    def _flush_output(self) -> None:
+        self._is_flush_planned = False
+        self._output.flush()
 
     def _secret(self, ref: str) -> str:
         if ref not in self._secrets:
