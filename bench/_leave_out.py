@@ -84,7 +84,8 @@ def _install(lexicon: grammar.Lexicon) -> None:
     reader.forget()
     grammar.concepts_of_code.cache_clear()
     codes.said_by_code.cache_clear()
-    vars(codes)["_said_by_name"].cache_clear()
+    for name in ("_said_by", "_said_by_name"):
+        vars(codes)[name].cache_clear()
 
 
 def _verdict(row: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def said_by_codes(codes: tuple[str, ...]) -> Said:
     return _said_by(codes, in_code=True) if codes else _NOTHING
 
 
+@lru_cache(maxsize=_MOST_NAMES)
 def _said_by(codes: tuple[str, ...], *, in_code: bool) -> Said:
     rule: Rule | None = None
     status: int | None = None
