@@ -361,21 +361,41 @@ def test_a_template_that_cannot_be_parsed_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("granted", "used", "is_sure"),
     [
-        ("review.output.draft?", "{{ review.output.draft or 0 }}", True),
-        ("review.output.draft?", "{{ review.output }}", True),
-        ("review.draft?", "{{ review.output.draft }}", True),
-        ("review.error?", "{{ review.error }}", True),
-        ("review.error.kind?", "{{ review.error.kind }}", False),
-        ("review.output?", "{{ review.output.draft }}", False),
+        ("review.output.draft?", "{{ review.output.draft or 0 }}", False),
+        ("review.output.draft?", "{{ review.output.draft | default(0) }}", True),
+        ("review.output?", "{% if review is defined %}{{ review.output.draft }}{% endif %}", True),
+        ("review.error?", "{{ review.error }}", False),
         ("review.output.draft", "{{ review.output.draft }}", False),
     ],
 )
-def test_what_explicit_mode_grants_as_optional_is_null_where_there_is_nothing(
+def test_an_optional_input_of_a_step_that_may_not_have_run_needs_a_guard(
     granted: str, used: str, is_sure: bool
 ) -> None:
     plan = a_plan(
         a_script("write", to("review"), args=[used], input=(granted,)),
         a_script("review", to("write", when="{{ output.again }}"), to(), on_error(to="write")),
+        context_mode="explicit",
+    )
+
+    doubted = [message for message in warnings(plan) if "may not exist here" in message]
+
+    assert (doubted == []) is is_sure
+
+
+@pytest.mark.parametrize(
+    ("granted", "used", "is_sure"),
+    [
+        ("review.error?", "{{ review.error }}", True),
+        ("review.error.kind?", "{{ review.error.kind }}", False),
+        ("review.error", "{{ review.error }}", False),
+    ],
+)
+def test_an_optional_error_of_a_step_that_ran_is_null_where_there_is_none(
+    granted: str, used: str, is_sure: bool
+) -> None:
+    plan = a_plan(
+        a_script("review", to("write"), on_error(to="write")),
+        a_script("write", args=[used], input=(granted,)),
         context_mode="explicit",
     )
 

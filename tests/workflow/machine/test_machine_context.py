@@ -80,6 +80,28 @@ def test_an_optional_error_that_never_was_is_left_out() -> None:
     assert Stage(plan).begin().state.outputs == {"x": "none"}
 
 
+@pytest.mark.parametrize("reference", ["b.output?", "b.output.x?", "b.error?", "b.output"])
+def test_a_declared_input_of_a_step_that_never_ran_is_not_defined(reference: str) -> None:
+    plan = a_plan(
+        a_script("a", to("c", when="{{ true }}"), to("b")),
+        a_script("b", to("c")),
+        a_set("c", value="{{ b is defined }} {{ b.output.x | default('none') }}", input=(reference,)),
+        context_mode="explicit",
+    )
+
+    assert Stage(plan).begin().state.outputs == {"result": "False none"}
+
+
+def test_an_optional_error_of_a_step_that_did_not_fail_is_null() -> None:
+    plan = a_plan(
+        a_script("a", to("b"), on_error(to="b")),
+        a_set("b", value="{{ a.error is none }} {{ a.output is defined }}", input=("a.error?",)),
+        context_mode="explicit",
+    )
+
+    assert Stage(plan).begin().state.outputs == {"result": "True False"}
+
+
 def test_explicit_mode_grants_nothing_else() -> None:
     plan = a_plan(
         a_script("a", to("b")), a_set("b", value="{{ a | default('hidden') }}"), context_mode="explicit"

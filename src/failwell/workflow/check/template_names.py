@@ -125,22 +125,23 @@ def _node(context: CheckContext, text: TemplateText, reference: Reference) -> Mi
         return None
     if not context.flow.reaches(text.home, text.moment):
         return None
-    if _is_optional_input(context, text, reference):
+    if _is_optional_error(context, text, node, reference):
         return None
     return _missing_value(context, text, node, reference) or _hidden_by_mode(context, text, root)
 
 
-def _is_optional_input(context: CheckContext, text: TemplateText, reference: Reference) -> bool:
-    """Whether explicit mode grants it as an optional input, which is null if it does not exist."""
+def _is_optional_error(context: CheckContext, text: TemplateText, node: Node, reference: Reference) -> bool:
+    """Whether explicit mode grants it as an optional error, which is null if the step ran and did not fail."""
     if context.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
         return False
+    if not _is_sure(context, text, node, "start", reference.absent):
+        return False
     target = reference.path
-    for granted in map(input_reference, text.node.input):
+    return any(
         # An error is granted as a whole, so its fields exist only with it.
-        path = granted.path[:2] if granted.slot == "error" else granted.path
-        if granted.is_optional and path[: len(target)] == target:
-            return True
-    return False
+        granted.is_optional and granted.slot == "error" and granted.path[:2] == target
+        for granted in map(input_reference, text.node.input)
+    )
 
 
 def _inside(context: CheckContext, text: TemplateText, root: str, group: str) -> Mistake:

@@ -200,6 +200,7 @@ WORKFLOW = Shape(
         "agents": "it stands at the top of the file, beside `workflow`",
         "output": "it stands at the top of the file, beside `workflow`",
         "entrypoint": "write `entry_point`",
+        "context_mode": "write `context: {mode: …}`",
         "inputs": "write `input`",
     },
 )

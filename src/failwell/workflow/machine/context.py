@@ -127,22 +127,26 @@ def _granted(state: State, plan: Plan, scope: Scope, node: Node) -> dict[str, An
 
 
 def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference) -> None:
-    """Copy one declared reference. An error is always copied as a whole."""
-    path = list(reference.path)
-    if path[0] == "workflow":
+    """Copy one declared reference. An error is always copied as a whole, and is null if it is optional."""
+    root, *steps = reference.path
+    if root == "workflow":
         return
-    if len(path) > 1 and path[1] == "error":
-        path = path[:2]
-    value = names.get(path[0])
-    for step in path[1:]:
+    value = names.get(root)
+    if value is MISSING or value is NEVER_RAN:
+        granted.setdefault(root, NEVER_RAN)
+        return
+    is_error = steps[:1] == ["error"]
+    if is_error:
+        steps = steps[:1]
+    for step in steps:
         value = value[step] if isinstance(value, dict) and step in value else MISSING  # pyright: ignore[reportUnknownVariableType]
-    target = granted
-    for step in path[:-1]:
+    target = granted.setdefault(root, {})
+    for step in steps[:-1]:
         target = target.setdefault(step, {})
     if value is not MISSING:
-        target[path[-1]] = value
-    elif reference.is_optional:
-        target.setdefault(path[-1], None)
+        target[steps[-1]] = value
+    elif is_error and reference.is_optional:
+        target.setdefault("error", None)
 
 
 def look_up(reference: str, names: ScopeNames) -> Any:
