@@ -28,13 +28,16 @@ OPERATION = "operation that these values do not allow"
         ("{{ d.gone|json }}", TemplateFailed, "undefined value: `d.gone`"),
         ("{{ s + 1 }}", TemplateFailed, f"{OPERATION}: `+` between text and number, in `s + 1`"),
         ("{{ 1 // 0 }}", TemplateFailed, f"{OPERATION}: division by zero, in `1 // 0`"),
-        ("{{ int(s) }}", TemplateFailed, f"{OPERATION}: in `int(s)`"),
+        ("{{ int(s) }}", TemplateFailed, f"{OPERATION}: in `int(s)`, where `s` is text"),
+        ("{{ n | first }}", TemplateFailed, f"{OPERATION}: in `n | first`, where `n` is null"),
+        ("{{ 5 | reverse }}", TemplateFailed, f"{OPERATION}: of number, in `5 | reverse`"),
+        ("{{ true | length }}", TemplateFailed, f"{OPERATION}: of boolean, in `true | length`"),
         ("{{ s|uper }}", TemplateFailed, "unknown filter: `uper`; did you mean `upper`?"),
         ("{{ s is strng }}", TemplateFailed, "unknown test: `strng`; did you mean `string`?"),
         ("{{ lenn(s) }}", TemplateFailed, "unknown function or method: `lenn`; did you mean `len`?"),
         ("{{ s.strp() }}", TemplateFailed, "unknown function or method: `strp`; did you mean `strip`?"),
         ("{{ s >= 90 }}", TemplateFailed, "comparison of different types: `>=` between text and number, in `s >= 90`"),
-        ("{{ '{0.__class__}'.format(s) }}", TemplateFailed, "wrong arguments: in `'…'.format(s)`"),
+        ("{{ '{0.__class__}'.format(s) }}", TemplateFailed, "wrong arguments: in `'…'.format(s)`, where `s` is text"),
         ("{{ none.replace('k4n4ry', s) }}", TemplateFailed, "unknown function or method: null has no method `replace`"),
         ("{% include 'k4n4ry' %}", TemplateFailed, "included part that cannot be read"),
         ("{{ s * 1000000000 }}", SandboxLimit, "too much text or too many items"),
@@ -46,7 +49,7 @@ def test_a_fault_says_the_place_and_names_the_culprit_and_nothing_of_the_data(
     text: str, fault: type[Exception], sort: str
 ) -> None:
     with pytest.raises(fault) as caught:
-        rendered(text, s=CANARY, d={CANARY: CANARY})
+        rendered(text, s=CANARY, d={CANARY: CANARY}, n=None)
 
     assert str(caught.value) == f"template at flow.yaml:3:7 failed: {sort}"
     told = "".join(traceback.format_exception(caught.value)[-1:]) + repr(caught.value)

@@ -51,7 +51,8 @@ def explain(mistake: TemplateMistake, text: str, names: Names, *, is_expression:
                 place, line = (found[0][0].start, found[0][0].end), line or found[0][0].line
             if place is not None:
                 source = f"in `{excerpt(text[slice(*place)])}`"
-                detail = source if detail is None else f"{detail}, {source}"
+                types = "" if detail is not None else _types_of(found, names, place)
+                detail = f"{source}{types}" if detail is None else f"{detail}, {source}"
     except TemplateMistake:
         pass  # the text cannot be parsed, and the mistake says so
     return TemplateMistake(mistake.type, line, detail=detail, place=mistake.place)
@@ -137,6 +138,33 @@ def _missing(path: tuple[str, ...], names: Names) -> str | None:
         else:
             return f"`{shown}`, as `{'.'.join(path[:index])}` is {type_name(value)}"
     return None
+
+
+def _types_of(found: list[list[Expression]], names: Names, place: tuple[int, int]) -> str:
+    """The types of the values that an expression reads, in words."""
+    types: dict[str, str] = {}
+    for expressions in found:
+        for expression in expressions:
+            for part in _unguarded(expression):
+                path = path_of(part)
+                if path and place[0] <= part.start and part.end <= place[1]:
+                    value = _value_of(path, names)
+                    if value is not MISSING:
+                        types[".".join(path)] = type_name(value)
+    words = [f"`{path}` is {name}" for path, name in [*types.items()][:3]]
+    return f", where {' and '.join(words)}" if words else ""
+
+
+def _value_of(path: tuple[str, ...], names: Names) -> Any:
+    value: Any = names.get(path[0])
+    for step in path[1:]:
+        if isinstance(value, dict) and step in value:
+            value = cast("dict[str, Any]", value)[step]
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(cast("list[Any]", value)):
+            value = cast("list[Any]", value)[int(step)]
+        else:
+            return MISSING
+    return MISSING if value is NEVER_RAN else value
 
 
 def _suggestion(name: str, known: list[str]) -> str:

@@ -50,8 +50,9 @@ _DETAILS = {
 
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_TYPE = "(undefined|bool|number|none|string|sequence|map|iterable|plain object)"
 _ENGINE_TYPES = re.compile(
-    r"\b(?:of type|type|from|on) (undefined|bool|number|none|string|sequence|map|iterable|plain object)\b"
+    rf"\b(?:of type|got|convert) {_TYPE}\b|\A{_TYPE} is not iterable|\A[a-z ]+ \({_TYPE}\)\Z"
 )
 _TYPE_NAMES = {
     "bool": "boolean", "none": "null", "string": "text", "sequence": "list", "map": "mapping", "iterable": "list",
@@ -262,7 +263,8 @@ def _mistake(error: BaseException) -> TemplateMistake:
     mistake = TemplateMistake(mistake_type, getattr(error, "line", None))
     types = _ENGINE_TYPES.search(str(getattr(error, "detail", None) or ""))
     if types is not None:
-        mistake.engine_types = f"of {_TYPE_NAMES.get(types[1], types[1])}"
+        word = str(types[types.lastindex or 1])
+        mistake.engine_types = f"of {_TYPE_NAMES.get(word, word)}"
     return mistake
 
 
