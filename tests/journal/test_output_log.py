@@ -93,3 +93,31 @@ def test_pieces_that_come_together_are_one_entry_and_streams_keep_their_order(tm
 
     seen = texts(list(OutputReader(tmp_path).read()))
     assert seen == ["first\n", "a\nb\n", "error\n", "later\n", "x" * 20_000, "last\n"]
+
+
+def test_a_damaged_log_is_read_as_far_as_it_makes_sense(tmp_path: Path) -> None:
+    lines = [
+        b"\xff\xfe\x00",
+        b"[1, 2]",
+        b'{"segment": "x"}',
+        b'{"text": 5}',
+        b'{"text": "no step"}',
+        b'{"text": "odd", "at": NaN, "path": [1], "stream": 7, "visit": "x", "item": {}}',
+        b'{"cut": 5, "file": ""}',
+        b'{"cut": -5, "file": "../../../etc/passwd"}',
+        b'{"cut": 99999999999999999999, "file": "gone"}',
+        b'{"cut": 5, "reason": "it was full"}',
+        b'{"lost": 3}',
+        b"[" * 100_000,
+    ]
+    (tmp_path / CURRENT).write_bytes(b"\n".join(lines) + b"\n")
+    (tmp_path / "spill").mkdir()
+
+    seen = texts(list(OutputReader(tmp_path).read()))
+
+    assert seen == [
+        "no step",
+        "odd",
+        "<further output was cut: it was full>",
+        "<3 bytes were lost: the disk was full>",
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import fields
 from json import loads
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Literal
 
 from failwell.fault.frozen import frozen
@@ -237,7 +238,7 @@ class _Spill:
     """The rest of one stream, in the file that holds all of it."""
 
     def __init__(self, path: Path, offset: int, entry: Mapping[str, Any]) -> None:
-        self._path, self._offset, self._entry = path, offset, entry
+        self._path, self._offset, self._entry = path, min(max(0, offset), 2**62), entry
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read(self) -> Iterator[LogEntry]:
@@ -342,7 +343,7 @@ def _entry(line: bytes) -> Mapping[str, Any]:
 
 
 def _open_file(path: Path) -> int | None:
-    """A descriptor for reading; `None` if there is no such file, or a link or a pipe in its place."""
+    """A descriptor for reading; `None` if there is no such file, or a link, a folder or a pipe in its place."""
     flags = (
         os.O_RDONLY
         | getattr(os, "O_CLOEXEC", 0)
@@ -350,9 +351,13 @@ def _open_file(path: Path) -> int | None:
         | getattr(os, "O_NONBLOCK", 0)
     )
     try:
-        return os.open(path, flags)
+        descriptor = os.open(path, flags)
     except OSError:
         return None
+    if S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _is_at(path: Path, file: int) -> bool:
