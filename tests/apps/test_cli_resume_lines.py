@@ -103,6 +103,24 @@ def test_the_resume_line_passes_secrets_from_the_same_file_and_names_the_others(
     assert "s3cr3t" not in typed.err
 
 
+def test_the_command_that_accepts_changed_files_names_the_secrets_too(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    store = ("--store", str(tmp_path / "store"))
+    failwell("run", "secret.yaml", "-q", "-i", "token=s3cr3t-value-1", "--run-id", "r1", *store, cwd=tmp_path)
+    (tmp_path / "secret.yaml").write_text(SECRET + "# changed\n")
+    (tmp_path / "fixed").touch()
+
+    refused = failwell(
+        "resume", "r1", "-q", "-i", "token=s3cr3t-value-1", "--format", "json", *store, cwd=tmp_path
+    )
+    command = refused.error["hint"].split("`")[1]
+    again = failwell(*shlex.split(command.replace("VALUE", "s3cr3t-value-1"))[1:], "-q", cwd=tmp_path)
+
+    assert refused.error["kind"] == "session.resume_mismatch"
+    assert command == f"failwell resume r1 --accept-changes -i token=VALUE --store {tmp_path / 'store'}"
+    assert again.code == 0, again.err
+
+
 def test_the_resume_line_allows_files_outside_again(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)

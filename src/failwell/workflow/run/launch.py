@@ -87,7 +87,7 @@ async def resume(
         checked, plan = _usable(state.file, settings, validated=sources)
         changed = differences(sources, checked.files)
         if changed and not accept_changes:
-            raise file_changed(run, changed, settings)
+            raise file_changed(run, changed, state, settings)
         plans = checked.plans
         _open_all(state, plans, settings)
         check_nodes_exist(run, state, plans)

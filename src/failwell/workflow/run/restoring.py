@@ -8,6 +8,7 @@ from failwell.fault.facts import UserAction
 from failwell.journal.errors import damaged_record_fault
 from failwell.journal.folder import store_option
 from failwell.journal.store import Store
+from failwell.workflow.machine.context import is_secret
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import END, Plan
@@ -79,9 +80,14 @@ def differences(recorded: Mapping[str, str], on_disk: Mapping[str, tuple[str, st
     return lines
 
 
-def file_changed(run: str, changed: list[str], settings: Settings) -> FileChanged:
+def file_changed(run: str, changed: list[str], state: State, settings: Settings) -> FileChanged:
     """The fault for a run whose files have changed, with the command that accepts the changes."""
-    command = f"failwell resume {run} --accept-changes{store_option(settings.folder, settings.environ)}"
+    options = ["--accept-changes"]
+    options += [f"-i {name}=VALUE" for name, value in state.scopes[""].inputs.items() if is_secret(value)]
+    if settings.allow_outside:
+        options.append("--allow-outside")
+    store = store_option(settings.folder, settings.environ)
+    command = f"failwell resume {run} {' '.join(options)}{store}"
     return FileChanged(
         run=run,
         changed=changed,
