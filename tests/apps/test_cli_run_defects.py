@@ -121,6 +121,7 @@ def the_end(done: Done, store: Path, run: str) -> tuple[int, dict[str, Any], lis
     return done.code, shown, lines
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 def test_a_defect_at_any_transition_leaves_a_closed_recorded_and_resumable_run(
     tmp_path: Path, file: str, step: int
