@@ -24,8 +24,8 @@ def specimens(table: str) -> list[dict[str, Any]]:
     return tomllib.loads((TEXTS / f"{table}.toml").read_text(encoding="utf-8"))["text"]
 
 
-def innocent() -> list[str]:
-    return tomllib.loads((TEXTS / "innocent.toml").read_text(encoding="utf-8"))["texts"]
+def innocent(name: str = "texts") -> list[str]:
+    return tomllib.loads((TEXTS / "innocent.toml").read_text(encoding="utf-8"))[name]
 
 
 def facts_missed(specimen: dict[str, Any], facts: TextFacts) -> list[str]:
@@ -102,6 +102,12 @@ def test_innocent_numbers_and_words_are_no_facts() -> None:
             wrong.append(f"{text!r}: {facts}")
 
     assert wrong == []
+
+
+def test_what_a_program_says_about_itself_stays_its_own_bug() -> None:
+    kinds = {text: failwell.describe(RuntimeError(text)).kind for text in innocent("messages")}
+
+    assert {text: kind for text, kind in kinds.items() if kind != "internal.bug"} == {}
 
 
 def test_there_are_enough_specimens_of_enough_tools() -> None:

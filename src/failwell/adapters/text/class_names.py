@@ -98,7 +98,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("connect", (
         "tls handshake timeout", "failed to establish a new connection", "tcp connect error", "connect timed out", "connection attempt timed out",
         "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
-        "failed to connect to all addresses", "could not connect to server", "cannot connect to host",
+        "failed to connect to ", "couldn't connect to server", "could not connect to server", "cannot connect to host",
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
@@ -159,7 +159,7 @@ def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str
     kind = _KINDS.get(dotted) or _KINDS.get(name)
     if kind == "cancel.run" and "imeout" in text:
         return "provider.outcome_unknown"
-    if kind is None and in_javascript and name in _IN_JAVASCRIPT:
+    if kind is None and in_javascript and name in _IN_JAVASCRIPT and "fetch failed" not in text:
         return "validation.shape_invalid" if "in JSON at position" in text else "internal.bug"
     return kind
 

@@ -43,7 +43,7 @@ _ANYWHERE = frozenset(
 )
 """Errors whose sentence means them wherever it is printed. The others are ordinary words, so they count at the end of a line."""
 _AT_END = re.compile(r"[ \t]*(?:$|\n|\(os error|\(\d|[.;'\"\])]\s*(?:$|\n)|: ['\"/\w])")
-_BEFORE_END = re.compile(r"(?:[:\]]|\d\)|: \w{1,40}:|^|\n) ?['\"(]?$|message: \"$")
+_BEFORE_END = re.compile(r"(?:[:\]]|\d\)) ?['\"(]?$")
 _RESOLVER = {-2: "ENOTFOUND", -3: "EAI_AGAIN", -4: "EAI_FAIL", -5: "EAI_NODATA"}
 """Numbers of `getaddrinfo`, which glibc counts downwards."""
 _CONNECTING = re.compile(
