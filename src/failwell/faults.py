@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from failwell.fault.classes import ToolTransient as ToolTransient
     from failwell.fault.classes import Validation as Validation
     from failwell.fault.facts import NotBefore as NotBefore
+    from failwell.fault.facts import Origin as Origin
     from failwell.fault.facts import ProviderMetadata as ProviderMetadata
     from failwell.fault.facts import ResourceShortfall as ResourceShortfall
     from failwell.fault.facts import UserAction as UserAction
@@ -59,6 +60,7 @@ else:
             "Kind": "failwell.fault.kind",
             "KindError": "failwell.fault.registry",
             "NotBefore": "failwell.fault.facts",
+            "Origin": "failwell.fault.facts",
             "ProviderCapability": "failwell.fault.classes",
             "ProviderMetadata": "failwell.fault.facts",
             "ProviderTransient": "failwell.fault.classes",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.origin import ORIGINS, origin_of
 from failwell.adapters.reading import Reading
@@ -218,7 +218,9 @@ def _build(
 
 def _details(details: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
     if ours or not all(type(value) is str or type(value) is int for value in details.values()):
-        return masked_value(details)
+        safe = masked_value(details)
+        # Without a file handle the nets cannot be loaded, and what was not looked through is left out.
+        return cast("dict[str, Any]", safe) if type(safe) is dict else {}
     # An adapter names them itself, and most are words that come again and again.
     return {name: masked(value) if type(value) is str else value for name, value in details.items()}
 

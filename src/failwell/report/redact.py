@@ -32,6 +32,7 @@ _WORD = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}|\d{4}-\d\d-\d\dT[\d:.]{5,15}Z?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
 )
 """A word, or a time as headers have it."""
+_SHORTEST_TOKEN = 10
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
@@ -116,8 +117,9 @@ def learn_clean(texts: Iterable[str]) -> None:
         return
     from failwell.report.masking.shapes import mask_words
 
-    joined = "\n".join(words)
-    if mask_words(masked_known(joined), MARK) == joined:
+    known = "\n".join(words)
+    tokens = "\n".join([word for word in words if len(word) >= _SHORTEST_TOKEN])
+    if masked_known(known) == known and mask_words(tokens, MARK) == tokens:
         if len(clean) >= _MOST_CLEAN:
             clean.clear()
         clean.update(words)
