@@ -58,7 +58,7 @@ agents:
     command: sh
     args: ["-c", "test $FAILWELL_RETRY_ATTEMPT = 1 && kill -9 $$; exit 5"]
     routes:
-      - {on_error: internal.script_error, retry: {max: 1}}
+      - {on_error: internal.script_error, retry: {max: 1, initial_seconds: 0.01}}
       - {to: $end}
 """
 
