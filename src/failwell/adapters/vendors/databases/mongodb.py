@@ -22,8 +22,12 @@ def _failed(error: BaseException) -> Reading:
     if code == 8000 and "auth" in text_of(error).lower():
         # Atlas has one code for all that it adds, and a failed login is one of them.
         kind = "provider.auth"
-    if kind is None or code is None:
-        return client_error(error, kind or "provider.unknown", server=_SERVER, sdk=_SDK)
+    if kind is None:
+        return client_error(error, "provider.unknown", server=_SERVER, sdk=_SDK)
+    if code is None:
+        # A label alone is the server's word too, and says that nothing was written.
+        certainty = None if kind == "provider.outcome_unknown" else Certainty.REJECTED
+        return client_error(error, kind, server=_SERVER, sdk=_SDK, certainty=certainty)
     return server_error(error, kind, server=_SERVER, sdk=_SDK, code=str(code), label="code")
 
 

@@ -70,10 +70,10 @@ def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
 
 _TABLE: Table = {
     "ResponseError": _read,
+    **dict.fromkeys(_PREFIXES, _read),
     "AuthenticationError": _authentication,
     "AuthorizationError": _authentication,
     "ExternalAuthProviderError": _authentication,
-    "BusyLoadingError": _read,
     "ConnectionError": _connection,
     "TimeoutError": _connection,
     **_is("provider.connection", "MaxConnectionsError", certainty=Certainty.NOT_SENT),
