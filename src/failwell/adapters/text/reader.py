@@ -73,14 +73,6 @@ class TextFacts:
     in_javascript: bool = False
     """Whether the stack is one of JavaScript's, which shares the names of some classes with Python."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the text shows no fact of a protocol, a class or a tool."""
-        return not (
-            self.errors or self.status or self.codes or self.grpc or self.database or self.close_code or self.errno
-            or self.exit_code or self.phase or self.tool
-        )  # fmt: skip
-
 
 def read_text(text: str) -> TextFacts:
     """The facts that `text` shows, in time that grows with its length alone; of a long text, head and tail are read."""

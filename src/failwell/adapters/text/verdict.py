@@ -93,7 +93,9 @@ def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
             continue
         kind = kind_of_class(error.name, facts.message, in_javascript=facts.in_javascript)
         if kind is not None:
-            return Reading.from_rule(kind=kind, rule=f"class.{error.name[-80:]}", saw=error.name)
+            # The class's own name is one of a table; its package is foreign text.
+            name = _last(error.name).rpartition("$")[2]
+            return Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
     if facts.errors and facts.errors[0].name.partition(".")[0] in HOMES:
         return None
     # A name may stand for a status or a code of a service.
