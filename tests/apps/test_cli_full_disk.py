@@ -115,7 +115,7 @@ def test_a_disk_that_takes_no_more_files_is_full_too(tmp_path: Path) -> None:
     full = tmp_path / "full"
     files = 2 + sum(1 for _ in state.rglob("*"))
 
-    for room in range(4):
+    for room in (0, 3):
         done = on_crowded(
             full, state, files + room, "resume", "failed", "--format", "json", "--store", str(full)
         )

@@ -122,7 +122,7 @@ def the_end(done: Done, store: Path, run: str) -> tuple[int, dict[str, Any], lis
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 def test_a_defect_at_any_transition_leaves_a_closed_recorded_and_resumable_run(
     tmp_path: Path, file: str, step: int
 ) -> None:
