@@ -11,7 +11,7 @@ RESERVED = ("run_id", "status", "state", "result_url", "error")
 
 
 class ReservedKey(Validation, kind="validation.input_invalid"):
-    """A webhook payload uses a key that belongs to the run."""
+    """The caller's payload for the webhook that reports a failure uses a key of the report."""
 
     keys: tuple[str, ...]
 

@@ -72,7 +72,7 @@ class NotBefore:
 
 @frozen
 class Evidence:
-    """Which rule decided a classification, and what it was based on."""
+    """Which rule decided a classification, and what it was based on: a fact that a fault carries and a report keeps."""
 
     rule: str
     basis: str

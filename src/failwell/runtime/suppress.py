@@ -43,7 +43,7 @@ _running: ContextVar[tuple[Callable[..., object], ...]] = ContextVar("failwell_c
 
 
 class Subscription:
-    """A callback that is called from now on, until `close()` or the end of its `with` block."""
+    """A callback that is called for each suppressed failure from now on, until `close()` or the end of its `with` block."""
 
     __slots__ = ("_callback", "_callbacks", "_is_open")
 

@@ -29,7 +29,7 @@ class _Stream:
 
 
 class MemoryStore:
-    """See `failwell.journal.store.Store`."""
+    """A store in memory, for tests; see `failwell.journal.store.Store`."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from failwell.fault.facts import Evidence, NotBefore
-from failwell.fault.json_values import NotFinite, load_finite, map_texts
+from failwell.fault.json_values import map_texts
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
+from failwell.files.finite_json import NotFinite, load_finite
 from failwell.journal.event import to_json
 from failwell.journal.journal_faults import NotRecordable
 from failwell.report.record import Scene

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, NoReturn, cast
 
 from failwell.fault.base import Fault
-from failwell.fault.json_values import load_finite
+from failwell.files.finite_json import load_finite
 
 OutputType = Literal["auto", "string", "number", "integer", "boolean", "list", "dict"]
 InputType = Literal["string", "number", "boolean", "array", "object"]

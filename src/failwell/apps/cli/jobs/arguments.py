@@ -4,20 +4,17 @@ A value that cannot be passed on exactly is refused, so that a job never gets an
 """
 
 from argparse import Namespace
-from json import JSONDecodeError, JSONDecoder
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.text_file import named, text_of
+from failwell.files.finite_json import NotFinite, load_finite
 
 if TYPE_CHECKING:
     from failwell.apps.cli.faults import Usage
 
 _SEE = "failwell jobs submit --help"
-
-
-class _NotFinite(Exception):
-    """NaN or infinity, which are not numbers in JSON."""
 
 
 def arguments_of(args: Namespace) -> dict[str, Any]:
@@ -41,13 +38,13 @@ def arguments_of(args: Namespace) -> dict[str, Any]:
 
 def _value(name: str, text: str) -> Any:
     try:
-        return _read(text)
+        return load_finite(text)
     except JSONDecodeError:
         # A value that is not JSON is text: model=large needs no quotes.
         pass
-    except _NotFinite as number:
+    except NotFinite as error:
         raise usage_error(
-            f"argument `{name}` holds {number}, which is no number in JSON;"
+            f"argument `{name}` holds {error.number}, which is no number in JSON;"
             f" for text, put it into double quotes: {name}='\"{text}\"'",
             see=_SEE,
         ) from None
@@ -65,12 +62,12 @@ def _value(name: str, text: str) -> Any:
 def _object(path: str) -> dict[str, Any]:
     name = named(path)
     try:
-        value = _read(text_of(path, "`--arguments`", _SEE))
+        value = load_finite(text_of(path, "`--arguments`", _SEE))
     except JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {place}") from None
-    except _NotFinite as number:
-        raise _no_object(f"{name} holds {number}, which is no number in JSON") from None
+    except NotFinite as error:
+        raise _no_object(f"{name} holds {error.number}, which is no number in JSON") from None
     except (ValueError, RecursionError):
         raise _no_object(f"{name} is JSON with a number too long or a nesting too deep to read") from None
     if not isinstance(value, dict):
@@ -80,16 +77,3 @@ def _object(path: str) -> dict[str, Any]:
 
 def _no_object(what: str) -> "Usage":
     return usage_error(f"{what}; `--arguments` takes one JSON object of names and values", see=_SEE)
-
-
-def _read(text: str) -> Any:
-    def constant(name: str) -> NoReturn:
-        raise _NotFinite(name)
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if value in (float("inf"), float("-inf")):
-            raise _NotFinite(digits)
-        return value
-
-    return JSONDecoder(parse_constant=constant, parse_float=number).decode(text)

@@ -23,9 +23,9 @@ from failwell.apps.cli.records import (
 from failwell.apps.cli.workflows.resume_options import resume_recorded
 
 if TYPE_CHECKING:
-    from failwell.journal.details import RunDetails
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.journal.store import PruneResult, Run, Store
+    from failwell.workflow.run_details import RunDetails
 
 STATUSES = ("running", "waiting", "parked", "interrupted", "completed", "failed", "cancelled")
 _COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
@@ -106,14 +106,14 @@ def run_list(args: Namespace) -> int:
 
 def resume_line(args: Namespace, store: "SqliteStore", run: str) -> str:
     """The command that resumes a run of `store`."""
-    from failwell.journal.details import run_details
+    from failwell.workflow.run_details import run_details
 
     return resume_recorded(args, run, run_details(store.read(run)))
 
 
 def start_of(store: "SqliteStore", run: "Run") -> "RunDetails | None":
     """What the first event of an interrupted run says, which a command that resumes it needs."""
-    from failwell.journal.details import run_details
+    from failwell.workflow.run_details import run_details
 
     return run_details(store.read(run.id, limit=1)) if run.status == "interrupted" else None
 

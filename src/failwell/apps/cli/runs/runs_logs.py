@@ -132,7 +132,7 @@ def _explain_silence(store: "SqliteStore", run: "Run", args: Namespace) -> None:
     Raises:
         Usage: the run has no such step.
     """
-    from failwell.journal.details import run_details
+    from failwell.workflow.run_details import run_details
 
     seen = run_details(store.read(run.id))
     if args.step is None:

@@ -14,8 +14,8 @@ from failwell.apps.cli.workflows.resume_options import resume_recorded
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
-    from failwell.journal.details import NodeRow, RunDetails
     from failwell.journal.store import Run
+    from failwell.workflow.run_details import NodeRow, RunDetails
 
 _COLUMNS = ("node", "type", "status", "attempts", "took", "what")
 _MANY = 60
@@ -34,7 +34,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 
 def run_show(args: Namespace) -> int:
     """Show one run."""
-    from failwell.journal.details import run_details
+    from failwell.workflow.run_details import run_details
 
     with journal(args) as store:
         run = find_run(store, args.run)

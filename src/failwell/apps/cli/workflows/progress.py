@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from failwell.apps.cli.output import error_format, is_terminal, print_stderr_lines
-from failwell.journal.details import exit_code_of
 from failwell.journal.event import Event
+from failwell.workflow.run_details import exit_code_of
 
 _KEPT = 200
 """Nodes that have ended and are still shown."""

@@ -8,8 +8,8 @@ from failwell.apps.cli.records import command_for
 from failwell.journal.status import as_mapping
 
 if TYPE_CHECKING:
-    from failwell.journal.details import RunDetails
     from failwell.workflow.machine.run_state import State
+    from failwell.workflow.run_details import RunDetails
 
 _LIMITS = {
     "limit.iterations": ("max_iterations", "max_iterations"),

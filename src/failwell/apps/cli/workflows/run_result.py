@@ -94,7 +94,7 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
 
 def _stderr(ended: "DriveResult", failure: "Failure") -> str:
     """The end of the stderr of the script that failed."""
-    from failwell.journal.details import stderr_of
+    from failwell.workflow.run_details import stderr_of
 
     frames = failure.node_frames
     root = ended.state.scopes.get("")
