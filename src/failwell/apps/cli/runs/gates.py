@@ -112,7 +112,7 @@ def run_answer(args: Namespace) -> int:
 
 
 def _payload(text: str) -> Any:
-    from failwell.fault.json_values import load_finite
+    from failwell.files.finite_json import load_finite
 
     try:
         return load_finite(text)
