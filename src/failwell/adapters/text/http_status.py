@@ -41,7 +41,11 @@ _PHRASES: dict[int, tuple[str, ...]] = {
 
 _WORDS_BEFORE = re.compile(
     r"""(?:
-      (?:error|status|response|http|return|reply)[ _-]?(?:status[ _-]?)?code[^\w\n]{0,4}
+      (?:error|status|response|http|return|reply)[ _-]?(?:status[ _-]?)?code(?:[ ](?:was|is|of))?[^\w\n]{0,4}
+    | \b(?:failed|rejected|responded|error)[ ]with[ ](?:an?[ ])?code[ ]
+    | \b(?:got|received)[ ](?:an?[ ])?(?:http[ ])?(?:response|status|error)[ ]
+    | \bresponse[ ]\[
+    | \b(?:error|response|status)[ ]from[ ][^\n:]{1,40}:[ ]
     | (?<!exit[ _-])(?<!job[ _])\bstatus(?:\s(?:was|is|of))?[^\w\n]{1,4}
     | \bhttp[ _-]?(?:status|error|response|failure)?[ _]?(?:(?:client|server)[ ]error)?[^\w\n/]{1,4}
     | \bhttp/[\d.]{1,3}["']?[ ]+
@@ -67,6 +71,9 @@ _START_AFTER = re.compile(
     r"[\])>]?(?:\s*$|\n|:[ \n]|[ ][-–][ ]|[ ]{1,2}[\[{<\"'])|[\])>][ ]?[:A-Za-z]|[ ](?:[A-Z][a-z]+[ '’]|[A-Z]{2,}_)|,[ ]message=|[ ](?:no|status)[ ]"
 )
 _SPEAKS_OF_HTTP = re.compile(r"http|status|api|request|response|fetch")
+_FAILURE_BEFORE = re.compile(
+    r"(?:time-?out|timed out|limit(?:ed)?|unauthori[sz]ed|forbidden|denied|overloaded|unavailable|_error|exceeded|bad request|gateway)[ ]\($"
+)
 _PAREN_AFTER = re.compile(r"\)\s{0,4}\n?\s{0,4}reason:")
 _MANY_AFTER = re.compile(r"[ ]error responses")
 _KIND_AFTER = re.compile(r"[ ](?:client|server) error\b")
@@ -101,7 +108,9 @@ def _is_status(text: str, number: int, start: int, end: int) -> bool:
         return True
     if before.endswith("too many ") and _MANY_AFTER.match(low):
         return True
-    if before.endswith("(") and _PAREN_AFTER.match(low):
+    if before.endswith("(") and (
+        _PAREN_AFTER.match(low) or (low.startswith(")") and _FAILURE_BEFORE.search(before))
+    ):
         return True
     at_start = _START_BEFORE.search(before if cut == 0 else f"…{before}")
     if at_start is None or _START_AFTER.match(after) is None:
