@@ -76,7 +76,7 @@ def _value_at(text: str, start: int) -> Any:
         return None
     try:
         value = literal_eval(text[start:end])
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
     return parse_body(value) if isinstance(value, str | bytes) else value
 
