@@ -37,7 +37,8 @@ def _entry(kind: str | None) -> Adapter:
             request_id=headers.get("x-request-id"),
         )  # fmt: skip
         reading = classify(facts)
-        if kind is None:
+        if kind is None or (kind, reading.kind) == ("provider.rate_limited", "provider.quota_exhausted"):
+            # A class that is the name of a 429 says no more than the status; the reply may.
             return reading
         summary = registered(kind).summary.removesuffix(".")
         at = "" if status is None else f", HTTP {status}"

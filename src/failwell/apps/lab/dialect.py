@@ -11,6 +11,9 @@ from failwell.apps.lab.transport_faults import BELOW
 from failwell.fault.axes import Certainty
 from failwell.fault.registry import kind as registered
 
+_SHORTEST_LONG_WAIT = 6 * 3600
+"""Seconds after which a rate limit counts as a quota; the rules of `adapters.ranks` say the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Differs:
@@ -69,5 +72,8 @@ class Dialect:
                 sure = registered(own.kind).certainty if own.kind else known.certainty
             return Truth(kind, sure, own.wait)
         if scenario == "rate_limited":
-            return replace(known, wait=FORMS[form or self.wait])
+            wait = FORMS[form or self.wait]
+            # A window that opens again after hours is a quota, whatever it is called.
+            is_long = wait is not None and wait >= _SHORTEST_LONG_WAIT
+            return replace(known, kind="provider.quota_exhausted" if is_long else known.kind, wait=wait)
         return known
