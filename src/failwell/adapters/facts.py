@@ -23,7 +23,7 @@ _LARGEST_BODY = 64_000
 STRUCTURES: tuple[type[Any], ...] = (dict, list)
 _BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
-    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b([A-Z]{2,}(?:_[A-Z]{2,})+)\b"""
+    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)"""
 )
 _DEEPEST = 6
 _MOST_CODES = 16

@@ -76,7 +76,7 @@ def allow_listed(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 def is_allow_listed(headers: Mapping[str, str]) -> bool:
     """Whether all of these headers are known to be allow-listed, and not too many."""
-    return type(headers) is dict and len(headers) <= _MOST and _safe.issuperset(headers)
+    return headers.__class__ is dict and len(headers) <= _MOST and _safe.issuperset(headers)
 
 
 def allowed_headers(headers: object) -> dict[str, str]:

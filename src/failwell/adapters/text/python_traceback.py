@@ -256,7 +256,14 @@ def _names_an_exception(name: str) -> bool:
         return issubclass(getattr(builtins, last), BaseException)
     if _SPEAKING_NAME.match(last) and last not in {"Error", "Warning", "Exception", "Timeout", "Group"}:
         return True
-    return bool(module) and module[0].islower() and (last == "Error" or _CAMEL_NAME.match(last) is not None)
+    if not module or not module[0].islower() or not all(_is_part(part) for part in module.split(".")):
+        return False
+    return last == "Error" or _CAMEL_NAME.match(last) is not None
+
+
+def _is_part(part: str) -> bool:
+    """Whether a part of a dotted name is a module or a class. A part of a token is neither: its letters are mixed."""
+    return part.islower() or part[:1].isupper()
 
 
 def _name(error: TextError, printed: str, text: str | None) -> None:
