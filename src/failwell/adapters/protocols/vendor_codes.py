@@ -209,9 +209,9 @@ CODES_OF: dict[str, dict[str, str]] = {
 """Provider → code → kind, for codes that mean something else elsewhere."""
 
 
-_EDGE = re.compile(
-    r"\s*error code: (1\d{3})\s*|.{0,4000}?\bError(?:<[^<>]{0,80}>|[\s:]){1,12}(1\d{3})\b", re.DOTALL
-)
+_SHORT_BODY = 64
+_EDGE = re.compile(r"error code: (1\d{3})\s*")
+_EDGE_PAGE = re.compile(r"Error(?:<[^<>]{0,80}>|[\s:]){1,12}(1\d{3})\b")
 
 
 def edge_code(text: str) -> str | None:
@@ -219,10 +219,12 @@ def edge_code(text: str) -> str | None:
 
     It is the whole body, `error code: 1015`, or it stands in a page that names Cloudflare.
     """
-    match = _EDGE.match(text)
-    if match is None or (match.group(1) is None and "cloudflare" not in text[:20_000].lower()):
-        return None
-    code = match.group(1) or match.group(2)
+    match = _EDGE.fullmatch(text.strip()) if len(text) < _SHORT_BODY else None
+    if match is None:
+        match = _EDGE_PAGE.search(text[:4_000])
+        if match is None or "cloudflare" not in text[:20_000].lower():
+            return None
+    code = match.group(1)
     return f"cloudflare:{code}" if code in CODES_OF["cloudflare"] else None
 
 
