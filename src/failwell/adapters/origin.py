@@ -52,7 +52,7 @@ def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = 
     rule = reading.evidence[0].rule
     if elsewhere is None or origin == "input" or rule in _TOO_LONG:
         return reading
-    refused = by_library and reading.kind == "validation.input_invalid"
+    refused = by_library and reading.kind in ("validation.input_invalid", "validation.shape_invalid")
     if refused or rule.partition(".")[0] not in _PLAIN:
         # A library says which argument is invalid. Who gave it is known here and not there.
         return replace(reading, origin=origin) if reading.kind.startswith("validation.") else reading

@@ -179,9 +179,13 @@ def innermost(error: BaseException) -> str:
     return next((_module(frame) for frame in reversed(list(_frames(error)))), "")
 
 
+_CHECKERS = frozenset({"pydantic", "pydantic_core", "jsonschema", "attr", "attrs"})
+
+
 def raised_by_client(error: BaseException) -> bool:
-    """Whether the exception was raised by code of a client library."""
-    return innermost(error).partition(".")[0] in CLIENTS
+    """Whether the exception was raised by code of a client library, or by what checks values for it."""
+    homes = (_module(frame).partition(".")[0] for frame in reversed(list(_frames(error))))
+    return next((home for home in homes if home not in _CHECKERS), "") in CLIENTS
 
 
 def reply_in(error: BaseException, top: str) -> Any:
