@@ -1,5 +1,6 @@
 """Looking at the machine: within the container's limits, on this very machine, and through NVML."""
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -56,6 +57,14 @@ def test_limits_of_the_older_kind_are_read_too(tmp_path: Path) -> None:
     )
 
     assert probe.read().ram == Pool(2048.0, 1024.0)
+
+
+def test_without_proc_the_machine_still_has_its_memory(tmp_path: Path) -> None:
+    pool = SystemProbe(tmp_path, proc=tmp_path / "none", groups=tmp_path / "none").read().ram
+
+    assert pool is not None
+    assert pool.total == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1024**2)
+    assert 0 < pool.free <= pool.total
 
 
 def test_this_machine_has_memory_and_a_disk(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The probe of this machine: main memory within the container's limits, the disk, and the GPUs."""
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -61,7 +62,7 @@ class SystemProbe:
         self._gpus.close()
 
     def _ram(self) -> Pool | None:
-        pool = self._whole() or _by_psutil()
+        pool = self._whole() or _by_sysconf()
         if pool is None:
             return None
         for limit, used in self._limits():
@@ -135,12 +136,15 @@ def _cache(folder: Path) -> float:
     return float(values.get("inactive_file") or values.get("total_inactive_file") or 0)
 
 
-def _by_psutil() -> Pool | None:
-    """Main memory on systems without /proc."""
+def _by_sysconf() -> Pool | None:
+    """Main memory on systems without /proc. Where the system does not report free memory, jobs share all of it."""
     try:
-        from importlib import import_module
-
-        memory = import_module("psutil").virtual_memory()
-    except (ImportError, OSError):
+        page = os.sysconf("SC_PAGE_SIZE") / _MB
+        total = os.sysconf("SC_PHYS_PAGES") * page
+    except (AttributeError, ValueError, OSError):
         return None
-    return Pool(memory.total / _MB, memory.available / _MB)
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * page
+    except (ValueError, OSError):
+        free = total
+    return Pool(total, free)
