@@ -31,6 +31,19 @@ TPU = (
 
 HBM = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 22.40G of 15.48G hbm. Exceeded hbm capacity by 6.92G."
 
+MPS = (
+    "MPS backend out of memory (MPS allocated: 42.28 GiB, other allocations: 720.00 KiB, max allowed: 42.43 GiB). Tried "
+    "to allocate 384.00 MiB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit."
+)
+FULL_MPS = (
+    "MPS backend out of memory (MPS allocated: 1024.00 MiB, other allocations: 384.00 KiB, max allowed: 511.18 MiB). "
+    "Tried to allocate 256 bytes on shared pool."
+)
+TPU_BUFFER = (
+    "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 8.00G. That was not possible. There are "
+    "7.50G free.; (0x0x0_HBM0)"
+)
+
 
 def an_error(module: str, name: str, said: str, base: type[BaseException] = RuntimeError) -> BaseException:
     """An exception as a library that is not here would raise it."""
@@ -66,6 +79,9 @@ def docling(monkeypatch: pytest.MonkeyPatch) -> None:
         (an_error("jaxlib._jax", "XlaRuntimeError", TPU), 12584.96, 10752.0),
         (an_error("jax.errors", "JaxRuntimeError", TPU, ValueError), 12584.96, 10752.0),
         (an_error("jaxlib._jax", "XlaRuntimeError", HBM), 22937.6, 15851.52),
+        (an_error("jaxlib._jax", "XlaRuntimeError", TPU_BUFFER), 8192.0, 7680.0),
+        (RuntimeError(MPS), 384.0, 152.9),
+        (RuntimeError(FULL_MPS), 0.0, 0.0),
     ],
 )
 def test_a_full_graphics_card_says_what_was_needed_and_what_there_was(

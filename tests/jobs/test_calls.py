@@ -1,6 +1,7 @@
 """Calls into a worker: results, errors and words come back as they left."""
 
 import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from failwell.capability import (
     CapabilityInputError,
     CapabilityResourceError,
     CapabilityTransientError,
+    ResourceShortfall,
 )
+from failwell.jobs import Runtime
+from failwell.jobs.job import JobState
 from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
-from failwell.report.record import TracebackPolicy
-from tests.jobs.workers import SAMPLES, a_worker, failure, reported, run
+from failwell.report.record import ErrorReport, TracebackPolicy
+from tests.jobs.workers import SAMPLES, a_manifest, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {
     "user_input": CapabilityInputError,
@@ -65,38 +69,60 @@ def test_a_coroutine_is_awaited() -> None:
 
 
 @pytest.mark.acceptance("cjm-substrate 21")
-def test_a_typed_error_crosses_with_its_category_fields_and_traceback(environment: dict[str, Any]) -> None:
-    async def work() -> list[Any]:
-        async with a_worker(**environment) as (worker, _):
+def test_a_typed_error_is_the_same_through_a_call_a_job_and_a_stream(
+    environment: dict[str, Any], tmp_path: Path
+) -> None:
+    async def work() -> list[tuple[str, str, ErrorReport]]:
+        reports: list[tuple[str, str, ErrorReport]] = []
+        manifest = a_manifest(**environment)
+        once = {"max_attempts": 1}
+        async with (
+            a_worker(**environment) as (worker, _),
+            Runtime(tmp_path / "state", registry=tmp_path / "registry") as jobs,
+        ):
+            instance = jobs.register(manifest)
 
-            async def streamed(category: str) -> None:
-                async for _ in worker.stream("two", {"category": category}, action="typed_stream"):
+            async def consume(items: AsyncIterator[Any]) -> None:
+                async for _item in items:
                     pass
 
-            faults: list[Any] = []
             for category in CLASSES:
-                unary = await failure(worker.call("one", {"category": category}, action="typed"))
-                faults += [(category, unary), (category, await failure(streamed(category)))]
-            return faults
+                arguments = {"category": category}
+                job = await jobs.submit(instance, arguments, action="typed", control=once)
+                ended = await jobs.wait(job.id)
+                assert ended.state is JobState.FAILED
+                assert ended.error is not None
+                stored = jobs.store.find(job.id)
+                assert stored is not None
+                assert stored.error == ended.error
+                faults = {
+                    "call of a worker": worker.call("one", arguments, action="typed"),
+                    "stream of a worker": consume(worker.stream("two", arguments, action="typed_stream")),
+                    "call": jobs.call(instance, arguments, action="typed", control=once),
+                    "stream": consume(jobs.stream(instance, arguments, action="typed_stream", control=once)),
+                }
+                reports.append((category, "job", ended.error))
+                for channel, call in faults.items():
+                    fault = await failure(call)
+                    if "worker" in channel:
+                        assert isinstance(fault, CLASSES[category]), channel
+                    reports.append((category, channel, failwell.describe(fault)))
+        return reports
 
-    for category, fault in run(work()):
-        report = failwell.describe(fault)
+    for category, channel, report in run(work()):
+        place = f"{category} through the {channel}"
+        short = report.resource_shortfall
 
-        assert isinstance(fault, CLASSES[category])
-        assert report.category.job == category
-        assert report.error_type == CLASSES[category].__name__
-        assert report.internal is not None
-        assert "in typed" in (report.internal.traceback or "")
-        assert report.scene.capability == "sample"
-        if category == "user_input":
-            assert report.fields_invalid == ("a", "b")
-        if category == "transient":
-            assert report.not_before is not None
-            assert report.not_before.after == 2.5
-        if category == "resource":
-            assert report.kind == "resource.gpu_memory"
-            assert report.resource_shortfall is not None
-            assert (report.resource_shortfall.needed, report.resource_shortfall.available) == (16000, 8000)
+        assert report.category.job == category, place
+        assert report.error_type == CLASSES[category].__name__, place
+        assert report.internal is not None, place
+        assert "in typed" in (report.internal.traceback or ""), place
+        assert report.scene.capability == "sample", place
+        assert report.fields_invalid == (("a", "b") if category == "user_input" else None), place
+        wait = None if report.not_before is None else report.not_before.after
+        assert wait == (2.5 if category == "transient" else None), place
+        numbers = None if short is None else (short.resource, short.needed, short.available)
+        assert numbers == (("gpu_vram_mb", 16000, 8000) if category == "resource" else None), place
 
 
 BARE = {
@@ -175,6 +201,22 @@ def test_accelerator_memory_that_ran_out_is_a_resource_failure(
     if module == "torch":
         assert report.resource_shortfall is not None
         assert (report.resource_shortfall.needed, report.resource_shortfall.available) == (20480, 8192)
+
+
+def test_memory_that_jax_ran_out_of_is_reported_with_what_was_needed_and_what_was_free(
+    environment: dict[str, Any],
+) -> None:
+    text = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 21474836480 bytes."
+
+    async def work() -> Any:
+        async with a_worker(**environment) as (worker, _):
+            arguments = {"text": text, "used": 3 * 1024**3, "limit": 12 * 1024**3}
+            return await reported(worker.call("one", arguments, action="exhausted"))
+
+    report = run(work())
+
+    assert report.kind == "resource.gpu_memory"
+    assert report.resource_shortfall == ResourceShortfall("gpu_vram_mb", needed=20480, available=9216)
 
 
 @pytest.mark.acceptance("cjm-substrate 27")

@@ -104,15 +104,19 @@ def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
     return None
 
 
-_SIZE = r"(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT](?:i?B)?\b|bytes)"
+_SIZE = r"(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT](?:i?B)?\b|bytes|B\b)"
 _NEEDED = re.compile(
-    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate|attempting to reserve|\bused)\s?{_SIZE}",
+    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate"
+    rf"|attempting to (?:reserve|allocate)|failed to allocate(?: request for)?|out of memory allocating|\bused)\s?{_SIZE}",
     re.IGNORECASE,
 )
 _FREE = re.compile(
     rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available"
     rf"|available[: ]+{_SIZE}|\bused [\d.]+[KMGT] of {_SIZE} hbm)",
     re.IGNORECASE,
+)
+_MPS_USE = re.compile(
+    rf"MPS allocated: {_SIZE}(?:, other allocations: {_SIZE})?, max allowed: {_SIZE}", re.IGNORECASE
 )
 _MEGABYTES = {"B": 1 / 1024 / 1024, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _MEASURES: dict[str, ResourceName] = {
@@ -127,21 +131,36 @@ def shortfall_of(kind: str, message: str) -> ResourceShortfall | None:
     measure = _MEASURES.get(kind)
     if measure is None:
         return None
-    needed, free = _NEEDED.search(message[:2_000]), _FREE.search(message[:2_000])
-    if needed is None or free is None:
+    text = message[:2_000]
+    needed, free = needed_mb(text), _free_mb(text)
+    return None if needed is None or free is None else ResourceShortfall(measure, needed, free)
+
+
+def _free_mb(text: str) -> float | None:
+    """The free memory in megabytes: as the message gives it, or what a limit leaves beside the memory in use."""
+    free = _FREE.search(text)
+    if free is not None:
+        return _sizes_mb(free)[0]
+    use = _MPS_USE.search(text)
+    if use is None:
         return None
-    return ResourceShortfall(measure, _megabytes(needed), _megabytes(free))
+    *used, limit = _sizes_mb(use)
+    return round(max(0.0, limit - sum(used)), 2)
 
 
-def _megabytes(match: re.Match[str]) -> float:
+def _sizes_mb(match: re.Match[str]) -> list[float]:
+    """Every size of a match in megabytes, in order."""
     groups = [group for group in match.groups() if group is not None]
-    return round(float(groups[0]) * _MEGABYTES[groups[1][0].upper()], 2)
+    return [
+        round(float(number) * _MEGABYTES[unit[0].upper()], 2)
+        for number, unit in zip(groups[::2], groups[1::2], strict=True)
+    ]
 
 
 def needed_mb(message: str) -> float | None:
     """The requested size in megabytes, where the message gives that alone."""
     needed = _NEEDED.search(message[:2_000])
-    return None if needed is None else _megabytes(needed)
+    return None if needed is None else _sizes_mb(needed)[0]
 
 
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")

@@ -122,6 +122,25 @@ class Sample:
         made = type(name, (RuntimeError,), {"__module__": module})
         raise made(text)
 
+    def exhausted(self, text, used, limit):
+        """Fail as jax does on a card of `limit` bytes, beside a torch that sees the whole card, without /proc."""
+        import builtins
+        from types import SimpleNamespace
+
+        def without_proc(path, *rest, open=builtins.open, **named):
+            if str(path).startswith("/proc"):
+                raise FileNotFoundError(path)
+            return open(path, *rest, **named)
+
+        device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": limit, "bytes_in_use": used})
+        cuda = SimpleNamespace(
+            is_available=lambda: True, is_initialized=lambda: True, mem_get_info=lambda: (10 * limit, 10 * limit)
+        )
+        sys.modules["jax"] = SimpleNamespace(local_devices=lambda: [device])
+        sys.modules["torch"] = SimpleNamespace(cuda=cuda)
+        builtins.open = without_proc
+        self.foreign("jaxlib._jax", "XlaRuntimeError", text)
+
     def leaves(self):
         sys.exit(4)
 

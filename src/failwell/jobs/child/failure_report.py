@@ -160,11 +160,19 @@ def _free_memory(error: BaseException) -> dict[str, float]:
         or "out of memory" in text
         or "resource_exhausted" in text
     ):
-        return attempt(lambda: {**_gpu(), **_system()}, {})
+        # Each is asked by itself: a system without /proc still has a graphics card.
+        return {**attempt(lambda: _gpu(error), {}), **attempt(_system, {})}
     return {}
 
 
-def _gpu() -> dict[str, float]:
+def _gpu(error: BaseException) -> dict[str, float]:
+    """Graphics memory as the library sees it whose memory ran out: jax reserves most of a card for itself."""
+    roots = {cls.__module__.partition(".")[0] for cls in type(error).__mro__}
+    libraries = (_jax, _torch) if roots & {"jax", "jaxlib"} else (_torch, _jax)
+    return libraries[0]() or libraries[1]()
+
+
+def _torch() -> dict[str, float]:
     torch: Any = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     if cuda is not None and cuda.is_available() and cuda.is_initialized():
@@ -178,13 +186,16 @@ def _gpu() -> dict[str, float]:
     ):
         limit, used = mps.recommended_max_memory(), mps.driver_allocated_memory()
         return {"gpu_free_mb": max(0.0, (limit - used) / 1048576), "gpu_total_mb": limit / 1048576}
-    jax: Any = sys.modules.get("jax")
-    if jax is not None:
-        stats = jax.local_devices()[0].memory_stats()
-        if stats:
-            limit, used = stats["bytes_limit"], stats["bytes_in_use"]
-            return {"gpu_free_mb": (limit - used) / 1048576, "gpu_total_mb": limit / 1048576}
     return {}
+
+
+def _jax() -> dict[str, float]:
+    jax: Any = sys.modules.get("jax")
+    stats = None if jax is None else jax.local_devices()[0].memory_stats()
+    if not stats:
+        return {}
+    limit, used = stats["bytes_limit"], stats["bytes_in_use"]
+    return {"gpu_free_mb": max(0.0, (limit - used) / 1048576), "gpu_total_mb": limit / 1048576}
 
 
 def _system() -> dict[str, float]:
