@@ -22,6 +22,13 @@ class Talker:
         for number in range(lines):
             print(f"line {number}")
 
+    def twice(self, path):
+        from failwell.capability import CapabilityTransientError
+        print("first" if not os.path.exists(path) else "second")
+        if not os.path.exists(path):
+            open(path, "w").close()
+            raise CapabilityTransientError("later", retry_after_seconds=0.01)
+
     def word(self, given=None):
         return {"the word": os.environ["ITS_WORD"]}
 """
@@ -89,6 +96,19 @@ def test_tail_prints_lines_while_the_job_runs_and_before_it_is_over(tmp_path: Pa
     said = [one["data"]["text"] for one in [first, *told] if one["type"] == "line"]
     assert said == ["to stdout", "to stderr", "to the log", "\x1b[31mred", "the end"]
     assert told[-1]["type"] == "completed"
+
+
+def test_tail_prints_the_lines_of_each_attempt_between_its_start_and_its_end(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    place("jobs", "submit", "talker", "--action", "twice", f"path={place.path('began')}", "--wait")
+    job = place("jobs", "show", "last", "--json").data["id"]
+
+    rows = [json.loads(line) for line in place("jobs", "tail", job, "--json").out.splitlines()]
+
+    order = [row["data"]["text"] if row["type"] == "line" else row["type"] for row in rows]
+    assert order == ["submitted", "started", "first", "retrying", "started", "second", "completed"]
+    times = [round(row["at"], 3) for row in rows]
+    assert times == sorted(times)
 
 
 def test_a_secret_is_masked_on_the_screen_and_stays_in_the_data(tmp_path: Path) -> None:

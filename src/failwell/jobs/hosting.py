@@ -18,7 +18,7 @@ from failwell.jobs.queue.snapshot import leave_picture, picture
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.sqlite import open_jobs
-from failwell.jobs.worker.protocol import Died, Measured, OutputLine, Ready, WorkerEvent
+from failwell.jobs.worker.protocol import CancelPhased, Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
 
 StoreLocation = JobStore | str | os.PathLike[str] | None
@@ -169,9 +169,9 @@ class Hosting:
         if isinstance(event, OutputLine):
             self._keep_line(instance, event)
             return
-        if isinstance(event, Measured | Died):
-            # The result of the job follows; its output has to be readable by then.
-            self._lines.flush(event.job if isinstance(event, Measured) else None)
+        if isinstance(event, Measured | Died | CancelPhased):
+            # An event of the job follows; its output has to be readable by then.
+            self._lines.flush(None if isinstance(event, Died) else event.job)
         self.queue.listener.apply(instance, event)
         if isinstance(event, Ready | Died):
             self._publish_snapshot()
@@ -193,6 +193,8 @@ class Hosting:
             self._snapshot_timer.cancel()
         if self.queue.state.is_stopping:
             return
+        # A reader of the snapshot finds all output that is older.
+        self._lines.flush()
         leave_picture(self._snapshot_file(), self.stats)
         self._snapshot_timer = asyncio.get_running_loop().call_later(1.0, self._tick)
 
