@@ -86,7 +86,7 @@ def test_a_typed_error_is_the_same_through_a_call_a_job_and_a_stream(
                 async for _item in items:
                     pass
 
-            for category in CLASSES:
+            for category, error_class in CLASSES.items():
                 arguments = {"category": category}
                 job = await jobs.submit(instance, arguments, action="typed", control=once)
                 ended = await jobs.wait(job.id)
@@ -105,7 +105,7 @@ def test_a_typed_error_is_the_same_through_a_call_a_job_and_a_stream(
                 for channel, call in faults.items():
                     fault = await failure(call)
                     if "worker" in channel:
-                        assert isinstance(fault, CLASSES[category]), channel
+                        assert isinstance(fault, error_class), channel
                     reports.append((category, channel, failwell.describe(fault)))
         return reports
 

@@ -127,14 +127,16 @@ class Sample:
         import builtins
         from types import SimpleNamespace
 
-        def without_proc(path, *rest, open=builtins.open, **named):
+        def without_proc(path, *rest, original=builtins.open, **named):
             if str(path).startswith("/proc"):
                 raise FileNotFoundError(path)
-            return open(path, *rest, **named)
+            return original(path, *rest, **named)
 
         device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": limit, "bytes_in_use": used})
         cuda = SimpleNamespace(
-            is_available=lambda: True, is_initialized=lambda: True, mem_get_info=lambda: (10 * limit, 10 * limit)
+            is_available=lambda: True,
+            is_initialized=lambda: True,
+            mem_get_info=lambda: (10 * limit, 10 * limit),
         )
         sys.modules["jax"] = SimpleNamespace(local_devices=lambda: [device])
         sys.modules["torch"] = SimpleNamespace(cuda=cuda)
