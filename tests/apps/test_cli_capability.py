@@ -8,6 +8,7 @@ import pytest
 
 from failwell.jobs.platform import this_machine
 from tests.apps.running import Done, failwell
+from tests.jobs.workers import is_alive
 
 MANIFEST = """
 name = "greeter"
@@ -455,3 +456,54 @@ def test_every_instance_is_listed_with_its_id(home: Path) -> None:
         ("greeter", "greeter", {}),
         ("two", "greeter", {"language": "de"}),
     ]
+
+
+FETCHING = """
+import os
+from failwell.capability import CapabilityTransientError, progress
+
+class Fetching:
+    def initialize(self, config):
+        self.place = config["place"]
+
+    def prefetch(self):
+        progress(0.5, "half of the model")
+        if not os.path.isdir(self.place):
+            raise CapabilityTransientError("the mirror is away")
+        with open(self.place + "/model", "w") as file:
+            file.write(str(os.getpid()))
+
+    def execute(self):
+        return os.path.exists(self.place + "/model")
+"""
+
+
+def test_prefetch_fetches_the_models_of_a_capability_before_its_first_job(home: Path) -> None:
+    (home / "fetching.py").write_text(FETCHING)
+    (home / "fetching.toml").write_text('name = "fetching"\nobject = "fetching:Fetching"\n')
+    run(home, "add", str(home / "fetching.toml"))
+    run(home, "config", "fetching", f"place={home / 'models'}")
+
+    failed = run(home, "prefetch", "fetching")
+    (home / "models").mkdir()
+    done = run(home, "prefetch", "fetching")
+    result = failwell("jobs", "submit", "fetching", "--wait", "--store", str(home / "state"))
+
+    assert (failed.code, failed.out) == (1, "")
+    assert "the mirror is away" in failed.err
+    assert (done.code, done.out) == (0, "`fetching` has its models and data\n")
+    assert "50% half of the model" in done.err
+    assert result.out == "true\n"
+    assert not is_alive(int((home / "models" / "model").read_text()))
+
+
+def test_prefetch_says_that_a_capability_has_nothing_to_fetch(home: Path) -> None:
+    added(home)
+
+    assert "has no method `prefetch`" in run(home, "prefetch", "greeter").out
+    assert run(home, "prefetch", "greeter", "--json").data == {
+        "id": "greeter",
+        "instance": "greeter",
+        "prefetched": False,
+    }
+    assert run(home, "prefetch", "gretter").code == 2

@@ -128,6 +128,7 @@ COMMANDS: dict[str, Command] = {
             Command("add", "register a capability", "jobs.capabilities"),
             Command("remove", "unregister a capability", "jobs.capabilities"),
             Command("check", "load a capability and check its configuration", "jobs.capability_check"),
+            Command("prefetch", "let a capability fetch its models and data", "jobs.capability_prefetch"),
             Command("enable", "let a capability run jobs", "jobs.capabilities"),
             Command("disable", "stop a capability from running jobs", "jobs.capabilities"),
             Command("config", "show or change the configuration", "jobs.capability_settings"),
