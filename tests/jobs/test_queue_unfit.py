@@ -76,6 +76,25 @@ def test_a_job_whose_kept_configuration_is_not_valid_any_more_fails_and_names_th
     run(work())
 
 
+def test_a_client_refuses_a_job_whose_stored_configuration_does_not_fit_and_stores_nothing(
+    tmp_path: Path,
+) -> None:
+    registry = _in_the_registry(tmp_path, "picky", _SCHEMA)
+    registry.set_config("picky", {"size": "large", "colour": "red"})
+
+    with pytest.raises(CapabilityConfigError) as refused:
+        _handed_in(tmp_path, "picky")
+    store = SqliteJobs(tmp_path / "state")
+    try:
+        assert store.last_event() == 0
+    finally:
+        store.close()
+    registry.set_config("picky", {"size": 3})
+
+    assert refused.value.fields_invalid == ["colour", "size"]
+    assert _handed_in(tmp_path, "picky").state is JobState.PENDING
+
+
 @pytest.mark.parametrize(
     ("file", "words"),
     [

@@ -10,6 +10,7 @@ from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
 from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.config.settings import settle
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
 from failwell.jobs.job import Job, JobId, JobRequest, JobState, new_job_id
 from failwell.jobs.platform import check_platform
@@ -30,13 +31,18 @@ class QueueClient:
         """Submit a job.
 
         Raises:
+            CapabilityInputError: the request is not valid; every invalid field and argument is named.
             CapabilityNotLoadedError: no capability or instance has that name.
+            CapabilityConfigError: its stored configuration does not fit the manifest; every invalid field is named.
             CapabilityDisabledError: the instance is disabled.
             UnsupportedPlatform: the capability cannot run on this machine.
         """
         check_request(request)
         manifest = self.registry.manifest(self.registry.capability(request.instance))
         check_platform(manifest)
+        if manifest.config is not None:
+            # A schema in the code is known to the worker alone, which checks it when it starts.
+            settle(manifest, manifest.config, self.registry.config(request.instance))
         if not self.registry.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
         now = time()
