@@ -6,6 +6,7 @@ import socket
 import ssl
 import urllib.error
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,28 @@ def test_a_subclass_follows_its_nearest_listed_ancestor(made: type[BaseException
     own: type[BaseException] = type("Own", (made,), {})
 
     assert classify_exception(own("x")) == category
+
+
+@pytest.mark.acceptance("cjm-substrate 11")
+def test_of_several_bases_the_nearest_listed_one_decides() -> None:
+    unlisted = (
+        RuntimeError,
+        LookupError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+        EOFError,
+        AssertionError,
+    )
+    for bases in permutations((*LISTED, *unlisted, ImportError, NotImplementedError, Exception), 2):
+        try:
+            own: Any = type("Own", bases, {})
+        except TypeError:
+            # The layouts or the order of these two cannot be combined.
+            continue
+        category = next((LISTED[base] for base in own.__mro__ if base in LISTED), "fatal")
+
+        assert classify_exception(own("x")) == category, bases
 
 
 @pytest.mark.acceptance("cjm-substrate 11")

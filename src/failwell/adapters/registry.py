@@ -156,17 +156,32 @@ def _own_entry(module: str, name: str) -> Entry | None:
 
 
 def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
-    """The entries for exceptions of `cls`, nearest class first, each with whether it is for `cls` itself."""
+    """The entries for exceptions of `cls`, nearest class first, each with whether it is for `cls` itself.
+
+    Of several bases, those come last that say less: `class Missing(AttributeError, KeyError)` is a `KeyError`.
+    """
     known = _entries.get(cls)
     if known is None:
-        known = tuple(
-            (entry, above is cls) for above in cls.__mro__ if (entry := _entry_of(above)) is not None
-        )
+        pairs = [(above, entry) for above in cls.__mro__ if (entry := _entry_of(above)) is not None]
+        pairs.sort(key=lambda pair: _says_less(cls, *pair))
+        known = tuple((entry, above is cls) for above, entry in pairs)
         if len(_entries) >= _MOST_TYPES:
             # Programs that make exception classes on the fly must not make this grow for ever.
             _entries.clear()
         _entries[cls] = known
     return known
+
+
+def _says_less(cls: type, above: type, entry: Entry) -> bool:
+    """Whether a base of Python's is a program error, which any other base refines, or a time-out of another system error."""
+    if above is cls or above.__module__ != "builtins":
+        return False
+    if above is TimeoutError:
+        nearest = next(
+            base for base in cls.__mro__ if base.__module__ == "builtins" and issubclass(base, OSError)
+        )
+        return nearest is not TimeoutError
+    return isinstance(entry, Reading) and entry.kind == "internal.bug"
 
 
 def _entry_of(cls: type) -> Entry | None:
