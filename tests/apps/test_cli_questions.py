@@ -189,6 +189,20 @@ def test_a_person_can_leave_where_that_is_allowed(tmp_path: Path) -> None:
     assert ":back" not in screen
 
 
+def test_a_word_that_a_step_does_not_allow_is_not_taken_for_an_answer(tmp_path: Path) -> None:
+    place = Place(
+        tmp_path,
+        with_questions("allow_back: false, allow_skip_all: false, questions: [{text: A?}, {text: B?}]"),
+    )
+
+    code, output, screen = at_a_terminal(place, ":skip", "one", ":back", ":abort", "two")
+
+    assert (code, output["answers"]) == (0, {"q1": "one", "q2": "two"})
+    assert output["outcome"] == "completed"
+    for word in (":skip", ":back", ":abort"):
+        assert f"`{word}` is not possible here" in screen
+
+
 def test_without_a_way_back_the_last_answer_is_the_end(tmp_path: Path) -> None:
     place = Place(
         tmp_path, with_questions("allow_back: false, allow_skip: false, questions: [{text: A?}, {text: B?}]")

@@ -140,6 +140,7 @@ class Terminal:
 
 _END_OF_INPUT = object()
 _BACK, _SKIP_ALL, _ABORT = object(), object(), object()
+_CONTROL_WORDS = (":back", ":skip", ":abort")
 
 
 def _controls(gate: Mapping[str, Any]) -> str:
@@ -215,6 +216,9 @@ async def _ask_question(question: Mapping[str, Any], gate: Mapping[str, Any], po
         control = _control(text, gate, position)
         if control is not None:
             return control
+        if text in _CONTROL_WORDS:
+            print_stderr(f"  `{text}` is not possible here")
+            continue
         if text.isdecimal() and choices and 1 <= int(text) <= len(choices):
             return choices[int(text) - 1]
         if text and (not choices or text in choices or question.get("allow_free_text", True)):
