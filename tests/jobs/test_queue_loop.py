@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.job import JobState
+from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.queue.state import Rules
 from tests.jobs.queues import OutsideWorld, a_capability, a_gpu, a_model, a_runtime, lines
 from tests.jobs.workers import run
@@ -26,6 +27,14 @@ def _not_scheduled() -> float:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except OSError:
         return 0.0
+
+
+class SlowWorld(OutsideWorld):
+    """A machine whose memory takes longer to read than the loop may be held up, as a busy driver's does."""
+
+    def read(self) -> MachineMemory:
+        Event().wait(1.2 * LONGEST)
+        return super().read()
 
 
 @contextmanager
@@ -67,7 +76,7 @@ def test_the_loop_is_free_while_idle_workers_are_ended_and_a_job_is_repeated(tmp
     async def work(folder: Path) -> Held:
         gpu = a_gpu(folder)
         async with a_runtime(
-            folder, world=OutsideWorld(gpu), rules=Rules(lanes=4, rescan=0.05, calm=0.05)
+            folder, world=SlowWorld(gpu), rules=Rules(lanes=4, rescan=0.05, calm=0.05)
         ) as jobs:
             for name in ("one", "two", "three"):
                 # It does not end by itself, so that it takes long to end it.

@@ -10,10 +10,11 @@ import pytest
 
 import failwell
 from failwell.capability import CapabilityCancelledError, CapabilityTimeoutError
-from failwell.jobs.job import CancelPhase
+from failwell.jobs import Runtime
+from failwell.jobs.job import CancelPhase, Job, JobState
 from failwell.jobs.worker.protocol import CancelPhased, Died, Started, WorkerState
 from failwell.jobs.worker.supervisor import SupervisedWorker
-from tests.jobs.workers import a_worker, exists, failure, is_alive, run, until
+from tests.jobs.workers import a_manifest, a_worker, exists, failure, is_alive, run, until
 
 
 async def underway(
@@ -194,6 +195,34 @@ def test_cancelling_what_does_not_run_says_so_and_tells_nobody() -> None:
             return [await worker.cancel("done"), await worker.cancel("never")], told.of(CancelPhased)
 
     assert run(work()) == ([None, None], [])
+
+
+@pytest.mark.acceptance("cjm-substrate 29")
+@pytest.mark.parametrize("action", ["patient", "deaf"])
+def test_a_job_whose_time_is_up_fails_soon_and_costs_its_worker_only_if_it_does_not_listen(
+    action: str, tmp_path: Path
+) -> None:
+    async def work() -> tuple[Job, int, int]:
+        async with Runtime(tmp_path / "state", registry=tmp_path / "registry") as jobs:
+            instance = jobs.register(a_manifest(cancel_grace=0.5))
+            before = await jobs.call(instance, action="pid")
+            job = await jobs.submit(instance, {"seconds": 10}, action=action, timeout=1)
+            ended = await jobs.wait(job.id)
+            after = await jobs.call(instance, action="pid")
+            assert is_alive(before) == (action == "patient")
+            return ended, before, after
+
+    ended, before, after = run(work())
+
+    assert (ended.state, ended.attempt) == (JobState.FAILED, 1)
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.category.job) == ("worker.timeout", "transient")
+    assert ended.error.details["timeout_seconds"] == 1
+    assert ended.started_at is not None
+    assert ended.completed_at is not None
+    # Ten seconds is what the job would take; the rest is room for a busy machine.
+    assert 1 <= (ended.completed_at - ended.started_at).total_seconds() < 3
+    assert (before == after) == (action == "patient")
 
 
 @pytest.mark.acceptance("cjm-substrate 29")
