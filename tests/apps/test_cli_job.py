@@ -63,8 +63,13 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
         host.send_signal(signal.SIGTERM)
         _, words = finish(host)
 
-    assert cancelled.data == {"id": slow, "status": "cancelled", "state": "cancelled"}
-    assert told[-1]["type"] == "cancelled"
+    assert cancelled.data == {
+        "id": slow,
+        "status": "cancelled",
+        "state": "cancelled",
+        "certainty": "partial",
+    }
+    assert (told[-1]["type"], told[-1]["data"]["certainty"]) == ("cancelled", "partial")
     assert [one["data"]["phase"] for one in told if one["type"] == "cancel_phase"] == [
         "cooperative",
         "completed",
@@ -77,12 +82,29 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
     assert "SIGTERM: running jobs have 5 s to end" in words
 
 
+def test_a_cancelled_job_of_an_older_version_is_shown_as_it_is(place: Place) -> None:
+    job = place("jobs", "submit", "echo", "value=1", "--json").data["id"]
+    with closing(sqlite3.connect(place.folder / "state" / "journal.db")) as database, database:
+        database.execute("UPDATE jobs SET state = 'cancelled' WHERE id = ?", (job,))
+
+    shown = place("jobs", "show", job, "--json").data
+
+    assert shown["status"] == "cancelled"
+    assert not {"certainty", "error"} & set(shown)
+    assert "certainty" not in place("jobs", "show", job).out
+
+
 def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) -> None:
     job = place("jobs", "submit", "echo", "value=1", "--json").data["id"]
     cancelled = place("jobs", "cancel", job)
     again = place("jobs", "retry", job, "--wait", "--json").data
 
-    assert cancelled.out == f"job {job} is cancelled\n"
+    assert cancelled.out == f"job {job} is cancelled: it never began\n"
+    shown = place("jobs", "show", job, "--json").data
+    assert (shown["certainty"], shown["error"]["kind"]) == ("not_sent", "cancel.job")
+    assert shown["events"][-1]["data"]["certainty"] == "not_sent"
+    assert "certainty    not_sent: it never began\n" in place("jobs", "show", job).out
+    assert "it never began" in place("jobs", "list", "--status", "cancelled").out
     assert place("jobs", "cancel", job).code == 2
     assert (again["state"], again["result"]) == ("completed", 1)
     assert again["id"] != job

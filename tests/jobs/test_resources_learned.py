@@ -1,14 +1,11 @@
 # pyright: reportPrivateUsage=false
 """What is learned of a call is what it needed itself, with the configuration that it had."""
 
-import threading
 from pathlib import Path
 
 import pytest
 
-from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.memory.system import since, written
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, book_of, learned
 from tests.jobs.workers import run, until
@@ -78,40 +75,6 @@ def test_what_other_programs_write_meanwhile_is_not_put_down_to_a_job(tmp_path: 
 
             assert profile is not None
             assert 20 <= profile.disk_mb < 30
-
-    run(work())
-
-
-class SlowToLook(OutsideWorld):
-    """A machine that takes its time to be looked at, once it was told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.quick = threading.Event()
-        self.quick.set()
-
-    def read(self) -> MachineMemory:
-        self.quick.wait()
-        return super().read()
-
-
-def test_a_cancel_wins_over_a_result_that_is_still_being_measured(tmp_path: Path) -> None:
-    async def work() -> None:
-        world, go = SlowToLook(), tmp_path / "go"
-        async with a_runtime(tmp_path, world=world) as jobs:
-            jobs.register(a_capability())
-            job = await jobs.submit("worker", {"path": str(go)}, action="until")
-            await began(go)
-            world.quick.clear()
-            go.touch()
-            await until(lambda: not jobs.worker("worker").in_flight)
-            was = jobs.job(job.id).state
-            asked = jobs.cancel(job.id)
-            world.quick.set()
-            ended = await jobs.wait(job.id)
-
-            assert (was, asked) == (JobState.RUNNING, True)
-            assert (ended.state, ended.result) == (JobState.CANCELLED, None)
 
     run(work())
 

@@ -19,7 +19,7 @@ not catch a lost connection by it.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from failwell.fault.axes import ActionKind, JobCategory
+from failwell.fault.axes import ActionKind, Certainty, JobCategory
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore, ResourceShortfall, UserAction
 
@@ -165,14 +165,20 @@ class CapabilityTimeoutError(CapabilityTransientError, kind="worker.timeout"):
 
 
 class CapabilityCancelledError(CapabilityTransientError, kind="cancel.job"):
-    """An operator stopped the job. It may be started again, but never by itself."""
+    """An operator stopped the job. It may be started again, but never by itself.
+
+    `certainty` says what the job did: `not_sent` (it never began), `unknown` or `partial` (it may have run), or
+    `done_but_lost` (it had finished).
+    """
 
     default_retriable = False
     capability_name: str = ""
 
-    def __init__(self, capability_name: str) -> None:
+    def __init__(self, capability_name: str, *, certainty: Certainty | None = None) -> None:
         super().__init__(
-            f"capability {capability_name!r} was cancelled by operator", capability_name=capability_name
+            f"capability {capability_name!r} was cancelled by operator",
+            capability_name=capability_name,
+            certainty=certainty,
         )
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import time
 
+from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityDisabledError
+from failwell.jobs.cancelled import cancelled_report, end_data
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
@@ -18,6 +20,7 @@ from failwell.jobs.request import check_request
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.rows import job_values, moment
 from failwell.journal.event import Event
+from failwell.report.record import Scene
 
 
 class QueueClient:
@@ -79,9 +82,8 @@ class QueueClient:
             with self.store.hosting():
                 return self._cancel_here(job)
         except HostElsewhere:
-            # The host stops it.
-            self.store.request_control(job, "cancel", time())
-            return True
+            # The host stops it. It cannot start a job whose cancel is stored.
+            return self.store.request_control(job, "cancel", time())
 
     def _cancel_here(self, job: str) -> bool:
         """Cancel a job while this process holds the host lock, so that no host can start it."""
@@ -89,15 +91,21 @@ class QueueClient:
         if before.state.is_final:
             return False
         now = time()
+        request = before.request
+        scene = Scene(job=job, run=request.run, instance=request.instance, attempt=before.attempt or None)
+        # A job that is recorded as running lost its host; it may have run.
+        last = Certainty.UNKNOWN if before.state is JobState.RUNNING else None
+        report = cancelled_report(request.instance, scene, before.attempt, last, before.error)
         cancelled = replace(
             before,
+            error=report,
             state=JobState.CANCELLED,
             completed_at=moment(now),
             cancel_requested_at=moment(now),
             not_before=None,
             block_reason=None,
         )
-        event = Event(0, JobState.CANCELLED.value, now, {}, job)
+        event = Event(0, JobState.CANCELLED.value, now, end_data(report, before.attempt), job)
         self.store.commit([job_values(cancelled, before.state)], [event])
         return True
 

@@ -10,6 +10,12 @@ def echo(value: object = None) -> object:
     return value
 
 
+def _append(path, text):
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, text.encode())
+    os.close(file)
+
+
 class Worker:
     """Does what it is told, and writes down that it did."""
 
@@ -55,6 +61,17 @@ class Worker:
         open(path + ".began", "a").close()
         while not os.path.exists(path):
             time.sleep(0.002)
+
+    def effects(self, value, path, seconds=0.0, hears=False):
+        """Append a line at the beginning and one at the end, each in one write."""
+        _append(path, f"began {value}\n")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if hears:
+                self.check_cancel()
+            time.sleep(0.0005)
+        _append(path, f"finished {value}\n")
+        return value
 
     def fail_first(self, times, path, kind="transient", after=None):
         """Fail so many times, counted in a file, then succeed."""
@@ -121,6 +138,13 @@ class Worker:
         if path:
             with open(path, "a") as file:
                 file.write(f"{what}\n")
+
+
+class NotesCancel(Worker):
+    """Writes down that a cancel has arrived."""
+
+    def on_cancel(self):
+        self._note("cancel")
 
 
 class SlowStart(Worker):

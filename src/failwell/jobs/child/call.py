@@ -21,6 +21,8 @@ class Call:
     def __init__(self, line: Line, job: str | None, capability: str, window: int = 0) -> None:
         self.job = job
         self.cancelled = threading.Event()
+        self.stage = "queued"
+        """`queued`, `began` or `returned`; an answer with an error says how far the call came."""
         self._line = line
         self._capability = capability
         self._callbacks: list[Callable[[], object]] = []

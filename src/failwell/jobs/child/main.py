@@ -171,6 +171,7 @@ class _Worker:
                     )
                 elif frame.get("stream"):
                     result = self._items(result, frame, call)
+                call.stage = "returned"
                 answer = {"type": "result", "job": frame["job"], "value": result, "peaks": peaks()}
                 piece = frame_of(answer, self._folder)
             except (SystemExit, KeyboardInterrupt) as ended:
@@ -198,6 +199,7 @@ class _Worker:
             raise call.cancellation()
         method = subject.method(frame["action"])
         subject.check(frame["action"], method, arguments)
+        call.stage = "began"
         return method(**arguments)
 
     def _phase(self, subject: Subject, phase: str, arguments: dict[str, Any]) -> Any:
@@ -242,7 +244,7 @@ class _Worker:
         return count
 
     def _failed(self, call: Call, error: BaseException) -> bytes:
-        frame: dict[str, Any] = {"type": "result", "job": call.job, "peaks": peaks()}
+        frame: dict[str, Any] = {"type": "result", "job": call.job, "peaks": peaks(), "stage": call.stage}
         frame["error"] = self._described(error, call.job)
         try:
             return encoded(frame)

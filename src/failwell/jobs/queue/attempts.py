@@ -9,8 +9,9 @@ from typing import Any, cast
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Lost, PredicateFailed, Tries, decide, exhausted_inside
 from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, decision_text
+from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityTimeoutError
+from failwell.fault.capability import CapabilityCancelledError, CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase, JobState
 from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import released
@@ -67,8 +68,7 @@ class AttemptEnd:
         if isinstance(decision, Retry | Park | Evict):
             self._again(entry, instance, report, decision, now)
         elif isinstance(decision, GiveUp) and decision.cancelled:
-            entry.error = report
-            self._ends.end(entry, JobState.CANCELLED)
+            self._ends.cancel(entry, report.certainty)
         else:
             self._ends.fail(entry, _with_exhaustion(entry, report, decision))
 
@@ -252,20 +252,21 @@ class Attempts:
         try:
             if entry.cancelled is not None:
                 # The cancel came between the record of the start and the start.
-                raise _stopped(entry)  # noqa: TRY301  (it ends as any other cancelled call)
-            entry.is_called = True
+                raise _stopped(entry, Certainty.NOT_SENT)  # noqa: TRY301  (it ends as any other cancelled call)
             if entry.deadline is not None:
+                entry.is_starting = True
                 await self._start_in_time(entry, instance)
+                entry.is_starting = False
             value = await self._call(entry, instance)
         except asyncio.CancelledError:
             if entry.cancelled is None:
                 self._put_back(entry, instance, began)
                 return
             self._tell_phases(entry)
-            error = _stopped(entry)
+            error = _stopped(entry, Certainty.NOT_SENT if entry.is_starting else Certainty.UNKNOWN)
         except Exception as raised:  # noqa: BLE001  (whatever a worker's adapter did not foresee ends this job alone)
             error = raised
-        entry.is_called = False
+        entry.is_starting = False
         entry.task = None
         self._answered(entry, instance, began, value, error)
 
@@ -303,7 +304,7 @@ class Attempts:
 
     def _put_back(self, entry: Entry, instance: Instance, began: float) -> None:
         """Let a job wait again whose task was cancelled with the event loop and not by a request."""
-        entry.is_called = False
+        entry.is_starting = False
         entry.task = None
         self._ended(entry, instance, began, well=False)
         self._ends.put_back(entry, "the queue was stopped while it ran")
@@ -325,40 +326,47 @@ class Attempts:
             return
         entry.is_sent = False
         result = None
-        if error is None and entry.cancelled is None:
+        if error is None and self._keeps_result(entry):
             try:
                 result = result_to_json(value)
             except NotRecordable as fault:
                 error = fault
         if result is not None:
+            entry.has_result = True
             if self._state.book.profile(instance) is None and not self._state.is_stopping:
                 # What a short call used of a GPU or of the disk is measured only before
                 # anything else starts.
-                self._state.spawn(self._end_after_a_look(entry, instance, began, value, result))
+                self._state.spawn(self._end_after_a_look(entry, instance, began, result))
             else:
                 self._end_well(entry, instance, began, result)
             return
         delete_files(value)
-        report = self._state.described(entry, error if entry.cancelled is None and error else _stopped(entry))
+        if entry.cancelled is not None or error is None:
+            error = _stopped(entry, _work_done(error))
+        report = self._state.described(entry, error)
         if entry.canceller is not None and not entry.canceller.done():
             # Its phases come before its end.
             entry.canceller.add_done_callback(lambda _done: self._end_badly(entry, instance, began, report))
         else:
             self._end_badly(entry, instance, began, report)
 
-    async def _end_after_a_look(
-        self, entry: Entry, instance: Instance, began: float, value: Any, result: str
-    ) -> None:
+    def _keeps_result(self, entry: Entry) -> bool:
+        """Whether a result that has arrived completes the job. A cancel that is not recorded yet is withdrawn."""
+        if entry.cancelled is None:
+            return True
+        if entry.items is not None or not self._record.withdraw(entry, "cancelling"):
+            return False
+        entry.cancelled = None
+        if entry.canceller is not None:
+            entry.canceller.cancel()
+        return True
+
+    async def _end_after_a_look(self, entry: Entry, instance: Instance, began: float, result: str) -> None:
         try:
             await self._state.book.look()
         finally:
             # Also when the queue stops meanwhile: the job has completed.
-            if entry.cancelled is None:
-                self._end_well(entry, instance, began, result)
-            else:
-                delete_files(value)
-                self._tell_phases(entry)
-                self._end_badly(entry, instance, began, self._state.described(entry, _stopped(entry)))
+            self._end_well(entry, instance, began, result)
 
     def _end_well(self, entry: Entry, instance: Instance, began: float, result: str) -> None:
         self._ended(entry, instance, began, well=True)
@@ -438,10 +446,16 @@ class Attempts:
             self._state.wake()
 
 
-def _stopped(entry: Entry) -> Fault:
-    from failwell.fault.capability import CapabilityCancelledError
+def _stopped(entry: Entry, certainty: Certainty) -> Fault:
+    return CapabilityCancelledError(entry.request.instance, certainty=certainty)
 
-    return CapabilityCancelledError(entry.request.instance)
+
+def _work_done(error: BaseException | None) -> Certainty:
+    """What a cancelled attempt did, by its answer."""
+    if error is None:
+        return Certainty.DONE_BUT_LOST
+    known = error.certainty if isinstance(error, CapabilityCancelledError) else None
+    return known or Certainty.UNKNOWN
 
 
 async def _taken(taker: Items, item: Any, end: float | None) -> bool:

@@ -4,6 +4,8 @@ import asyncio
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from failwell.fault.axes import Certainty
+from failwell.jobs.cancelled import cancelled_report, end_data
 from failwell.jobs.faults import DeadlinePassed
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.entry import Entry
@@ -41,11 +43,18 @@ class Ends:
         if state is JobState.COMPLETED:
             entry.error = None
         elif entry.error is not None:
-            data = {"kind": entry.error.kind, "message": entry.error.message, "attempt": entry.attempt}
+            data = end_data(entry.error, entry.attempt)
         self._record.say(entry, state.value, data)
         if self._record.is_wedged:
             self._record.settle(entry)
         self._state.wake()
+
+    def cancel(self, entry: Entry, last: Certainty | None = None) -> None:
+        """End a job as cancelled; `last` says what the attempt did that the cancel ended, if one was running."""
+        entry.error = cancelled_report(
+            entry.request.instance, self._state.scene(entry), entry.attempt, last, entry.error
+        )
+        self.end(entry, JobState.CANCELLED)
 
     def put_back(self, entry: Entry, reason: str) -> None:
         """Let a job wait again whose attempt was lost through no fault of its own."""

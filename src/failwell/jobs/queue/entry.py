@@ -28,9 +28,10 @@ class Entry:
         "due",
         "ended",
         "error",
+        "has_result",
         "id",
-        "is_called",
         "is_sent",
+        "is_starting",
         "items",
         "key",
         "losses",
@@ -82,8 +83,10 @@ class Entry:
         self.result: str | None = None
         """As JSON."""
         self.error: ErrorReport | None = None
-        self.is_called = False
-        """Whether a task waits for its worker to start and to answer."""
+        self.has_result = False
+        """Whether its result has arrived. A cancel that comes later changes nothing."""
+        self.is_starting = False
+        """Whether a task waits for its worker to start, and nothing was sent."""
         self.is_sent = False
         """Whether it was sent to a worker that was ready, and no answer has come."""
         self.place = 0

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from failwell.decision.match import Match
 from failwell.decision.policy import Lost, Policy, Rule, Tries, decide
 from failwell.decision.verdict import Retry
+from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
 from failwell.jobs.faults import HostDied, NoStreamLeft
 from failwell.jobs.job import JobState
@@ -46,7 +47,7 @@ class OutsideJobs:
             self._state.once[entry.request.key] = entry
         if entry.cancelled is not None:
             # It was to be cancelled, and ended with the host.
-            self._ends.end(entry, JobState.CANCELLED)
+            self._ends.cancel(entry, Certainty.UNKNOWN if began else None)
             return
         if entry.request.stream:
             self._ends.fail(entry, self._state.described(entry, NoStreamLeft(job=entry.id, retryable=False)))

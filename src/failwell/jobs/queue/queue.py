@@ -222,14 +222,14 @@ class Queue:
         return stored
 
     def cancel(self, job: str, grace: float | None = None) -> bool:
-        """Stop a job; `False` where it is over or unknown."""
+        """Stop a job; `False` where it is over, has its result or is unknown."""
         entry = self.state.live.get(job)
-        if entry is None or entry.is_over:
+        if entry is None or entry.is_over or entry.has_result:
             return False
         if entry.state is not JobState.RUNNING:
             entry.cancelled = self.state.now()
             self.state.line.leave(entry)
-            self._ends.end(entry, JobState.CANCELLED)
+            self._ends.cancel(entry)
         elif entry.cancelled is None:
             entry.cancelled = self.state.now()
             if entry.items is not None:
@@ -243,7 +243,7 @@ class Queue:
     async def _stop_call(self, entry: Entry, grace: float | None) -> None:
         instance = self.state.instances[entry.request.instance]
         phase = await instance.worker.cancel(entry.id, grace=grace)
-        if phase is None and entry.is_called and entry.task is not None:
+        if phase is None and entry.is_starting and entry.task is not None:
             # Its worker is still being started, so there is no call to stop yet.
             entry.task.cancel()
 

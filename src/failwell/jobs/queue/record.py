@@ -74,7 +74,10 @@ class Record:
             decision = self._decision
 
     def write(self, starting: list[Entry]) -> bool:
-        """Write all changes. Returns whether the store took them."""
+        """Write all changes. Returns whether the store took them.
+
+        A job that another process has cancelled is taken out of `starting`.
+        """
         rows, events, learned = (
             list(self.dirty.values()),
             self._events,
@@ -94,6 +97,10 @@ class Record:
         self.dirty, self._events = {}, []
         self.granted.difference_update(granted)
         self._state.book.learned.clear()
+        if done.cancelled:
+            rows = [entry for entry in rows if entry.id not in done.cancelled]
+            events = [event for event in events if event.type != "started" or event.job not in done.cancelled]
+            self._leave_unstarted(starting, done.cancelled)
         for entry in rows:
             if entry.id in done.twins:
                 self._merge(entry, done.twins[entry.id])
@@ -165,11 +172,7 @@ class Record:
         """Handle a refused write: running jobs go on, and nothing is started."""
         started = {entry.id for entry in starting}
         for entry in starting:
-            instance = self._state.instances[entry.request.instance]
-            self._state.leave(entry, instance)
-            self._state.book.forget(instance)
-            entry.never_began()
-            self._state.line.add(entry)
+            self._undo_start(entry)
         self._events = [item for item in self._events if not (item.type == "started" and item.job in started)]
         self._decision = decision = self._decide(fault)
         self.trouble = fault
@@ -184,6 +187,21 @@ class Record:
         if self._retry is None and not self._is_closed:
             pause = decision.after if isinstance(decision, Retry) and not self.is_wedged else _PROBE
             self._retry = self._state.loop.call_later(pause, self._try_again)
+
+    def _leave_unstarted(self, starting: list[Entry], cancelled: Collection[str]) -> None:
+        """Take the jobs out of `starting` that another process has cancelled, and read the requests that say so."""
+        for entry in [item for item in starting if item.id in cancelled]:
+            starting.remove(entry)
+            self._undo_start(entry)
+        self._look_outside()
+
+    def _undo_start(self, entry: Entry) -> None:
+        """Let a job wait again whose start was not recorded, so that it is not sent to its worker."""
+        instance = self._state.instances[entry.request.instance]
+        self._state.leave(entry, instance)
+        self._state.book.forget(instance)
+        entry.never_began()
+        self._state.line.add(entry)
 
     def _decide(self, fault: Fault) -> Decision:
         """Whether to repeat a refused write. Nothing of it was recorded, so a repeat records nothing twice."""
@@ -242,6 +260,13 @@ class Record:
     def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
         self.dirty[entry.id] = entry
         self._events.append(Event(0, what, self._state.now(), data or {}, entry.id))
+
+    def withdraw(self, entry: Entry, what: str) -> bool:
+        """Take back an event of a job; `False` if it is recorded already."""
+        rest = [event for event in self._events if event.type != what or event.job != entry.id]
+        is_withdrawn = len(rest) < len(self._events)
+        self._events = rest
+        return is_withdrawn
 
     def tell_of_worker(self, what: str, data: Mapping[str, Any]) -> None:
         self._events.append(Event(0, what, self._state.now(), data))

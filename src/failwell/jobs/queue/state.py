@@ -176,16 +176,20 @@ class QueueState:
         if not self.running and self.idle is not None and not self.idle.done():
             self.idle.set_result(None)
 
-    def described(self, entry: Entry, error: BaseException) -> ErrorReport:
-        """The report of a failure of a job."""
+    def scene(self, entry: Entry) -> Scene:
+        """Where a job belongs, for its report."""
         instance = self.instances.get(entry.request.instance)
-        scene = Scene(
+        return Scene(
             job=entry.id,
             run=entry.request.run,
             instance=entry.request.instance,
             capability=None if instance is None else instance.manifest.name,
             attempt=entry.attempt or None,
         )
+
+    def described(self, entry: Entry, error: BaseException) -> ErrorReport:
+        """The report of a failure of a job."""
+        scene = self.scene(entry)
         report = kept_report(error)
         return (
             describe(error, scene=scene)

@@ -3,7 +3,7 @@
 A commit is one transaction: jobs, events, counts and profiles are stored together or not at all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -58,6 +58,8 @@ class Committed(NamedTuple):
     """Job → the earlier job with the same idempotency key. The new one was not stored."""
     last: int
     """The number of the last event."""
+    cancelled: Collection[str] = ()
+    """Jobs that were to start and that another process had cancelled. Their start was not stored."""
 
 
 @frozen
@@ -88,6 +90,8 @@ class JobStore(Protocol):
         applied: Sequence[int] = (),
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
+
+        The start of a stored job is refused if a request to cancel it is stored: `Committed.cancelled`.
 
         Raises:
             Fault: nothing was stored.
@@ -154,8 +158,8 @@ class JobStore(Protocol):
         """All learned profiles."""
         ...
 
-    def request_control(self, job: str, action: str, at: float) -> None:
-        """Ask the host to do `action` with a job, and wake the host."""
+    def request_control(self, job: str, action: str, at: float) -> bool:
+        """Ask the host to do `action` with a job, and wake the host; `False` if the job has ended."""
         ...
 
     def control_requests(self) -> list[ControlRequest]:

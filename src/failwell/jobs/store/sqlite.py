@@ -46,6 +46,7 @@ HOST = "host"
 """The socket folder of the host. It is separate, so that the host's own commits do not wake it."""
 _MOMENT = 0.02
 """Seconds for which an event loop may be blocked by a database that another process has locked."""
+_OPEN = "state IN ('pending', 'running', 'waiting')"
 _COLUMNS = ", ".join(COLUMNS)
 _BRIEF = _COLUMNS.replace(" result,", " NULL,")
 _INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
@@ -57,10 +58,11 @@ _PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
 )  # fmt: skip
 _profile_values = attrgetter(*_PROFILE_COLUMNS)
+_REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND {_OPEN}"  # noqa: S608  (constants)
+_CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
 _APPLIED = "DELETE FROM job_wishes WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
 """Positions in `Values`."""
-_OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
 def wake_host(state: Path) -> None:
@@ -105,6 +107,10 @@ class SqliteJobs:
         with self._database.transaction() as connection:
             new = [job for job in jobs if job[_KEY] is None]
             moved = [job for job in jobs if job[_KEY] is not None]
+            cancelled = self._cancelled(connection, moved)
+            if cancelled:
+                moved = [job for job in moved if job[_ID] not in cancelled]
+                events = [event for event in events if event.type != "started" or event.job not in cancelled]
             twins: dict[str, str] = {}
             if any(job[_ONCE] is not None for job in new):
                 twins = self._twins(connection, new)
@@ -147,7 +153,14 @@ class SqliteJobs:
                 connection.executemany(_APPLIED, [(key,) for key in applied])
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
-        return Committed(keys, twins, last)
+        return Committed(keys, twins, last, cancelled)
+
+    def _cancelled(self, connection: sqlite3.Connection, moved: Sequence[Values]) -> set[str]:
+        """The jobs that are about to start and that another process has cancelled."""
+        starting = {job[_ID] for job in moved if job[_STATE] == "running" != job[_WAS]}
+        if not starting:
+            return starting
+        return starting.intersection(row[0] for row in connection.execute(_CANCELLED))
 
     def _twins(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, str]:
         twins: dict[str, str] = {}
@@ -162,10 +175,11 @@ class SqliteJobs:
                 twins[job[_ID]] = twin
         return twins
 
-    def request_control(self, job: str, action: str, at: float) -> None:
+    def request_control(self, job: str, action: str, at: float) -> bool:
         with self._database.transaction() as connection:
-            connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, action, at))
+            is_open = connection.execute(_REQUEST, (action, at, job)).rowcount > 0
         self._host.wake()
+        return is_open
 
     def control_requests(self) -> list[ControlRequest]:
         return [

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
 
+from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
 from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS
@@ -242,7 +243,7 @@ class Calls:
             return
         if not call.job.startswith("#"):
             self.finished += 1
-        stopped = self._stop_error(call)
+        stopped = self._stop_error(call, _work_done(frame))
         if stopped is not None:
             delete_files(self._reader.item(frame).value)
             call.settle(error=stopped)
@@ -257,17 +258,30 @@ class Calls:
         """End every call after the process ended: by its stop reason, or else with `why`."""
         calls, self._pending = list(self._pending.values()), {}
         for call in calls:
-            call.settle(error=self._stop_error(call) or why())
+            call.settle(error=self._stop_error(call, Certainty.UNKNOWN) or why())
 
     def _process_ended(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
-    def _stop_error(self, call: PendingCall) -> CapabilityError | None:
-        """The error of a call that was cancelled or timed out, whatever it answers; else `None`."""
+    def _stop_error(self, call: PendingCall, certainty: Certainty) -> CapabilityError | None:
+        """The error of a call that was cancelled or timed out, whatever it answers; else `None`.
+
+        `certainty` says whether the work of a cancelled call was done.
+        """
         if call.failed is not None:
             return call.failed
         if call.stop_reason == "cancel":
-            return CapabilityCancelledError(self._name)
+            return CapabilityCancelledError(self._name, certainty=certainty)
         if call.stop_reason == "timeout":
             return CapabilityTimeoutError(self._name, call.seconds)
         return None
+
+
+_STAGES = {"queued": Certainty.NOT_SENT, "began": Certainty.PARTIAL, "returned": Certainty.DONE_BUT_LOST}
+
+
+def _work_done(frame: Mapping[str, Any]) -> Certainty:
+    """Whether the work of an answered call was done, as its worker says. The worker may be of an older version."""
+    if "error" not in frame:
+        return Certainty.DONE_BUT_LOST
+    return _STAGES.get(str(frame.get("stage")), Certainty.UNKNOWN)

@@ -13,7 +13,7 @@ failwell may not be installed; a test compares the two.
     worker → host
         hello       pid, python, protocol                   the interpreter runs
         loaded      name, version, schema, actions, ...     the capability is imported
-        result      job, value | error                      a call ended
+        result      job, value | error, stage               a call ended; `stage` says how far a failed one came
         item        job, value                              one item of a stream
         progress    job, fraction, message
         usage       job, amounts

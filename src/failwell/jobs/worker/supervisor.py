@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.worker.lifecycle import Config, WorkerLifecycle
@@ -75,7 +76,7 @@ class SupervisedWorker(WorkerLifecycle):
         try:
             await asyncio.wait([starting, cancelled], return_when=asyncio.FIRST_COMPLETED)
             if cancelled.done():
-                raise CapabilityCancelledError(self.capability)
+                raise CapabilityCancelledError(self.capability, certainty=Certainty.NOT_SENT)
             starting.result()
         finally:
             del self._waiting[job]

@@ -127,6 +127,8 @@ def add_cancel_options(parser: ArgumentParser) -> None:
 
 def run_cancel(args: Namespace) -> int:
     """Cancel a job and wait until it has ended."""
+    from failwell.apps.cli.jobs.jobs_show import cancelled_text, certainty
+
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
         assert queue is not None
@@ -134,9 +136,13 @@ def run_cancel(args: Namespace) -> int:
             raise usage_error(f"job `{job.id}` is {job.state} already", see=f"failwell jobs show {job.id}")
         final = queue.wait(job.id, give_up=lambda: not queue.store.is_hosted())
     if args.format == "json":
-        print_json({"id": final.id, "status": final.state.value, "state": final.state.value})
+        data: dict[str, Any] = {"id": final.id, "status": final.state.value, "state": final.state.value}
+        if (did := certainty(final)) is not None:
+            data["certainty"] = did
+        print_json(data)
     else:
-        print_text(f"job {final.id} is {final.state}")
+        text = cancelled_text(final)
+        print_text(f"job {final.id} is {final.state}{f': {text}' if text else ''}")
     return Exit.DONE
 
 

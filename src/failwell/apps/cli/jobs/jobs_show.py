@@ -48,9 +48,31 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
         "attempts": job.attempt,
         "not_before": None if job.not_before is None else iso(job.not_before.timestamp()),
         "block_reason": job.block_reason,
+        "certainty": certainty(job),
         "error": None if job.error is None else job.error.view("operator"),
     }
     return {name: value for name, value in data.items() if value not in (None, "", {})}
+
+
+_DONE = {
+    "not_sent": "it never began",
+    "unknown": "it may have run",
+    "partial": "it began and did not finish",
+    "done_but_lost": "it had finished, and its result was dropped",
+}
+"""What a cancelled job did, by certainty."""
+
+
+def certainty(job: "Job") -> str | None:
+    """What a cancelled job did; `None` for other jobs, and for records that do not say it."""
+    if job.state.value != "cancelled" or job.error is None or job.error.kind != "cancel.job":
+        return None
+    return job.error.certainty.value
+
+
+def cancelled_text(job: "Job") -> str:
+    """What a cancelled job did, in words; empty if its record does not say it."""
+    return _DONE.get(certainty(job) or "", "")
 
 
 def result_json(job: "Job") -> dict[str, Any]:
@@ -88,12 +110,14 @@ def row(job: "Job") -> tuple[str, ...]:
 
 
 def what(job: "Job") -> str:
-    """Why a job waits or failed, in a few words."""
+    """Why a job waits or failed, or what it did before it was cancelled, in a few words."""
     if job.state.value == "waiting" and job.not_before is not None:
         kind = "" if job.error is None else f" after {job.error.kind}"
         return f"next attempt {clock(job.not_before.timestamp())}{kind}"
     if job.block_reason:
         return job.block_reason
+    if text := cancelled_text(job):
+        return text
     return "" if job.error is None or job.state.value == "completed" else job.error.kind
 
 
@@ -132,6 +156,8 @@ def run_show(args: Namespace) -> int:
         fields["arguments"] = to_json(data["arguments"])
     if result:
         fields["result"] = to_json(result["result"])
+    if text := cancelled_text(job):
+        fields["certainty"] = f"{data['certainty']}: {text}"
     if job.error is not None:
         fields["error"] = f"{job.error.kind}: {job.error.message}"
         if "out_of_memory" in job.error.details:
