@@ -20,6 +20,7 @@ from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.protocol import WorkerState
@@ -301,9 +302,11 @@ def test_a_kept_configuration_that_is_not_allowed_any_more_fails_the_job_and_not
         file.write_text(f'name = "sample"\nobject = "sample:Configured"\npath = ["{SAMPLES}"]\n{schema}')
         registry = CapabilityRegistry(tmp_path / "registry")
         registry.add(file)
+        store = open_store(tmp_path / "state")
+        job = QueueClient(store, registry).submit(JobRequest(instance="sample"))
+        store.close()
         registry.set_config("sample", {"beam": 3, "colour": "red", "size": 1})
         async with a_runtime(tmp_path, a_capability()) as jobs:
-            job = QueueClient(jobs.store, registry).submit(JobRequest(instance="sample"))
             ended = await jobs.wait(job.id)
 
             assert ended.state is JobState.FAILED
