@@ -109,8 +109,8 @@ def _said_by_words_of(code: str, basis: str) -> Said:
             rule = Rule(
                 f"{cell.kind.partition('.')[2]}.{basis}", cell.kind, basis, code[:80], is_soft=cell.soft
             )
-            return Said(rule, status, code[:80])
-        if cell.kind in (RATE, BAD):
+            return Said(rule, None if word == "invalid" else status, code[:80])
+        if cell.kind in (RATE, BAD) and not cell.without_status:
             return Said(None, status or (429 if cell.kind == RATE else 400), code[:80])
     return Said(None, status, code[:80])
 

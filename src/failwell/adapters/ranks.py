@@ -96,11 +96,15 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
     if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
-        decided = _by_words(facts, status, wait) or decided
+        decided = _by_words(facts, status) or decided
     if status == 503 and _NO_CREDENTIALS in facts.message:
         decided = Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
+    if decided is None and base is None:
+        decided = _otherwise(facts, own)
+    if wait is not None and wait.after >= _SHORTEST_LONG_WAIT and (decided or base or _UNKNOWN).kind == RATE:
+        decided = Rule("quota_exhausted.wait", QUOTA, "header", "a wait of hours")
     if decided is None:
-        return [base or _otherwise(facts, own)]
+        return [base or _UNKNOWN]
     return [decided] if base is None or base.kind == decided.kind else [decided, base]
 
 
@@ -154,17 +158,18 @@ def _by_machine(rule: Rule | None, status: int | None) -> Rule | None:
     return rule if status not in (402, 413) else None
 
 
-def _by_words(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule | None:
+def _by_words(facts: Facts, status: int | None) -> Rule | None:
     """The rule of the words, where the status leaves something to say."""
     if status == 404 and _is_page(facts):
         return None
     low = facts.message[:_LONGEST].lower()
     if status == 429:
-        return _by_words_of_429(facts, low, wait)
+        return _by_words_of_429(facts, low)
     said = statement_of(low)
     if status == 503:
         return next((_rule_of(cell, cell.kind) for cell in said.cells if cell.kind in _TRANSPORT_KINDS), None)
-    allowed = GENERIC.get(status) if status is not None else None
+    is_local = facts.provider in SERVERS_OF_ONE_STATUS
+    allowed = None if status is None or (status == 500 and is_local) else GENERIC.get(status)
     is_foreign = (
         facts.body is not None or (status or 0) >= 400
     ) and facts.provider not in SERVERS_OF_ONE_STATUS
@@ -183,11 +188,9 @@ def _by_words(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule 
     return _by_parameter(facts) if status in (400, 422) else None
 
 
-def _by_words_of_429(facts: Facts, low: str, wait: NotBefore | None) -> Rule | None:
+def _by_words_of_429(facts: Facts, low: str) -> Rule | None:
     if _is_larger_than_window(facts):
         return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
-    if wait is not None and wait.after >= _SHORTEST_LONG_WAIT:
-        return Rule("quota_exhausted.wait", QUOTA, "header", "a wait of hours")
     if _ZERO_LIMIT.search(low) is not None:
         return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
     if facts.status is not None and not may_be_used_up(low):

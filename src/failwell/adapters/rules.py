@@ -63,7 +63,7 @@ CLASSES: dict[str, str] = {
 """Names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
 
 STATUS_CODES: dict[str, int] = {
-    **vendor_codes.STATUSES, "api_error": 500, "1300": 429, "requests": 429, "tokens": 429,
+    **vendor_codes.STATUSES, "api_error": 500, "limitexceededexception": 429, "limitexceeded": 429, "1300": 429, "requests": 429, "tokens": 429,
 }  # fmt: skip
 """Codes that stand for a status and are no words for it."""
 
@@ -73,9 +73,9 @@ STATUS_WORDS: dict[str, int] = {
     "deadlineexceeded": 504, "timeout": 408, "unauthorized": 401, "unauthenticated": 401, "authentication": 401,
     "permissiondenied": 403, "permission": 403, "accessdenied": 403, "forbidden": 403, "notfound": 404,
     "alreadyexists": 409, "conflict": 409, "aborted": 409, "ratelimit": 429, "toomanyrequests": 429, "throttl": 429,
-    "resourceexhausted": 429, "limitexceeded": 429, "throughputexceeded": 429, "invalidrequest": 400, "badrequest": 400,
+    "resourceexhausted": 429, "requestlimitexceeded": 429, "throughputexceeded": 429, "invalidrequest": 400, "badrequest": 400,
     "invalidargument": 400, "validation": 400, "failedprecondition": 400, "outofrange": 400, "unprocessable": 422,
-    "unimplemented": 501, "contenttoolarge": 413,
+    "unimplemented": 501, "contenttoolarge": 413, "invalid": 400,
 }  # fmt: skip
 """Words in a code or the name of a class that stand for a status."""
 
@@ -100,6 +100,8 @@ GENERIC: dict[int, frozenset[str]] = {
     409: frozenset({BAD}),
     422: _ANY,
     429: frozenset({QUOTA, LONG, OVER, RATE}),
+    500: frozenset({QUOTA, AUTH}),
+    **dict.fromkeys((406, 412, 423, 451), _ANY),
 }
 """Statuses that services use for more than their name says → what words may turn them into.
 

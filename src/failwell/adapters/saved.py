@@ -26,6 +26,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
+from failwell.adapters.text.class_names import kind_of_class, phase_of_class
 from failwell.adapters.text.protocol_words import close_code_in
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
@@ -38,6 +39,20 @@ _DB_API = frozenset(
     {"DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "OperationalError"}
 )
 """Subclasses of `Error` in every module that follows PEP 249."""
+_GENERAL_CLASSES = frozenset(
+    {
+        "AssertionError",
+        "ConnectionError",
+        "Exception",
+        "KeyError",
+        "LookupError",
+        "OSError",
+        "RuntimeError",
+        "TypeError",
+        "ValueError",
+    }
+)
+"""Classes of Python that programs raise for anything."""
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
@@ -78,7 +93,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         bugs = [error.name for error in text.errors if error.name in BUGS]
         return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
     # A class that a library made for one failure says more than words; Python's own classes say less.
-    is_own = own is not None and (own.evidence[0].basis == "errno" or "." in class_name)
+    is_own = own is not None and (own.evidence[0].basis == "errno" or class_name not in _GENERAL_CLASSES)
     is_vague = reading.kind in ("provider.unknown", "provider.bad_request")
     return (
         own
@@ -141,7 +156,7 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
     bug: str | None = None
     for place, (dotted, message) in enumerate(chain):
         module, _, name = dotted.rpartition(".")
-        step = phase_of(module or "builtins", name)
+        step = phase_of(module or "builtins", name) or (phase_of_class(dotted, message) if dotted else None)
         if step or phase:
             step = refined(step, message)
         if step is not None and (phase is None or step in REFINES):
@@ -167,6 +182,8 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
             error.errno = int(number.group(1))
         return read(error)
     entry = find(module, name) or (find(module, "Error") if name in _DB_API else None)
+    if entry is None and (kind := kind_of_class(dotted, message)) is not None:
+        return Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
     if entry is None or isinstance(entry, Reading):
         return entry
     # An adapter reads an exception, so it gets one of that name.

@@ -24,7 +24,7 @@ def kind_of(text: str) -> str | None:
                 "No such deployment",
                 "Unknown model x-9",
                 "The engine was removed last year",
-                "x-9 is a model that has been decommissioned",
+                "x-9 is a model that has been retired",
                 "模型不存在",
             ],
         ),

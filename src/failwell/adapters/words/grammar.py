@@ -24,7 +24,7 @@ _CLAUSE_END = "clause"
 _SEPARATORS = str.maketrans("", "", "_-. ")
 _MOST_CODES = 1024
 _PLURAL = ("", "s", "ly")
-_VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion", "y", "ies")
+_VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion", "ions", "y", "ies")
 _FAMILY = (
     r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?(?:index|cpp))|mi[sx]tral|qwen|deepseek|dall-e|grok"
     r"|command|glm|phi|o[134]-|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge)[-./:]?[a-z0-9]"
