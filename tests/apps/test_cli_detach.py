@@ -140,10 +140,11 @@ def test_it_survives_the_end_of_its_terminal(tmp_path: Path) -> None:
         env=environment(),
         start_new_session=True,
     )
-    os.close(theirs)
     seen = b""
+    # While the shell has not opened its end yet, this one keeps the terminal alive.
     while b"accepted" not in seen:
         seen += os.read(ours, 4096)
+    os.close(theirs)
     processes = holding(tmp_path)
     run = workflows.get_run("r", store=tmp_path / "store")
     assert run.pid is not None
