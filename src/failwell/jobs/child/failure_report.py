@@ -1,4 +1,4 @@
-"""Builds the report of an exception, once, in the process where it happened.
+"""Builds the report of an exception that a capability raised, once, inside its worker.
 
 It uses the `failwell.report` that is installed beside the capability, or else the host's, which needs only the
 standard library. The exception itself stays in this process.
