@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CANARY = "canary-5f1d-do-not-quote"
 
 Action = Callable[[], object]
@@ -28,6 +30,9 @@ def caught(action: Action) -> BaseException:
     """What `action` raises, with its traceback."""
     try:
         action()
+    except pytest.skip.Exception:
+        # A library that is not installed.
+        raise
     except BaseException as error:
         return error
     raise AssertionError(f"{action} raised nothing")
