@@ -100,7 +100,7 @@ GENERIC: dict[int, frozenset[str]] = {
     409: frozenset({BAD}),
     422: _ANY,
     429: frozenset({QUOTA, LONG, OVER, RATE}),
-    500: frozenset({QUOTA, AUTH}),
+    500: frozenset({QUOTA, AUTH, OVER, RATE}),
     **dict.fromkeys((406, 412, 423, 451), _ANY),
 }
 """Statuses that services use for more than their name says → what words may turn them into.
