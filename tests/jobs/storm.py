@@ -307,7 +307,7 @@ def _is_late(job: Job) -> bool:
 def _picture(jobs: Runtime, deeds: set[asyncio.Task[Any]]) -> str:
     live = [
         f"{one.id} {one.request.instance}.{one.request.action} {one.state} {one.reason} sent={one.is_sent}"
-        f" called={one.is_called} cancelled={one.cancelled} task={one.task}"
+        f" cancelled={one.cancelled} task={one.task}"
         for one in jobs.queue.state.live.values()
     ]
     return "\n".join([*live[:10], *map(str, deeds), str(jobs.stats()["workers"])])

@@ -126,6 +126,7 @@ class Sample:
         """Fail as jax does on a card of `limit` bytes, beside a torch that sees the whole card, without /proc."""
         import builtins
         from types import SimpleNamespace
+        from typing import Any
 
         def without_proc(path, *rest, original=builtins.open, **named):
             if str(path).startswith("/proc"):
@@ -138,8 +139,9 @@ class Sample:
             is_initialized=lambda: True,
             mem_get_info=lambda: (10 * limit, 10 * limit),
         )
-        sys.modules["jax"] = SimpleNamespace(local_devices=lambda: [device])
-        sys.modules["torch"] = SimpleNamespace(cuda=cuda)
+        modules: dict[str, Any] = sys.modules
+        modules["jax"] = SimpleNamespace(local_devices=lambda: [device])
+        modules["torch"] = SimpleNamespace(cuda=cuda)
         builtins.open = without_proc
         self.foreign("jaxlib._jax", "XlaRuntimeError", text)
 
