@@ -168,6 +168,7 @@ def test_the_first_verdict_comes_before_the_last_row() -> None:
     assert first["id"] == "a"
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     row = json.dumps({**RATE_LIMITED, "body": {"error": {"message": "x" * 20_000}}}) + "\n"
 

@@ -227,6 +227,7 @@ def test_a_failure_inside_a_record_of_a_json_log_is_described() -> None:
     assert (done.code, done.data["retryable"]) == (Exit.DONE, True)
 
 
+@pytest.mark.slow
 def test_an_input_beyond_the_limit_is_refused_and_one_within_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.log"
     path.write_bytes(b"x\n" * (MOST_BYTES // 2) + TRACEBACK.encode())

@@ -211,6 +211,7 @@ def test_a_handled_failure_survives_a_checkpoint_and_one_without_an_error_map_lo
     assert (done.code, done.data) == (0, {"k": "external.x" if has_error_map else "none"}), done.err
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("conductor 65", "relavium 51")
 @pytest.mark.parametrize("limited", ["script", "workflow"])
 def test_a_time_limit_leaves_no_descendant_and_is_kept_to_within_a_second(place: Place, limited: str) -> None:

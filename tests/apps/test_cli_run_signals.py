@@ -130,6 +130,7 @@ def test_ctrl_c_at_a_question_of_a_terminal_leaves_no_traceback(tmp_path: Path) 
     assert events(tmp_path, "r1")[-1]["type"] == "run:cancelled"
 
 
+@pytest.mark.slow
 def test_a_signal_before_the_run_has_begun_ends_the_command_with_its_code(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir(mode=0o700)

@@ -40,6 +40,7 @@ def run(folder: Path, text: str) -> Done:
     return failwell("run", "flow.yaml", "--store", str(folder / "store"), cwd=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="looks for processes by their descriptors")
 @pytest.mark.parametrize(
     ("groups", "step"),
@@ -69,6 +70,7 @@ def _is_alive(pid: int) -> bool:
         os.close(handle)
 
 
+@pytest.mark.slow
 def test_each_item_of_a_loop_has_the_time_of_its_own_sub_workflow(tmp_path: Path) -> None:
     loop = """
 for_each:
@@ -93,6 +95,7 @@ for_each:
     assert "both[1] (quick): done in" in done.err
 
 
+@pytest.mark.slow
 def test_without_a_route_the_run_fails_and_names_what_was_running(tmp_path: Path) -> None:
     done = run(tmp_path, GROUP % (PARALLEL.replace(ROUTES, "routes: [{to: $end}]"), ""))
     shown = failwell("runs", "show", "last", "--json", "--store", str(tmp_path / "store")).data

@@ -144,6 +144,7 @@ def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     assert done.error["kind"] == "validation.path_not_found"
 
 
+@pytest.mark.slow
 def test_the_schema_for_editors_takes_what_the_checker_takes() -> None:
     schema = failwell("schema", "workflow").data
 

@@ -225,6 +225,7 @@ def test_the_collector_is_left_as_it_was_found(was_on: bool) -> None:
         (gc.enable if before else gc.disable)()
 
 
+@pytest.mark.slow
 def test_a_mebibyte_in_one_line_does_not_come_back_with_every_mistake() -> None:
     text = "workflow: {" + ", ".join(f"k{n}: {n}" for n in range(100_000)) + "}"
 

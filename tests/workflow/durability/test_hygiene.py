@@ -81,6 +81,7 @@ def _until(there: Callable[[], bool], seconds: float, what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.acceptance("conductor 65", "conductor 43")
 @pytest.mark.timeout(120)
