@@ -196,6 +196,8 @@ class Driver:
             NotRecordable: a fact holds what JSON cannot represent. Nothing was written.
         """
         try:
+            # What was printed is in the log before its step ends: a follower stops at the end of the run.
+            self._output.flush()
             events = await append_with_retry(
                 self.settings.store, self.state.run, facts, clock=self.settings.clock
             )
