@@ -188,6 +188,8 @@ def wants_color(args: Namespace) -> bool:
 
 def is_terminal(stream: Any) -> bool:
     """Whether `stream` is a terminal."""
+    # While a display is drawn, rich stands before the stream; older releases of it are never a terminal.
+    stream = getattr(stream, "rich_proxied_file", stream)
     try:
         return stream is not None and bool(stream.isatty())
     except ValueError:
