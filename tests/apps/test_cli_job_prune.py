@@ -380,7 +380,7 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     longest = 0.0
     with closing(SqliteJobs(place.state)) as store:
         from failwell.jobs.capability_registry import CapabilityRegistry
-        from failwell.jobs.client import QueueClient
+        from failwell.jobs.client.queue_client import QueueClient
         from failwell.jobs.job import JobRequest
 
         desk = QueueClient(store, CapabilityRegistry(place.state))

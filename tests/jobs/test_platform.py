@@ -10,7 +10,7 @@ import failwell
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest

@@ -11,7 +11,7 @@ import pytest
 
 from failwell import Certainty
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.runtime import Runtime
@@ -288,7 +288,7 @@ _CANCELLER = """
 import sys
 from pathlib import Path
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.capability_registry import CapabilityRegistry
 client = QueueClient(SqliteJobs(Path(sys.argv[1]) / "state"), CapabilityRegistry(Path(sys.argv[1]) / "registry"))
 print("ready", flush=True)

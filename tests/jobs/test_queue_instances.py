@@ -18,7 +18,7 @@ from failwell.fault.capability import (
 )
 from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest, JobState

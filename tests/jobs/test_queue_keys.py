@@ -9,7 +9,7 @@ import pytest
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
 from failwell.jobs.job import JobRequest, JobState, result_of
 from failwell.jobs.store.sqlite import SqliteJobs

@@ -11,7 +11,7 @@ import pytest
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop
 from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest

@@ -15,7 +15,7 @@ from time import monotonic
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime

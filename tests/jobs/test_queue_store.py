@@ -10,7 +10,7 @@ from typing import Any
 
 from failwell.fault.facts import NotBefore
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime

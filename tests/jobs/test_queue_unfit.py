@@ -8,7 +8,7 @@ import pytest
 
 from failwell.fault.capability import CapabilityConfigError
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs

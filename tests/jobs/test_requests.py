@@ -8,7 +8,7 @@ import pytest
 
 from failwell.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.request import MOST_BYTES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from failwell.fault.base import Fault
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job, JobRequest
 from failwell.jobs.store.sqlite import SqliteJobs

@@ -14,7 +14,7 @@ from failwell.apps.cli.records import state_folder_of
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.memory.machine import Limits
     from failwell.jobs.runtime import Runtime
 

@@ -25,7 +25,7 @@ from failwell.apps.cli.records import (
 if TYPE_CHECKING:
     from failwell.apps.cli.faults import Usage
     from failwell.jobs.capability_registry import CapabilityRegistry
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job
     from failwell.jobs.store.job_store import Forgotten
 
@@ -49,7 +49,7 @@ def job_queue(
         yield None
         return
     from failwell.jobs.capability_registry import CapabilityRegistry
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.store.sqlite import SqliteJobs
 
     registry = CapabilityRegistry(folder)

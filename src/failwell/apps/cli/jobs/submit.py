@@ -11,7 +11,7 @@ from failwell.apps.cli.records import add_name, add_store, at_least, state_folde
 from failwell.apps.cli.times import span
 
 if TYPE_CHECKING:
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
     from failwell.journal.event import Event

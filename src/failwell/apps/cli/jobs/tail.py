@@ -12,7 +12,7 @@ from failwell.apps.cli.records import add_after, add_name, add_store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.output_lines import OutputLine
     from failwell.journal.event import Event
 
