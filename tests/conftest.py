@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +18,16 @@ from failwell.runtime import suppress
 
 
 def pytest_configure() -> None:
-    """Let children react to Ctrl-C: a shell starts background jobs with SIGINT ignored, and children inherit that."""
+    """Undo what the caller's shell may impose on the tests and their children: ignored signals, no bytecode."""
+    # A shell starts background jobs with SIGINT ignored, and children inherit that.
     if (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Without bytecode every worker and every process that a test starts compiles hundreds of modules again.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,9 +13,7 @@ from threading import Thread
 from typing import Any
 
 import aiohttp
-import anthropic
 import httpx
-import openai
 import pytest
 import requests
 
@@ -128,16 +126,22 @@ MESSAGE: Any = {"role": "user", "content": "x"}
 
 
 def with_openai(url: str) -> None:
+    import openai
+
     with openai.OpenAI(api_key="x", base_url=url, max_retries=0) as client:
         client.chat.completions.create(model="m", messages=[MESSAGE])
 
 
 def with_openai_stream(url: str) -> None:
+    import openai
+
     with openai.OpenAI(api_key="x", base_url=url, max_retries=0) as client:
         client.chat.completions.create(model="m", messages=[MESSAGE], stream=True)
 
 
 def with_anthropic(url: str) -> None:
+    import anthropic
+
     with anthropic.Anthropic(api_key="x", base_url=url, max_retries=0) as client:
         client.messages.create(model="m", max_tokens=5, messages=[MESSAGE])
 

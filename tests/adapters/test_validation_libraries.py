@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, cast
 
-import jsonschema
 import pydantic
 import pydantic_core
 import pytest
@@ -129,6 +128,8 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_jsonschema_names_the_path_and_the_keyword(data: object, path: str, rule: str) -> None:
+    import jsonschema
+
     report = report_of(lambda: jsonschema.validate(data, SCHEMA))
 
     assert (report.kind, report.fields_invalid) == ("validation.shape_invalid", (path,))
@@ -136,19 +137,29 @@ def test_jsonschema_names_the_path_and_the_keyword(data: object, path: str, rule
     assert report.details == {"fields": {path: rule}}
 
 
+def unknown_schema() -> None:
+    import jsonschema
+
+    jsonschema.validate(1, {"type": CANARY})
+
+
 def unknown_type() -> None:
+    import jsonschema
+
     validator: Any = jsonschema.Draft202012Validator({"type": "moon"})
     validator.validate(CANARY)
 
 
 def unknown_check() -> None:
+    import jsonschema
+
     jsonschema.Draft202012Validator.TYPE_CHECKER.is_type(CANARY, "moon")
 
 
 @pytest.mark.parametrize(
     ("action", "error_type"),
     [
-        (lambda: jsonschema.validate(1, {"type": CANARY}), "SchemaError"),
+        (unknown_schema, "SchemaError"),
         (unknown_type, "UnknownType"),
         (unknown_check, "UndefinedTypeCheck"),
     ],
@@ -162,6 +173,8 @@ def test_a_schema_that_is_wrong_is_configuration(action: Callable[[], object], e
 
 
 def test_a_value_that_fits_no_format_is_a_broken_shape() -> None:
+    import jsonschema
+
     report = report_of(lambda: jsonschema.FormatChecker().check(CANARY, "ipv4"))
 
     assert (report.error_type, report.kind) == ("FormatError", "validation.shape_invalid")

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
@@ -146,6 +145,8 @@ def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_schema_for_editors_takes_what_the_checker_takes() -> None:
+    import jsonschema
+
     schema = failwell("schema", "workflow").data
 
     jsonschema.Draft202012Validator.check_schema(schema)

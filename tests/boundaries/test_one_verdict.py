@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
-import jsonschema
 import pydantic
 import pytest
 
@@ -50,6 +49,12 @@ def raised(action: Callable[[], object]) -> Exception:
     raise AssertionError("it did not fail")
 
 
+def against_a_schema() -> None:
+    import jsonschema
+
+    jsonschema.validate("many", {"type": "integer"})
+
+
 SPECIMENS: dict[str, Callable[[], Exception]] = {
     "KeyError": lambda: raised(lambda: cast("dict[str, int]", {})["size"]),
     "TypeError": lambda: raised(lambda: cast("Any", "a") + 1),
@@ -57,7 +62,7 @@ SPECIMENS: dict[str, Callable[[], Exception]] = {
     "LookupError": lambda: raised(lambda: "x".encode("no such codec")),
     "AssertionError": lambda: AssertionError("never"),
     "pydantic.ValidationError": lambda: raised(lambda: Order.model_validate({"size": "many"})),
-    "jsonschema.ValidationError": lambda: raised(lambda: jsonschema.validate("many", {"type": "integer"})),
+    "jsonschema.ValidationError": lambda: raised(against_a_schema),
     "json.JSONDecodeError": lambda: raised(lambda: json.loads("{")),
     "UnicodeDecodeError": lambda: raised(b"\xff".decode),
     "FileNotFoundError": lambda: raised(Path("/no/such/file").read_text),

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
-from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -237,6 +236,8 @@ def test_the_openapi_schema_shows_the_problem_and_describes_what_is_sent() -> No
     assert schema["paths"]["/own"]["get"]["responses"]["422"] == {"description": "own"}
     assert "HTTPValidationError" not in schema["components"]["schemas"]
     assert call(app, path="/openapi.json").json() == schema
+    from jsonschema import Draft202012Validator
+
     validator: Any = Draft202012Validator(schema["components"]["schemas"]["Problem"])
     for reply in (call(app), call(app, "POST", "/orders", json={}), call(app, path="/nowhere")):
         validator.validate(reply.json())

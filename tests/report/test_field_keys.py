@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import jsonschema
 import jsonschema_rs
 import pydantic
 import pytest
@@ -49,6 +48,8 @@ def in_pydantic() -> None:
 
 
 def in_jsonschema() -> None:
+    import jsonschema
+
     jsonschema.validate({"customers": DATA["customers"]}, SCHEMA)
 
 
@@ -119,6 +120,8 @@ def test_fields_of_ones_own_data_are_shown_to_nobody_and_those_of_the_callers_in
 
 
 def test_names_that_a_schema_declares_are_named_whatever_they_look_like() -> None:
+    import jsonschema
+
     schema = {"properties": {"e-mail address": {"type": "string"}}}
 
     report = report_of(lambda: jsonschema.validate({"e-mail address": 1}, schema))

@@ -4,11 +4,11 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 
@@ -24,7 +24,13 @@ from failwell.reports import TracebackPolicy
 from tests.report.strategies import reports
 
 ROOT = Path(__file__).resolve().parents[2]
-VALIDATOR: Any = jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker())
+
+
+@cache
+def validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker())
 
 
 def parts() -> dict[str, Part]:
@@ -46,6 +52,8 @@ def objects(value: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def test_it_is_a_schema() -> None:
+    import jsonschema
+
     jsonschema.Draft202012Validator.check_schema(schema())
 
     assert schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -54,7 +62,7 @@ def test_it_is_a_schema() -> None:
 @given(reports())
 @settings(max_examples=50, deadline=None)
 def test_every_report_fits_it(report: ErrorReport) -> None:
-    VALIDATOR.validate(report.to_dict())
+    validator().validate(report.to_dict())
 
 
 @pytest.mark.parametrize("policy", list(TracebackPolicy))
@@ -65,7 +73,7 @@ def test_a_described_exception_fits_it(policy: TracebackPolicy) -> None:
         except ExceptionGroup as error:
             report = failwell.describe(cast("BaseException", error), policy=policy)
 
-    VALIDATOR.validate(report.to_dict())
+    validator().validate(report.to_dict())
 
 
 def test_its_properties_are_the_records_fields() -> None:
@@ -110,6 +118,8 @@ def test_its_closed_sets_are_the_axes(place: tuple[str, ...], axis: type[Categor
 
 
 def test_the_domains_follow_from_the_categories_as_they_do_in_the_code() -> None:
+    import jsonschema
+
     for category in Category:
         for domain in Domain:
             report = {"kind": "external.a.b", "category": str(category), "domain": str(domain)}

@@ -1,9 +1,9 @@
 """The strict reader refuses whatever the writer would not have written, and names it."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,12 @@ from tests.report.strategies import reports
 
 Change = Callable[[dict[str, Any]], object]
 
-VALIDATOR: Any = jsonschema.Draft202012Validator(schema())
+
+@cache
+def validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(schema())
 
 
 def a_full_dict() -> dict[str, Any]:
@@ -170,7 +175,7 @@ def named(value: Any) -> str | None:
 
 
 def test_the_full_document_is_accepted_by_both() -> None:
-    VALIDATOR.validate(a_full_dict())
+    validator().validate(a_full_dict())
 
     assert ErrorReport.from_dict(a_full_dict()).to_dict() == a_full_dict()
 
@@ -183,7 +188,7 @@ def test_a_key_that_is_not_known_is_refused_by_name_in_every_part(part: tuple[An
 
     error = refused(data)
 
-    assert not VALIDATOR.is_valid(data)
+    assert not validator().is_valid(data)
     assert error.fields_invalid == [place((*part, "weather"))]
     assert "this version does not know it" in str(error)
 
@@ -195,7 +200,7 @@ def test_what_is_missing_is_named(path: tuple[Any, ...]) -> None:
 
     error = refused(data)
 
-    assert not VALIDATOR.is_valid(data)
+    assert not validator().is_valid(data)
     assert error.fields_invalid == [place(path)]
     assert f"`{place(path)}` must be present" in str(error)
 
@@ -207,7 +212,7 @@ def test_a_wrong_value_is_refused_and_its_place_is_named(path: tuple[Any, ...], 
 
     error = refused(data)
 
-    assert not VALIDATOR.is_valid(data)
+    assert not validator().is_valid(data)
     assert any(place(path).startswith(name) for name in error.fields_invalid or [])
     assert f"`{(error.fields_invalid or [''])[0]}` must be " in str(error)
 
@@ -221,7 +226,7 @@ def test_a_null_is_refused_everywhere(path: tuple[Any, ...]) -> None:
 
     error = refused(data)
 
-    assert not VALIDATOR.is_valid(data)
+    assert not validator().is_valid(data)
     assert error.fields_invalid == [place(path)]
 
 
@@ -255,7 +260,7 @@ def test_a_contradiction_is_refused_and_named(changes: dict[str, Any], named: li
 def test_contradictions_between_the_axes_are_refused_by_the_schema_too(changes: dict[str, Any]) -> None:
     data = {**a_report().to_dict(), **changes}
 
-    assert not VALIDATOR.is_valid(data)
+    assert not validator().is_valid(data)
     refused(data)
 
 
@@ -312,5 +317,5 @@ def test_what_the_schema_refuses_the_reader_refuses(report: ErrorReport, data: s
     )
     mutated: dict[str, Any] = {**written, name: value}
 
-    if not VALIDATOR.is_valid(mutated):
+    if not validator().is_valid(mutated):
         refused(mutated)

@@ -27,5 +27,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
         called = getattr(parameters.get("case"), "caller", None) or parameters.get("name")
-        if _HERE in item.path.parents and called not in (*_QUICK, None):
+        if called not in (*_QUICK, None) and _HERE in item.path.parents:
             item.add_marker(pytest.mark.slow)

@@ -7,11 +7,11 @@ logs. A new form of report is a new file; a reader that no longer takes an old o
 import hashlib
 import json
 from dataclasses import fields, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import failwell
@@ -22,7 +22,13 @@ from failwell.report.wire import schema
 FOLDER = Path(__file__).with_name("v1")
 GOLDEN = sorted(FOLDER.glob("*.json"))
 SUMS = FOLDER / "SHA256SUMS"
-VALIDATOR: Any = jsonschema.Draft202012Validator(schema())
+
+
+@cache
+def validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(schema())
 
 
 def name_of(path: Path) -> str:
@@ -59,7 +65,7 @@ def test_the_tolerant_reader_reads_the_same(path: Path) -> None:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=name_of)
 def test_it_fits_the_schema(path: Path) -> None:
-    VALIDATOR.validate(json.loads(text_of(path)))
+    validator().validate(json.loads(text_of(path)))
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=name_of)
