@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from failwell.processes.capture import Capture, forms
+from failwell.processes.capture import Capture
+from failwell.processes.output_secrets import OutputSecrets
 
 SECRET = "p@ss/wörd & <x9>"
 
@@ -24,8 +25,10 @@ def test_a_secret_is_taken_out_in_every_encoding_wherever_chunks_end(tmp_path: P
         SECRET.encode().hex(),
         *(base64.b64encode(before + SECRET.encode()).decode() for before in (b"", b"u", b"us")),
     ]
+    secrets = OutputSecrets()
+    secrets.add(SECRET)
     for size in (1, 7, 1_000):
-        capture = Capture(str(tmp_path / "spill"), secrets=forms(SECRET))
+        capture = Capture(str(tmp_path / "spill"), secrets=secrets)
         data = "\n".join(f"begin {text} end" for text in printed).encode()
 
         for at in range(0, len(data), size):

@@ -6,16 +6,15 @@ Values that are known to be secret are taken out on the way, before anything is 
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
-from failwell.report.masking.known import SHORTEST, forms_of
+from failwell.processes.output_secrets import OutputSecrets
 from failwell.report.redact import MARK
 
 LIMIT = 1_048_576
 """The default number of bytes of one stream that are kept in memory."""
 _HEAD = 0.7
-_ESCAPE = re.compile("%[0-9A-F]{2}")
 _LINE = 64
 _PIECE = 24
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{57,}")
@@ -30,9 +29,9 @@ class Capture:
         spill: str,
         *,
         limit: int = LIMIT,
-        secrets: Iterable[bytes] = (),
+        secrets: OutputSecrets | None = None,
         on_chunk: Callable[[bytes], None] | None = None,
-        on_cut: Callable[[], None] | None = None,
+        on_cut: Callable[["Capture"], None] | None = None,
     ) -> None:
         """Nothing is captured yet.
 
@@ -41,10 +40,11 @@ class Capture:
             limit: Bytes that are kept in memory.
             secrets: Values that are masked.
             on_chunk: Called with each chunk, masked, until the limit is passed.
-            on_cut: Called once, after the chunk that passes the limit.
+            on_cut: Called once with this capture, after the chunk that passes the limit.
         """
-        self._spill, self._limit, self._on_chunk, self._on_cut = spill, max(1, limit), on_chunk, on_cut
-        self._secrets = tuple(secrets)
+        self._spill, self._on_chunk, self._on_cut = spill, on_chunk, on_cut
+        self._mask = None if secrets is None else secrets.mask
+        self._secrets = () if secrets is None else secrets.forms
         self._in_order = sorted(self._secrets)
         self._first_bytes = frozenset(secret[0] for secret in self._secrets)
         self._wrapped = tuple(_Wrapped(form) for form in self._secrets if _BASE64.fullmatch(form))
@@ -55,29 +55,16 @@ class Capture:
         self._head = bytearray()
         self._tail = bytearray()
         self._file: int | None = None
-        self._has_file = False
-        self._trouble = ""
-        self.size = 0
-
-    @property
-    def file(self) -> str | None:
-        """The file with the complete output, if it was cut in memory."""
-        return self._spill if self._has_file else None
-
-    @property
-    def trouble(self) -> str:
-        """Why the file does not hold the complete output; empty if it does."""
-        return self._trouble
-
-    @property
-    def was_cut(self) -> bool:
-        """Whether the output in memory was cut."""
-        return self.size > self._limit
-
-    @property
-    def limit(self) -> int:
+        self.limit = max(1, limit)
         """How many bytes are kept in memory."""
-        return self._limit
+        self.size = 0
+        """How many bytes there were."""
+        self.was_cut = False
+        """Whether the output in memory was cut."""
+        self.file: str | None = None
+        """The file with the complete output, if it was cut in memory."""
+        self.trouble = ""
+        """Why the file does not hold the complete output; empty if it does."""
 
     @property
     def head(self) -> str:
@@ -119,34 +106,40 @@ class Capture:
 
     def text(self) -> str:
         """The captured text. Bytes that are not UTF-8 are replaced."""
-        if self.size <= self._limit:
+        text = self._text()
+        return text if self._mask is None else self._mask(text)
+
+    def _text(self) -> str:
+        if not self.was_cut:
             return self._head.decode("utf-8", "replace")
-        room = self._limit - self._head_room
+        room = self.limit - self._head_room
         tail = self._tail[-room:] if room else bytearray()
         missing = self.size - len(self._head) - len(tail)
-        where = self._trouble or f"all of it is in {self._spill}"
+        where = self.trouble or f"all of it is in {self._spill}"
         mark = f"\n… [{missing} bytes cut; {where}]\n"
         return f"{self._head.decode('utf-8', 'replace')}{mark}{tail.decode('utf-8', 'replace')}"
 
     def end(self, characters: int) -> str:
         """The last characters."""
         last = self._tail or self._head
-        return last[-4 * characters :].decode("utf-8", "replace")[-characters:]
+        text = last[-4 * characters :].decode("utf-8", "replace")[-characters:]
+        return text if self._mask is None else self._mask(text)
 
     @property
     def _head_room(self) -> int:
-        return int(self._limit * _HEAD)
+        return int(self.limit * _HEAD)
 
     def _keep(self, chunk: bytes) -> None:
         if not chunk:
             return
-        if self._on_chunk is not None and self.size <= self._limit:
+        if self._on_chunk is not None and not self.was_cut:
             self._on_chunk(chunk)
-        before, self.size = self.size, self.size + len(chunk)
-        if self.size <= self._limit:
+        self.size += len(chunk)
+        if self.size <= self.limit:
             self._head += chunk
             return
-        if before <= self._limit:
+        is_first, self.was_cut = not self.was_cut, True
+        if is_first:
             self._open()
             self._write(bytes(self._head))
             self._head += chunk
@@ -155,11 +148,11 @@ class Capture:
         else:
             self._tail += chunk
         self._write(chunk)
-        if before <= self._limit and self._on_cut is not None:
-            self._on_cut()
+        if is_first and self._on_cut is not None:
+            self._on_cut(self)
         # Cut now and then, not with every chunk: that would copy the tail each time.
-        if len(self._tail) > 2 * self._limit:
-            del self._tail[: len(self._tail) - self._limit]
+        if len(self._tail) > 2 * self.limit:
+            del self._tail[: len(self._tail) - self.limit]
 
     def _open(self) -> None:
         try:
@@ -167,7 +160,7 @@ class Capture:
             self._file = os.open(
                 self._spill, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
             )
-            self._has_file = True
+            self.file = self._spill
         except OSError as error:
             self._give_up(error)
 
@@ -181,7 +174,7 @@ class Capture:
 
     def _give_up(self, error: OSError) -> None:
         # A full disk must not fail a script that only prints a lot; the text says what happened.
-        self._trouble = (
+        self.trouble = (
             f"{self._spill} does not hold all of it: {(error.strerror or 'no reason given').lower()}"
         )
         if self._file is not None:
@@ -212,39 +205,3 @@ def _masked(data: bytes, secrets: tuple[bytes, ...], wrapped: tuple[_Wrapped, ..
     for form in wrapped:
         data = form.mask(data)
     return data
-
-
-def secret_values(value: str) -> list[str]:
-    """A secret, and each line of one that has several. What is too short to be masked, and a PEM boundary, is left out."""
-    lines = value.strip().splitlines()
-    values = [value, *(line.strip() for line in lines if not line.startswith("-----"))]
-    return [part for part in dict.fromkeys(values) if len(part) >= SHORTEST]
-
-
-def forms(value: str) -> list[bytes]:
-    """The forms in which a secret may be printed, longest first: plain, encoded and escaped. Short forms are left out."""
-    from html import escape
-    from json import dumps
-    from urllib.parse import quote, quote_plus
-
-    texts: set[str] = set()
-    for part in secret_values(value):
-        bare = part.strip()
-        # What a URL, a part of one, and the two functions of JavaScript leave as it is.
-        percent = {quote(bare, safe=safe) for safe in ("", "/", "!*'()", "!*'();,/?:@&=+$#")}
-        texts |= forms_of(part) | percent
-        texts |= {_ESCAPE.sub(lambda match: match.group().lower(), text) for text in percent}
-        texts |= {
-            dumps(bare)[1:-1],
-            dumps(dumps(bare)[1:-1])[1:-1],
-            dumps(bare, ensure_ascii=False)[1:-1],
-            dumps(bare)[1:-1].replace("/", "\\/"),
-            repr(bare.encode("utf-8", "surrogateescape"))[2:-1],
-            quote_plus(bare),
-            escape(bare),
-        }
-    return sorted(
-        {form.encode("utf-8", "surrogateescape") for form in texts if len(form) >= SHORTEST},
-        key=len,
-        reverse=True,
-    )

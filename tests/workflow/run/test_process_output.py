@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.processes.capture import Capture
+from failwell.processes.output_secrets import OutputSecrets
 from tests.workflow.run.scripting import broke, python, sh, worked
 
 
@@ -92,7 +93,9 @@ def test_a_file_that_cannot_be_made_is_not_named_in_the_output(tmp_path: Path) -
 
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_a_secret_is_masked_wherever_it_is_cut(tmp_path: Path, cut: int) -> None:
-    capture = Capture(str(tmp_path / "spill"), limit=8, secrets=[b"hunter2hunter"])
+    secrets = OutputSecrets()
+    secrets.add("hunter2hunter")
+    capture = Capture(str(tmp_path / "spill"), limit=8, secrets=secrets)
     text = b"key=hunter2hunter;"
 
     capture.take(text[:cut])

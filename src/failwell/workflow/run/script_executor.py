@@ -6,17 +6,17 @@ from exit codes or from output: only the error file describes a failure.
 
 import os
 from codecs import getincrementaldecoder
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from errno import ENOTSUP
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from failwell.processes.capture import LIMIT, Capture, forms, secret_values
+from failwell.processes.capture import LIMIT, Capture
+from failwell.processes.output_secrets import OutputSecrets
 from failwell.processes.run_processes import RunProcesses
 from failwell.processes.script import ScriptProcess, unbroken
-from failwell.report.redact import MARK
 from failwell.workflow.envelope import LARGEST, Malformed, parse, read_file
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
@@ -25,9 +25,6 @@ from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
 from failwell.workflow.run.result import output_of
 from failwell.workflow.run.script_environment import script_environment
-
-if TYPE_CHECKING:
-    from failwell.report.masking.known import KnownSecrets
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 
@@ -38,16 +35,16 @@ class ScriptExecutor:
     def __init__(self) -> None:
         self._processes: dict[str, RunProcesses] = {}
         self._schemas = OutputSchemas()
-        self._secrets: dict[str, list[bytes]] = {}
-        self._known: KnownSecrets | None = None
+        self._secrets = OutputSecrets()
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one script. A cancellation stops it with everything that it started, and is then re-raised."""
         try:
             processes = self._processes_of(request.run, tools.run_folder)
+            name = processes.next_name()
         except OSError as error:
             return Outcome(request, tools.plan, self._schemas).not_started(error)
-        script = _Script(self, request, tools, processes)
+        script = _Script(name, request, tools, processes, self._schemas, self._secrets)
         try:
             return await script.run()
         finally:
@@ -57,35 +54,6 @@ class ScriptExecutor:
         """Stop what the scripts of an ended run left running. Returns the processes that did not end."""
         processes = self._processes.pop(run, None)
         return set() if processes is None else await unbroken(processes.close(grace))
-
-    def secret(self, value: str) -> None:
-        """Remove a value from everything that scripts print from now on."""
-        if value in self._secrets:
-            return
-        from failwell.report.masking.known import KnownSecrets
-        from failwell.report.redact import register_secret
-
-        # What is too short cannot be distinguished from an ordinary word; it is still passed to the script only.
-        self._secrets[value] = forms(value)
-        for part in secret_values(value):
-            register_secret(part)
-        self._known = KnownSecrets(part for known in self._secrets for part in secret_values(known))
-
-    def mask(self, text: str) -> str:
-        """`text` without secrets that are escaped in a way which only decoding shows, letter by letter."""
-        return text if self._known is None else self._known.mask(text, MARK)
-
-    @property
-    def secrets(self) -> list[bytes]:
-        """Every known form of every secret, longest first."""
-        return sorted(
-            {form for value_forms in self._secrets.values() for form in value_forms}, key=len, reverse=True
-        )
-
-    @property
-    def schemas(self) -> OutputSchemas:
-        """The validators of outputs."""
-        return self._schemas
 
     def _processes_of(self, run: str, folder: Path) -> RunProcesses:
         processes = self._processes.get(run)
@@ -100,11 +68,17 @@ class _Script(Outcome):
     """One execution of one script."""
 
     def __init__(
-        self, executor: ScriptExecutor, request: Request, tools: Tools, processes: RunProcesses
+        self,
+        name: str,
+        request: Request,
+        tools: Tools,
+        processes: RunProcesses,
+        schemas: OutputSchemas,
+        secrets: OutputSecrets,
     ) -> None:
-        super().__init__(request, tools.plan, executor.schemas)
-        self._executor, self._tools, self._processes = executor, tools, processes
-        self._name = name = processes.next_name()
+        super().__init__(request, tools.plan, schemas)
+        self._tools, self._processes, self._secrets = tools, processes, secrets
+        self._name = name
         self._error = f"{processes.scratch}/{name}.error.json"
         self._usage = f"{processes.scratch}/{name}.usage.json"
         self._is_tidy = True
@@ -116,7 +90,7 @@ class _Script(Outcome):
         secret: Mapping[str, str] = call.get("env_from") or {}
         for variable, reference in secret.items():
             env[variable] = self._tools.secret(reference)
-            self._executor.secret(env[variable])
+            self._secrets.add(env[variable])
         environment = self._environment(env)
         out, err = self._captures()
         try:
@@ -150,9 +124,9 @@ class _Script(Outcome):
             out.close()
             err.close()
         self._is_tidy = code == 0
-        mask = self._executor.mask
-        output = output_of(mask(out.text()), mask(err.text()), code, out.file, err.file)
-        return self._result(output, out, mask(err.end(4_000)), code, survivors)
+        stdout, stderr, stderr_end = out.text(), err.text(), err.end(4_000)
+        output = output_of(stdout, stderr, code, out.file, err.file)
+        return self._result(output, out, stderr_end, code, survivors)
 
     def clean(self) -> None:
         """Delete the script's files, except for spilled output."""
@@ -196,20 +170,26 @@ class _Script(Outcome):
         request = self._request
         limit = request.call.get("output_limit")
         limit = LIMIT if limit is None else limit
-        secrets = self._executor.secrets
         stem = (
             f"{self._processes.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}"
         )
-        out, err = (
-            self._capture(f"{stem}.{stream}", stream, limit, secrets) for stream in ("stdout", "stderr")
+        on_chunk, on_cut = self._listeners("stdout")
+        on_error_chunk, on_error_cut = self._listeners("stderr")
+        secrets = self._secrets
+        return (
+            Capture(f"{stem}.stdout", limit=limit, secrets=secrets, on_chunk=on_chunk, on_cut=on_cut),
+            Capture(
+                f"{stem}.stderr", limit=limit, secrets=secrets, on_chunk=on_error_chunk, on_cut=on_error_cut
+            ),
         )
-        return out, err
 
-    def _capture(self, spill: str, stream: str, limit: int, secrets: list[bytes]) -> Capture:
-        """The reader of one stream. What it reads is noted as it comes."""
+    def _listeners(
+        self, stream: str
+    ) -> tuple[Callable[[bytes], None] | None, Callable[[Capture], None] | None]:
+        """What notes the output of one stream as it comes, and that the rest of it goes to a file."""
         note = self._tools.note
         if note is None:
-            return Capture(spill, limit=limit, secrets=secrets)
+            return None, None
         request = self._request
         about: dict[str, Any] = {
             "path": request.path,
@@ -226,12 +206,12 @@ class _Script(Outcome):
         def on_chunk(chunk: bytes) -> None:
             note("node:printed", {**about, "text": decoder.decode(chunk)})
 
-        def on_cut() -> None:
-            rest = {"reason": capture.trouble} if capture.trouble else {"file": os.path.basename(spill)}  # noqa: PTH119
+        def on_cut(capture: Capture) -> None:
+            file = capture.file
+            rest = {"file": Path(file).name} if file and not capture.trouble else {"reason": capture.trouble}
             note("node:cut", {**about, "cut": capture.size, **rest})
 
-        capture = Capture(spill, limit=limit, secrets=secrets, on_chunk=on_chunk, on_cut=on_cut)
-        return capture
+        return on_chunk, on_cut
 
     def _read_usage(self) -> dict[str, Any] | None:
         try:
