@@ -52,6 +52,9 @@ def check_inputs(plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 def undeclared_inputs(plan: Plan, values: Mapping[str, Any]) -> list[Mistake]:
     """A warning for each input that the workflow does not declare."""
+    undeclared = [name for name in values if name not in plan.inputs]
+    if not undeclared:
+        return []
     near = Near()
     return [
         warning(
@@ -62,8 +65,7 @@ def undeclared_inputs(plan: Plan, values: Mapping[str, Any]) -> list[Mistake]:
                 near(name, plan.inputs, "inputs"), plan.inputs, "declare it, so that its type is checked"
             ),
         )
-        for name in values
-        if name not in plan.inputs
+        for name in undeclared
     ]
 
 

@@ -9,6 +9,7 @@ from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore
 from failwell.files.mistakes import Mistake
 from failwell.workflow.compile.compiler import Compiled, compile_loaded
+from failwell.workflow.compile.step_index import WorkflowMistakes
 from failwell.workflow.failure import Failure
 from failwell.workflow.plan import Node, Plan
 from tests.files.reading import load_text
@@ -35,9 +36,9 @@ def compile_text(
     allow_outside: bool = False,
 ) -> Compiled:
     """Compile a text as if it stood in `file`."""
-    return compile_loaded(
-        lambda log: load_text(text, file, log, environ or {}, allow_outside=allow_outside), file
-    )
+    log = WorkflowMistakes()
+    loaded = load_text(text, file, log, environ or {}, allow_outside=allow_outside)
+    return compile_loaded(lambda: (loaded, log), file)
 
 
 def compiled(text: str, **environ: str) -> Compiled:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from failwell.fault.frozen import frozen
@@ -29,11 +30,19 @@ class Checked:
 
     plan: Plan | None
     """`None` if the file itself has errors of shape."""
-    mistakes: tuple[Mistake, ...]
+    raw_mistakes: tuple[Mistake, ...]
+    """The mistakes as the rules report them."""
     children: Mapping[str, Plan]
     """Every sub-workflow by its path, resolved against the file that names it."""
     files: Mapping[str, tuple[str, str]]
     """Every file that was read: path → digest and text."""
+    environ: Mapping[str, str]
+    """The variables that the files may use."""
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All mistakes in order, with source lines. If there are too many, warnings are left out first."""
+        return _ordered_mistakes(self) if self.raw_mistakes else ()
 
     @property
     def plans(self) -> dict[str, Plan]:
@@ -44,15 +53,16 @@ class Checked:
     @property
     def is_usable(self) -> bool:
         """Whether a run may begin."""
-        return self.plan is not None and all(mistake.severity != "error" for mistake in self.mistakes)
+        return self.plan is not None and all(mistake.severity != "error" for mistake in self.raw_mistakes)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Tree:
     """The files that have been read so far."""
 
+    path: str
     environ: Mapping[str, str]
-    project: str | None
+    allow_outside: bool
     mistakes: list[Mistake] = field(default_factory=list[Mistake])
     files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
@@ -62,6 +72,11 @@ class _Tree:
     """Device and inode of a file → the first path that led to it."""
     children: dict[str, list[tuple[str, Node]]] = field(default_factory=dict[str, list[tuple[str, Node]]])
     """Path → the files of its sub-workflows, each with the step that names it."""
+
+    @cached_property
+    def project(self) -> str:
+        """The folder that sub-workflows must lie in."""
+        return project_of(self.path)
 
 
 def check_file(
@@ -81,7 +96,7 @@ def check_file(
     Raises:
         Validation: there is no such file, or it may not be read.
     """
-    tree = _Tree(environ, None if allow_outside else project_of(path))
+    tree = _Tree(path, environ, allow_outside)
     plan = _add_file(tree, path, compile_file(path, environ=environ, allow_outside=allow_outside))
     waiting = [path]
     while waiting:
@@ -104,9 +119,10 @@ def check_file(
             )
     return Checked(
         plan=plan,
-        mistakes=_ordered_mistakes(tree),
+        raw_mistakes=tuple(tree.mistakes),
         children={file: child for file, child in tree.plans.items() if file != path},
         files=tree.files,
+        environ=environ,
     )
 
 
@@ -146,9 +162,8 @@ def _follow(tree: _Tree, path: str) -> Iterator[str]:
         known_path = tree.first_paths.get(_identity(child))
         tree.children.setdefault(path, []).append((known_path or child, node))
         if known_path is None:
-            _add_file(
-                tree, child, compile_file(child, environ=tree.environ, allow_outside=tree.project is None)
-            )
+            compiled = compile_file(child, environ=tree.environ, allow_outside=tree.allow_outside)
+            _add_file(tree, child, compiled)
             yield child
         elif known_path in tree.plans:
             tree.plans.setdefault(child, tree.plans[known_path])
@@ -157,7 +172,7 @@ def _follow(tree: _Tree, path: str) -> Iterator[str]:
 def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | None:
     """Why a sub-workflow is not read: message and hint."""
     name = spec.path.text
-    if tree.project is not None and not is_inside(child, tree.project):
+    if not tree.allow_outside and not is_inside(child, tree.project):
         return (
             f"`{name}` lies outside the project",
             "keep it in the project, or allow it with --allow-outside",
@@ -265,12 +280,9 @@ def _is_endless(tree: _Tree, cycle: list[str]) -> bool:
     return True
 
 
-def _ordered_mistakes(tree: _Tree) -> tuple[Mistake, ...]:
-    """All mistakes in order, with source lines. If there are too many, warnings are left out first."""
-    if not tree.mistakes:
-        return ()
-    values = _variables(tree)
-    ordered = sorted(tree.mistakes, key=lambda mistake: mistake.severity)
+def _ordered_mistakes(checked: Checked) -> tuple[Mistake, ...]:
+    values = _variables(checked)
+    ordered = sorted(checked.raw_mistakes, key=lambda mistake: mistake.severity)
     texts = [
         tuple(_without_values(text, values) for text in (mistake.message, mistake.path, mistake.hint))
         for mistake in ordered
@@ -287,13 +299,13 @@ def _ordered_mistakes(tree: _Tree) -> tuple[Mistake, ...]:
             also=mistake.also,
             missing=mistake.missing,
         )
-    return log.finish({path: text for path, (_, text) in tree.files.items()})
+    return log.finish({path: text for path, (_, text) in checked.files.items()})
 
 
-def _variables(tree: _Tree) -> dict[str, str]:
+def _variables(checked: Checked) -> dict[str, str]:
     """Value of an environment variable → its `${NAME}` in the files."""
-    names = {name for _, text in tree.files.values() if "${" in text for name in _VARIABLE.findall(text)}
-    references = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
+    names = {name for _, text in checked.files.values() if "${" in text for name in _VARIABLE.findall(text)}
+    references = {value: f"${{{name}}}" for name in names if len(value := checked.environ.get(name, "")) > 2}
     return dict(sorted(references.items(), key=lambda pair: -len(pair[0])))
 
 

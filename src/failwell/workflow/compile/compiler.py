@@ -13,7 +13,7 @@ from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, unreadable_fault
 from failwell.files.includes import Loaded, load
 from failwell.files.item_tree import Item, Place
-from failwell.files.mistakes import Mistake, MistakeLog
+from failwell.files.mistakes import Mistake
 from failwell.files.value_types import Invalid
 from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.names import REGISTRY_HINT, registry_refusal
@@ -57,9 +57,10 @@ def compile_file(
     """
     file = os.fspath(path)
 
-    def load_root(log: MistakeLog) -> Loaded:
+    def load_root() -> tuple[Loaded, WorkflowMistakes]:
+        log = WorkflowMistakes()
         try:
-            return load(file, log, environ, allow_outside=allow_outside)
+            return load(file, log, environ, allow_outside=allow_outside), log
         except OSError as error:
             if isinstance(error, FileNotFoundError) and (refusal := registry_refusal(file)) is not None:
                 raise _not_supported(refusal) from None
@@ -87,12 +88,11 @@ def without_garbage_collection() -> Generator[None]:
             gc.enable()
 
 
-def compile_loaded(load_root: Callable[[MistakeLog], Loaded], file: str) -> Compiled:
-    """Compile the tree that `load_root` reads; `file` is its path."""
-    log = WorkflowMistakes()
+def compile_loaded(load_root: Callable[[], tuple[Loaded, WorkflowMistakes]], file: str) -> Compiled:
+    """Compile the tree that `load_root` reads, and add to its mistakes; `file` is its path."""
     with without_garbage_collection():
         # The tree is freed before the collector runs again, which then has half as much to look at.
-        plan, files = _read(load_root, file, log)
+        plan, files, log = _read(load_root, file)
     if (plan is None or log.errors) and not log.mistakes:
         # A part that was not read and not reported must never pass as valid.
         log.add(
@@ -114,18 +114,18 @@ def compile_loaded(load_root: Callable[[MistakeLog], Loaded], file: str) -> Comp
 
 
 def _read(
-    load_root: Callable[[MistakeLog], Loaded], file: str, log: WorkflowMistakes
-) -> tuple[Plan | None, Mapping[str, tuple[str, str]]]:
-    loaded = load_root(log)
+    load_root: Callable[[], tuple[Loaded, WorkflowMistakes]], file: str
+) -> tuple[Plan | None, Mapping[str, tuple[str, str]], WorkflowMistakes]:
+    loaded, log = load_root()
     root = loaded.root
     if root is None:
         if not log.mistakes:
             start = Place(file=file, line=1, column=1)
             log.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
-        return None, loaded.files
+        return None, loaded.files, log
     plan = _plan(loaded, root, file, log)
     log.steps.clear()
-    return plan, loaded.files
+    return plan, loaded.files, log
 
 
 def _plan(loaded: Loaded, root: Item, file: str, log: WorkflowMistakes) -> Plan | None:
