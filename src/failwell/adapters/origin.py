@@ -76,15 +76,3 @@ def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = 
             Evidence(rule=rule, basis="runner_up", saw=reading.kind),
         ),
     )
-
-
-def origin_of(kind: str, *, caller_facing: bool = False) -> Origin:
-    """Where a failure of `kind` arose, where nothing but the kind says it.
-
-    A tool's failure arose in the tool unless the application itself names the kind (`caller_facing`): then it speaks to its caller.
-    """
-    if kind.startswith("provider."):
-        return "call"
-    if kind.startswith("tool.") and not caller_facing:
-        return "tool"
-    return "input" if kind.startswith("validation.") else "code"

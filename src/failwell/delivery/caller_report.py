@@ -9,7 +9,6 @@ from dataclasses import replace
 from http.client import responses
 from typing import Any
 
-from failwell.adapters.origin import origin_of
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.traceback_frames import innermost
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
@@ -19,7 +18,7 @@ from failwell.fault.facts import Evidence, Origin, UserAction
 from failwell.fault.links import below, cause_of, members
 from failwell.fault.registry import find_kind, http_status_of
 from failwell.report.describe import describe
-from failwell.report.record import Cause, ErrorReport
+from failwell.report.record import Cause, ErrorReport, origin_of
 
 _DEEPEST = 16
 

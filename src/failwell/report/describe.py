@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from failwell.adapters.origin import ORIGINS, origin_of
+from failwell.adapters.origin import ORIGINS
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
@@ -27,6 +27,7 @@ from failwell.report.record import (
     Scene,
     TracebackPolicy,
     default_policy,
+    origin_of,
 )
 from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
 from failwell.report.resolve import ANYWHERE, NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve

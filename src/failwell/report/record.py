@@ -247,3 +247,15 @@ def default_policy(unset: TracebackPolicy = TracebackPolicy.STRICT) -> Traceback
     except ValueError:
         # A typing mistake in the environment must not make reports say more than the default does.
         return TracebackPolicy.STRICT
+
+
+def origin_of(kind: str, *, caller_facing: bool = False) -> Origin:
+    """Where a failure of `kind` arose, where nothing but the kind says it.
+
+    A tool's failure arose in the tool unless the application itself names the kind (`caller_facing`): then it speaks to its caller.
+    """
+    if kind.startswith("provider."):
+        return "call"
+    if kind.startswith("tool.") and not caller_facing:
+        return "tool"
+    return "input" if kind.startswith("validation.") else "code"

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.origin import ORIGINS, origin_of, seen_from
+from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.saved import read_saved
 from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
 from failwell.fault.facts import Origin
 from failwell.report.describe import describe
-from failwell.report.record import Cause, ErrorReport, Evidence
+from failwell.report.record import Cause, ErrorReport, Evidence, origin_of
 from failwell.report.redact import redact_text
 
 _MOST_CAUSES = 12
