@@ -20,7 +20,6 @@ from failwell.journal.errors import os_fault
 from failwell.journal.folder import make_private, store_option
 from failwell.journal.journal_faults import Locked
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import suppress
 
 LOCK = "lock"
 _ATTEMPTS = 10
@@ -176,10 +175,12 @@ def _sign(descriptor: int, clock: Clock) -> None:
 
     since = clock.now().isoformat(timespec="seconds")
     os.ftruncate(descriptor, 0)
-    with suppress(
-        OSError, reason="the lock is valid without the holder's name, for which a full disk has no room"
-    ):
-        os.pwrite(descriptor, dumps({"pid": os.getpid(), "host": gethostname(), "since": since}).encode(), 0)
+    holder = dumps({"pid": os.getpid(), "host": gethostname(), "since": since})
+    try:
+        os.pwrite(descriptor, holder.encode(), 0)
+    except OSError:
+        # The lock is valid without the holder's name, for which a full disk has no room.
+        return
 
 
 def _read_holder(descriptor: int) -> Holder:

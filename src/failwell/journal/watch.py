@@ -38,19 +38,12 @@ class Watch:
     def __enter__(self) -> Self:
         if not hasattr(socket, "AF_UNIX"):
             return self
-        receiver: socket.socket | None = None
         try:
             make_private(self._folder)
-            receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            receiver.settimeout(0.0)
-            with socket_address(self._folder, self._name) as path:
-                receiver.bind(path)
-                (self._folder / self._name).chmod(0o600)
-            self._socket = receiver
+            self._socket = bound_socket(self._folder, self._name, socket.SOCK_DGRAM)
         except (OSError, StoreUnavailable, StoreFull):
             # Without a socket the follower polls.
-            if receiver is not None:
-                receiver.close()
+            return self
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,6 +137,24 @@ class Waker:
             # It died without cleaning up, or has just left.
             self._listed_at = -1
             (self._folder / name).unlink(missing_ok=True)
+
+
+def bound_socket(folder: Path, name: str, kind: socket.SocketKind) -> socket.socket:
+    """A socket that receives what is sent to `name` in `folder`, and never blocks. Its file is its owner's alone.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    bound = socket.socket(socket.AF_UNIX, kind)
+    try:
+        bound.settimeout(0.0)
+        with socket_address(folder, name) as path:
+            bound.bind(path)
+        (folder / name).chmod(0o600)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 @contextmanager

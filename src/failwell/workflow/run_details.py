@@ -152,12 +152,16 @@ def _pending(status: str) -> Callable[[RunDetails, Event], None]:
 
 def exit_code_of(data: Mapping[str, Any]) -> int | None:
     """The exit code in the data of an event that ends a script, or one of its attempts."""
-    envelope = as_mapping(as_mapping(data.get("failure")).get("envelope"))
-    for place in (as_mapping(data.get("output")), as_mapping(envelope.get("details")), data):
-        code = place.get("exit_code")
-        if isinstance(code, int) and not isinstance(code, bool):
+    match data:
+        # An author's output may hold anything under this name, `true` included.
+        case {"output": {"exit_code": int(code)}} if type(code) is int:
             return code
-    return None
+        case {"failure": {"envelope": {"details": {"exit_code": int(code)}}}} if type(code) is int:
+            return code
+        case {"exit_code": int(code)} if type(code) is int:
+            return code
+        case _:
+            return None
 
 
 def stderr_of(failure: Mapping[str, Any], output: object) -> str | None:

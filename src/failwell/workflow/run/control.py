@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.journal.errors import os_fault
-from failwell.journal.watch import socket_address
+from failwell.journal.watch import bound_socket, socket_address
 from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.machine.messages import Answered, Cancel
 from failwell.workflow.run.driver import Driver
@@ -50,9 +50,8 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
             writer.close()
 
     try:
-        with socket_address(folder, NAME) as path:
-            server = await start_unix_server(serve, path, limit=_MAX_LINE)
-        (folder / NAME).chmod(0o600)
+        listener = bound_socket(folder, NAME, socket.SOCK_STREAM)
+        server = await start_unix_server(serve, sock=listener, limit=_MAX_LINE)
     except OSError as error:
         raise os_fault(error, folder / NAME) from error
     try:

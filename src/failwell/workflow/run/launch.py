@@ -55,9 +55,7 @@ async def start(
     if settings.allow_outside:
         notes["allow_outside"] = True
     begin = Begin(at=now, run=name, file=plan.file, inputs=plain_inputs, metadata=notes)
-    with settings.store.lock(name):
-        _create(settings, folder, begin, checked, plan, metadata)
-        return await _drive(settings, folder, name, checked.plans, State(), begin, secrets)
+    return await _begin(settings, folder, begin, checked, checked.plans, State(), secrets, metadata)
 
 
 async def resume(
@@ -77,13 +75,13 @@ async def resume(
         Locked: another process drives it.
     """
     with settings.store.lock(run):
+        sources = settings.store.sources(run)
         state = restore(settings.store, run)
         if state.status == "new":
             record_interrupted(settings.store, run, at=settings.clock.now().timestamp())
             raise NothingToResume(run=run, status="not begun")
         if state.status == "completed":
             raise NothingToResume(run=run, status=state.status)
-        sources = settings.store.sources(run)
         checked, plan = _usable(state.file, settings, validated=sources)
         changed = differences(sources, checked.files)
         if changed and not accept_changes:
@@ -131,29 +129,34 @@ async def _continue(
     inputs = state.scopes[""].inputs
     continues = {"run": run, "seq": state.seq}
     begin = Begin(at=now, run=name, file=plan.file, inputs=inputs, metadata=notes, continues=continues)
-    with settings.store.lock(name):
-        _create(settings, folder, begin, checked, plan, {**state.metadata, "continues": run})
-        return await _drive(settings, folder, name, plans, draft, begin, secrets)
+    metadata = {**state.metadata, "continues": run}
+    return await _begin(settings, folder, begin, checked, plans, draft, secrets, metadata)
 
 
-def _create(
+async def _begin(
     settings: Settings,
     folder: Path,
     begin: Begin,
     checked: Checked,
-    plan: Plan,
+    plans: dict[str, Plan],
+    state: State,
+    secrets: Mapping[str, str],
     metadata: Mapping[str, Any] | None,
-) -> None:
-    make_private(folder)
-    settings.store.create(
-        begin.run,
-        at=begin.at,
-        workflow=plan.name,
-        file=plan.file,
-        digest=plan.digest,
-        sources={path: text for path, (_, text) in checked.files.items()},
-        metadata=metadata,
-    )
+) -> DriveResult:
+    """Create a run and drive it."""
+    plan = plans[begin.file]
+    with settings.store.lock(begin.run):
+        make_private(folder)
+        settings.store.create(
+            begin.run,
+            at=begin.at,
+            workflow=plan.name,
+            file=plan.file,
+            digest=plan.digest,
+            sources={path: text for path, (_, text) in checked.files.items()},
+            metadata=metadata,
+        )
+        return await _drive(settings, folder, begin.run, plans, state, begin, secrets)
 
 
 async def _drive(
