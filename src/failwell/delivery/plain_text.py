@@ -5,7 +5,7 @@ escape such as `\x1b`, so that it is seen and does nothing.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Mapping, Sized
 from json import dumps
 from math import isfinite
 from typing import Any, cast
@@ -61,11 +61,6 @@ def one_line(text: str, limit: int = LINE_CAP) -> str:
     """`text` on one line of at most `limit` characters; a mark says when some of it was cut."""
     line = _ACTING.sub(_written_out, _SPACES.sub(" ", text).strip())
     return line if len(line) <= limit else cut(line, limit)
-
-
-def one_line_each(texts: Iterable[str]) -> str:
-    """Texts below each other, each on one line."""
-    return "\n".join(map(one_line, texts))
 
 
 def neutral_json(text: str) -> str:

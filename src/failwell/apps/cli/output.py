@@ -53,9 +53,7 @@ def print_stderr(text: str, *, end: str = "\n", is_json: bool = False) -> None:
 
 def print_stderr_lines(lines: Sequence[str]) -> None:
     """Print texts on stderr, each on one line."""
-    from failwell.delivery.plain_text import one_line_each
-
-    print(one_line_each(lines), file=sys.stderr, flush=True)
+    print("\n".join(map(_one_line, lines)), file=sys.stderr, flush=True)
 
 
 def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool | None = None) -> "Console":
@@ -93,12 +91,21 @@ def print_drawing(text: str) -> None:
 
 
 def _safe(text: str) -> str:
-    """`text` with everything written out that a terminal would act on. Printable ASCII holds nothing of the kind."""
-    if text.isascii() and text.isprintable():
+    """`text` with everything written out that a terminal would act on. Lines of printable ASCII hold nothing of the kind."""
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
     from failwell.delivery.plain_text import neutral
 
     return neutral(text)
+
+
+def _one_line(text: str) -> str:
+    """`text` on one line. A short text of printable ASCII is one already."""
+    if len(text) <= WIDTH and text.isascii() and text.isprintable():
+        return text
+    from failwell.delivery.plain_text import one_line
+
+    return one_line(text)
 
 
 def _print_data(text: str) -> None:
