@@ -46,6 +46,19 @@ from typing import Any, cast
 
 import failwell
 
+BEFORE = {
+    "describe(openai.RateLimitError)": (46, 8),
+    "panel of it": (24, 1),
+    "problem document of it": (5, 0),
+    "run, two scripts, one error route": (172, 16),
+    "resume of it": (148, 4),
+    "job submit": (26, 4),
+    "host, SIGKILL, record, print": (310, 14),
+}
+"""Journey → room changes and boxes of version 0.1.0."""
+SHARE = 0.6
+"""How much of that is left at most."""
+
 SOURCE = f"{Path(failwell.__file__).parent}{os.sep}"
 MARK = "journey-7f3a"
 """Planted in each fact, and looked for in everything that is constructed on its way."""
@@ -103,8 +116,8 @@ class Count:
 
     calls: int = 0
     functions: set[CodeType] = field(default_factory=set[CodeType])
-    rooms: list[str] = field(default_factory=list[str])
-    """The room of each call, in order."""
+    path: list[str] = field(default_factory=list[str])
+    """Each call in order, as `room/file.py:function`."""
     boxes: dict[str, int] = field(default_factory=dict[str, int])
     """Class to the number of instances that held the fact, in order of first appearance."""
 
@@ -113,14 +126,31 @@ class Count:
         return len({code.co_filename for code in self.functions})
 
     @property
+    def changes(self) -> list[tuple[str, str]]:
+        """The call before and the call after each change of rooms, in order."""
+        pairs = zip(self.path, self.path[1:], strict=False)
+        return [(before, after) for before, after in pairs if _room(before) != _room(after)]
+
+    @property
     def room_changes(self) -> int:
-        return sum(before != after for before, after in zip(self.rooms, self.rooms[1:], strict=False))
+        return len(self.changes)
 
     @property
     def between(self) -> dict[str, int]:
         """Which rooms the changes are between, the most frequent first."""
-        pairs = Counter(pair for pair in zip(self.rooms, self.rooms[1:], strict=False) if pair[0] != pair[1])
+        pairs = Counter((_room(before), _room(after)) for before, after in self.changes)
         return {f"{before} → {after}": number for (before, after), number in pairs.most_common()}
+
+    def excess(self, journey: str) -> list[str]:
+        """What there is too much of on this journey, one line each."""
+        amounts = zip(
+            ("room changes", "boxes"), (self.room_changes, len(self.boxes)), BEFORE[journey], strict=True
+        )
+        return [
+            f"{journey}: {amount} {noun}, at most {int(before * SHARE)} are allowed"
+            for noun, amount, before in amounts
+            if amount > int(before * SHARE)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -164,11 +194,10 @@ class Observer:
             return
         if code.co_name == "<module>":
             return
-        room = Path(code.co_filename).relative_to(SOURCE).parts[0].removesuffix(".py")
         with self._lock:
             self.count.calls += 1
             self.count.functions.add(code)
-            self.count.rooms.append(room)
+            self.count.path.append(f"{code.co_filename.removeprefix(SOURCE)}:{code.co_qualname}")
 
     def _constructed(self, frame: FrameType, value: object) -> None:
         code = frame.f_code
@@ -183,6 +212,11 @@ class Observer:
         name = type(made).__name__
         with self._lock:
             self.count.boxes[name] = self.count.boxes.get(name, 0) + 1
+
+
+def _room(call: str) -> str:
+    """The top-level folder below `failwell`, or the name of a module that lies beside those."""
+    return call.partition(":")[0].partition("/")[0].removesuffix(".py")
 
 
 def _is_ours(value: object) -> bool:
@@ -332,7 +366,8 @@ def delivered() -> dict[str, Count]:
     }
 
 
-def _run_and_resumed(folder: Path) -> dict[str, Count]:
+def run_and_resumed(folder: Path) -> dict[str, Count]:
+    """Run a workflow whose first step fails, and resume a run that failed."""
     run = resumed = Count()
     for name in ("warm", "measured"):
         place = folder / name
@@ -355,21 +390,22 @@ def _run_and_resumed(folder: Path) -> dict[str, Count]:
     return {"run, two scripts, one error route": run, "resume of it": resumed}
 
 
-def _jobs(folder: Path) -> dict[str, Count]:
+def jobs(folder: Path) -> dict[str, Count]:
+    """Submit a job, and host one whose worker is killed."""
     (folder / "tools.py").write_text(_CAPABILITY, encoding="utf-8")
     store = ("--store", str(folder / "state"))
-    jobs, capabilities = _spelling("jobs", "job"), _spelling("capabilities", "capability")
+    job, capabilities = _spelling("jobs", "job"), _spelling("capabilities", "capability")
     for name in ("echo", "die"):
         (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "tools:{name}"\n', encoding="utf-8")
         _measured(_command(capabilities, "add", str(folder / f"{name}.toml"), *store), code=0)
     submitted = killed = Count()
     for _ in range(2):
-        submitted = _measured(_command(jobs, "submit", "echo", f"value={MARK}", *store), code=0)
+        submitted = _measured(_command(job, "submit", "echo", f"value={MARK}", *store), code=0)
     _measured(_command("workers", "run", "--until-empty", *store), code=0)
     for name in ("warm", "born"):
         values = (f"value={MARK}", f"path={folder / name}")
         killed = _measured(
-            _command(jobs, "submit", "die", *values, "--attempts", "1", "--wait", *store),
+            _command(job, "submit", "die", *values, "--attempts", "1", "--wait", *store),
             "worker.oom",
             "worker.crashed",
             code=1,
@@ -382,8 +418,8 @@ def measure() -> dict[str, Count]:
     """Take every journey."""
     os.environ["NO_COLOR"] = "1"
     with tempfile.TemporaryDirectory() as folder:
-        (jobs := Path(folder) / "jobs").mkdir()
-        return delivered() | _run_and_resumed(Path(folder)) | _jobs(jobs)
+        (place := Path(folder) / "jobs").mkdir()
+        return delivered() | run_and_resumed(Path(folder)) | jobs(place)
 
 
 def _table(counts: Mapping[str, Count]) -> list[tuple[str, ...]]:
@@ -411,6 +447,11 @@ def main() -> None:
     parser.add_argument(
         "--between", action="store_true", help="also list which rooms the changes are between"
     )
+    parser.add_argument(
+        "--changes",
+        metavar="WORD",
+        help="also list each room change of the journeys whose name has this word",
+    )
     wanted = parser.parse_args()
     counts = measure()
     if wanted.format == "json":
@@ -433,6 +474,11 @@ def main() -> None:
         for name, count in counts.items():
             print(f"\n{name}")
             print("\n".join(f"  {number:4}  {pair}" for pair, number in count.between.items()))
+    if wanted.changes:
+        for name, count in counts.items():
+            if wanted.changes in name:
+                print(f"\n{name}")
+                print("\n".join(f"  {before}  →  {after}" for before, after in count.changes))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The journeys can be measured: what they come to is recorded in a decision record, not asserted."""
+"""The journeys can be measured, and none of them takes more room changes or boxes than are allowed."""
+
+from pathlib import Path
 
 from tools import journeys
 
@@ -11,6 +13,7 @@ def test_a_described_error_is_followed_through_its_rooms_and_boxes() -> None:
     assert sum(described.between.values()) == described.room_changes
     assert list(described.boxes)[-1] == "ErrorReport"
     assert counts["problem document of it"].calls
+    assert not [line for name, count in counts.items() for line in count.excess(name)]
 
 
 def test_what_does_not_hold_the_fact_is_no_box() -> None:
@@ -19,3 +22,18 @@ def test_what_does_not_hold_the_fact_is_no_box() -> None:
 
     assert count.calls
     assert not count.boxes
+
+
+def test_what_exceeds_a_limit_is_named() -> None:
+    crowded = journeys.Count(path=["fault/base.py:a", "report/wire.py:b"] * 10, boxes={"Box": 1})
+
+    assert crowded.excess("problem document of it") == [
+        "problem document of it: 19 room changes, at most 3 are allowed",
+        "problem document of it: 1 boxes, at most 0 are allowed",
+    ]
+
+
+def test_a_run_and_its_resume_stay_within_their_limits(tmp_path: Path) -> None:
+    counts = journeys.run_and_resumed(tmp_path)
+
+    assert not [line for name, count in counts.items() for line in count.excess(name)]
