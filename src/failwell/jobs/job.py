@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from time import time
 from typing import Any, NewType
@@ -17,6 +17,11 @@ from failwell.report.revive import revive
 JobId = NewType("JobId", str)
 
 NO_ARGUMENTS: Mapping[str, Any] = {}
+
+FOREVER = "forever"
+UNTIL_ENDED = "ended"
+UNIQUE = (FOREVER, UNTIL_ENDED)
+"""How long the key of a job is taken."""
 
 
 class JobState(StrEnum):
@@ -93,6 +98,11 @@ class JobRequest:
     actor: str | None = None
     control: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Flags for the queue; the capability does not get them."""
+    unique: str = FOREVER
+    """How long the key is taken: `forever`, which is as long as the job is stored, or until the job has
+    `ended`."""
+    not_before: datetime | None = None
+    """When the first attempt may start; at once by default."""
 
 
 @frozen
@@ -131,9 +141,11 @@ class Job:
         return max(0, self.attempt - 1)
 
     def resubmission(self) -> JobRequest:
-        """The same request for a new job. The idempotency key and the deadline belong to this job only."""
+        """The same request for a new job. The idempotency key and the times belong to this job only."""
         control = {**self.request.control, "resubmitted": self.id}
-        return replace(self.request, key=None, deadline=None, control=control)
+        return replace(
+            self.request, key=None, unique=FOREVER, deadline=None, not_before=None, control=control
+        )
 
     def moved(self, state: JobState, **changes: Any) -> "Job":
         """A copy of the job in `state`.
@@ -160,6 +172,17 @@ def result_of(job: Job) -> Any:
     if job.error is not None:
         raise revive(job.error)
     raise CapabilityCancelledError(job.request.instance)
+
+
+def new_job(request: JobRequest, now: float) -> Job:
+    """A job for `request`, as it is stored first; `now` is in seconds since 1970."""
+    return Job(
+        id=JobId(new_job_id()),
+        request=request,
+        state=JobState.PENDING,
+        submitted_at=datetime.fromtimestamp(now, UTC),
+        not_before=request.not_before,
+    )
 
 
 def new_job_id() -> str:

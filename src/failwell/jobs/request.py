@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.child.depth import DEEPEST, is_too_deep
-from failwell.jobs.job import JobRequest
+from failwell.jobs.job import FOREVER, UNIQUE, JobRequest
 from failwell.processes.wire import LARGEST
 
 _MOST = 10
@@ -112,6 +112,10 @@ def _text_mistakes(request: JobRequest) -> dict[str, str]:
             mistakes[name] = "must be a text that is not empty, or left out"
     if request.key is not None and not (_is_text(request.key) and len(request.key) <= _LONGEST_KEY):
         mistakes["key"] = f"must be a text of 1 to {_LONGEST_KEY} characters"
+    if request.unique not in UNIQUE:
+        mistakes["unique"] = f"must be {' or '.join(f'`{word}`' for word in UNIQUE)}"
+    elif request.unique != FOREVER and request.key is None:
+        mistakes["unique"] = "says how long a key is taken, and there is no `key`"
     return mistakes
 
 
@@ -123,8 +127,12 @@ def _time_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
     if request.timeout is not None and not _is_duration(request.timeout):
         mistakes["timeout"] = f"must be a number of seconds above 0 and at most {_LONGEST_DURATION:,}"
-    if request.deadline is not None and not _is_moment(request.deadline):
-        mistakes["deadline"] = "must be a `datetime` with a time zone"
+    for name, when in (("deadline", request.deadline), ("not_before", request.not_before)):
+        if when is not None and not _is_moment(when):
+            mistakes[name] = "must be a `datetime` with a time zone"
+    deadline, start = request.deadline, request.not_before
+    if not mistakes and deadline is not None and start is not None and deadline <= start:
+        mistakes["deadline"] = "must be later than `not_before`, or the job could never run"
     return mistakes
 
 

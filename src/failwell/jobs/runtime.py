@@ -18,7 +18,7 @@ from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered
 from failwell.jobs.hosting import Hosting, folder_beside
 from failwell.jobs.instances import CapabilitySource, Instances
-from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
+from failwell.jobs.job import FOREVER, NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
 from failwell.jobs.manifest import new_instance
 from failwell.jobs.memory.book import NO_LIMITS
 from failwell.jobs.memory.ledger import HEADROOM
@@ -237,6 +237,8 @@ class Runtime:
         timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
         deadline: datetime | None = None,
         key: str | None = None,
+        unique: str = FOREVER,
+        not_before: datetime | None = None,
         run: str | None = None,
         actor: str | None = None,
         control: Mapping[str, Any] = NO_ARGUMENTS,
@@ -251,6 +253,8 @@ class Runtime:
             timeout: Seconds that one attempt may run.
             deadline: When the job must have ended, waiting included.
             key: Idempotency key: a second request with the same key is the same job.
+            unique: How long the key is taken: `forever`, as long as the job is stored, or until it has `ended`.
+            not_before: When the first attempt may start; at once by default.
             run: The run that the job belongs to.
             actor: The user or program that submits it.
             control: `max_attempts`: attempts in all; `idempotent`: whether the job may be repeated after an
@@ -264,7 +268,7 @@ class Runtime:
         """
         request = JobRequest(
             instance=instance, arguments=arguments, action=action, priority=priority, timeout=timeout,
-            deadline=deadline, key=key, run=run, actor=actor, control=control,
+            deadline=deadline, key=key, unique=unique, not_before=not_before, run=run, actor=actor, control=control,
         )  # fmt: skip
         return await self.submit_request(request)
 
@@ -282,6 +286,8 @@ class Runtime:
         timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
         deadline: datetime | None = None,
         key: str | None = None,
+        unique: str = FOREVER,
+        not_before: datetime | None = None,
         run: str | None = None,
         actor: str | None = None,
         control: Mapping[str, Any] = NO_ARGUMENTS,
@@ -297,7 +303,7 @@ class Runtime:
         """
         request = JobRequest(
             instance=instance, arguments=arguments, action=action, priority=priority, timeout=timeout,
-            deadline=deadline, key=key, run=run, actor=actor, control=control,
+            deadline=deadline, key=key, unique=unique, not_before=not_before, run=run, actor=actor, control=control,
         )  # fmt: skip
         entry = await self.queue.intake.call(request, new_job_id())
         return read_result(entry.result) if entry.result is not None else result_of(entry.job())

@@ -60,10 +60,15 @@ def add_after(parser: ArgumentParser) -> None:
 def add_filters(parser: ArgumentParser, noun: str, statuses: Sequence[str]) -> None:
     """Declare what `list` filters by."""
     add_status(parser, noun, statuses)
+    add_limit(parser)
+    add_store(parser)
+
+
+def add_limit(parser: ArgumentParser) -> None:
+    """Declare `--limit`."""
     parser.add_argument(
         "--limit", metavar="N", type=at_least(0), default=LIMIT, help=f"list at most N (default: {LIMIT})"
     )
-    add_store(parser)
 
 
 def add_status(parser: ArgumentParser, noun: str, statuses: Sequence[str]) -> None:
@@ -218,7 +223,11 @@ def prune_records(
     preview = count()
     if args.dry_run or preview.is_empty:
         return _print_deletion(preview, args, done=not args.dry_run)
-    if not args.yes and not _confirm(preview.summary, noun):
+    if not args.yes and not confirm(
+        f"delete {preview.summary}? [y/N] ",
+        f"{preview.summary} would be deleted; add `--yes` to delete without being asked, or `--dry-run`",
+        f"failwell {noun}s prune --help",
+    ):
         print_text("nothing was deleted")
         return Exit.DONE
     return _print_deletion(delete(), args, done=True)
@@ -233,13 +242,15 @@ def check_prune_filters(args: Namespace, noun: str) -> None:
         )
 
 
-def _confirm(summary: str, noun: str) -> bool:
+def confirm(question: str, refusal: str, see: str) -> bool:
+    """Ask a yes-or-no question.
+
+    Raises:
+        Usage: nobody can answer, because stdin is no terminal; `refusal` says what to do instead.
+    """
     if not is_terminal(sys.stdin):
-        raise usage_error(
-            f"{summary} would be deleted; add `--yes` to delete without being asked, or `--dry-run`",
-            see=f"failwell {noun}s prune --help",
-        )
-    print_stderr(f"delete {summary}? [y/N] ", end="")
+        raise usage_error(refusal, see=see)
+    print_stderr(question, end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -1,7 +1,7 @@
 """Moments and spans as people type and read them."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from failwell.apps.cli.parser import usage_error
 
@@ -39,6 +39,27 @@ def moment(text: str, option: str, now: float, see: str) -> float:
             f"`{option}` takes a span such as `2h` or a date such as `2025-01-31`, not `{text}`", see=see
         ) from None
     return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
+
+
+def start_time(at: str | None, delay: str | None, see: str) -> datetime | None:
+    """When a job starts: the value of `--at` or of `--delay`; `None` without both.
+
+    Raises:
+        Usage: it is no time, or no span.
+    """
+    if delay is not None:
+        return datetime.now(UTC) + timedelta(seconds=span(delay, "--delay", see))
+    if at is None:
+        return None
+    try:
+        read = datetime.fromisoformat(at.strip())
+    except ValueError:
+        hint = f"; `--delay {at.strip()}` takes a span" if _SPAN.fullmatch(at.strip()) else ""
+        raise usage_error(
+            f"`--at` takes a time such as `2025-01-31T18:00` or `2025-01-31T18:00+01:00`, not `{at}`{hint}",
+            see=see,
+        ) from None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def clock(at: float) -> str:

@@ -14,10 +14,11 @@ from failwell.jobs.cancelled import cancelled_report, end_data
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
-from failwell.jobs.job import Job, JobId, JobRequest, JobState, new_job_id
+from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.platform import check_platform
 from failwell.jobs.request import check_request
-from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.job_filter import RETRY_KEY
+from failwell.jobs.store.job_store import JobStore, Values
 from failwell.jobs.store.rows import job_values, moment
 from failwell.journal.event import Event
 from failwell.report.record import Scene
@@ -41,15 +42,9 @@ class QueueClient:
             UnsupportedPlatform: the capability cannot run on this machine.
         """
         check_request(request)
-        manifest = self.registry.manifest(self.registry.capability(request.instance))
-        check_platform(manifest)
-        if manifest.config is not None:
-            # A schema in the code is known to the worker alone, which checks it when it starts.
-            settle(manifest, manifest.config, self.registry.config(request.instance))
-        if not self.registry.is_enabled(request.instance):
-            raise CapabilityDisabledError(request.instance)
+        self.check_instance(request.instance)
         now = time()
-        job = Job(id=JobId(new_job_id()), request=request, state=JobState.PENDING, submitted_at=moment(now))
+        job = new_job(request, now)
         commit = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
         self.store.wake_host()
         if job.id not in commit.twins:
@@ -58,9 +53,22 @@ class QueueClient:
         check_same(before.id, before.request, request)
         return before
 
+    def check_instance(self, instance: str) -> None:
+        """Check that jobs of an instance can be submitted; raises the faults of `submit` about the capability."""
+        manifest = self.registry.manifest(self.registry.capability(instance))
+        check_platform(manifest)
+        if manifest.config is not None:
+            # A schema in the code is known to the worker alone, which checks it when it starts.
+            settle(manifest, manifest.config, self.registry.config(instance))
+        if not self.registry.is_enabled(instance):
+            raise CapabilityDisabledError(instance)
+
     def again(self, job: str) -> Job:
-        """Submit the same work as a new job."""
-        return self.submit(self.find(job).resubmission())
+        """Submit the same work as a new job. The key of the first retry keeps bulk retries from repeating it."""
+        request = self.find(job).resubmission()
+        key = f"{RETRY_KEY}{job}"
+        is_first = self.store.find_by_key(key) is None
+        return self.submit(replace(request, key=key) if is_first else request)
 
     def find(self, job: str) -> Job:
         """The job with this id.
@@ -90,8 +98,13 @@ class QueueClient:
         before = self.find(job)
         if before.state.is_final:
             return False
-        now = time()
-        request = before.request
+        row, event = self.cancelled(before, time())
+        self.store.commit([row], [event])
+        return True
+
+    def cancelled(self, before: Job, now: float) -> tuple[Values, Event]:
+        """The row and the event of a job that is cancelled while no host runs."""
+        job, request = before.id, before.request
         scene = Scene(job=job, run=request.run, instance=request.instance, attempt=before.attempt or None)
         # A job that is recorded as running lost its host; it may have run.
         last = Certainty.UNKNOWN if before.state is JobState.RUNNING else None
@@ -106,8 +119,7 @@ class QueueClient:
             block_reason=None,
         )
         event = Event(0, JobState.CANCELLED.value, now, end_data(report, before.attempt), job)
-        self.store.commit([job_values(cancelled, before.state)], [event])
-        return True
+        return job_values(cancelled, before.state), event
 
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None

@@ -108,7 +108,7 @@ class Intake:
         if request.key is not None:
             self._state.once[request.key] = entry
         self._record.say(entry, "submitted")
-        self._state.line.add(entry)
+        self._ends.wait_until_due(entry)
         self._ends.expect(entry)
         self._state.wake()
         return entry

@@ -77,10 +77,29 @@ class Ends:
         if entry.deadline is not None:
             self.at(entry.deadline, "deadline", entry)
 
+    def wait_until_due(self, entry: Entry) -> None:
+        """Put a job into the line, now or when it is due."""
+        if entry.due is not None and entry.due > self._state.now():
+            self.at(entry.due, "due", entry)
+        else:
+            entry.due = None
+            self._state.line.add(entry)
+
+    def _is_due(self, entry: Entry) -> None:
+        if entry.state is JobState.PENDING:
+            if entry.due is not None and entry.due > self._state.now() + _EARLY:
+                # The clock was set back. The first start keeps its time, as a deadline does.
+                self.at(entry.due, "due", entry)
+                return
+            # It begins to wait for its turn now.
+            entry.since = self._state.steady()
+        entry.due = None
+        self._state.line.add(entry)
+
     def at(self, when: float, what: str, entry: Entry) -> None:
         """Set a timer by the wall clock: `due`, or `deadline`.
 
-        A wait keeps its length if the clock is set meanwhile; a deadline keeps its time.
+        A wait for a retry keeps its length if the clock is set meanwhile; a first start and a deadline keep their time.
         """
         if len(self._timers) > 2 * len(self._state.live) + _FEW:
             self._timers = [timer for timer in self._timers if not timer[3].is_over]
@@ -101,15 +120,15 @@ class Ends:
     def _rang(self) -> None:
         self._timer = None
         again: list[Entry] = []
+        due: list[Entry] = []
         # A timer may fire a little early.
         now = self._state.loop.time() + _EARLY
         while self._timers and self._timers[0][0] <= now:
             _, _, what, entry = heappop(self._timers)
             if entry.is_over:
                 continue
-            if what == "due" and entry.state is JobState.WAITING:
-                entry.due = None
-                self._state.line.add(entry)
+            if what == "due" and entry.state in (JobState.PENDING, JobState.WAITING):
+                due.append(entry)
             elif what == "deadline" and not self.is_late(entry):
                 # The clock was set back, so there is more time.
                 again.append(entry)
@@ -118,6 +137,8 @@ class Ends:
                 self.fail(entry, self.late(entry))
         for entry in again:
             self.expect(entry)
+        for entry in due:
+            self._is_due(entry)
         self._set_timer()
         self._state.wake()
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
 from failwell.jobs.store.job_store import Values
-from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json
+from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json, stored_key
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Entry:
         self.attempt = 0
         self.charged = 0
         self.losses = 0
-        self.due: float | None = None
+        self.due = None if request.not_before is None else request.not_before.timestamp()
         self.deadline = None if request.deadline is None else request.deadline.timestamp()
         self.reason: str | None = None
         self.block: str | None = None
@@ -134,7 +134,7 @@ class Entry:
             self.request_text,
             self.result,
             None if self.error is None else self.error.to_json(),
-            self.request.key,
+            stored_key(self.request, is_over=self.state.is_final),
         )
 
     def job(self) -> Job:

@@ -41,7 +41,11 @@ class OutsideJobs:
         self._state.wake()
 
     def _resume(self, entry: Entry, *, began: bool) -> None:
-        entry.since = self._state.since(entry.submitted)
+        # A job that was submitted for later waits for its turn since then.
+        is_first = entry.state is JobState.PENDING and entry.due is not None
+        entry.since = self._state.since(
+            max(entry.submitted, entry.due or 0.0) if is_first else entry.submitted
+        )
         self._state.live[entry.id] = entry
         if entry.request.key is not None:
             self._state.once[entry.request.key] = entry
@@ -71,10 +75,7 @@ class OutsideJobs:
                 {"reason": decision.why, "attempt": entry.attempt, "losses": entry.losses},
             )
         self._ends.expect(entry)
-        if entry.state is JobState.WAITING and (entry.due or 0) > self._state.now():
-            self._ends.at(entry.due or 0, "due", entry)
-        else:
-            self._state.line.add(entry)
+        self._ends.wait_until_due(entry)
 
     def look(self) -> None:
         """Read the jobs and the cancellations that other processes submitted."""

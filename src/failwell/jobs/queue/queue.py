@@ -282,7 +282,7 @@ class Queue:
         later = (
             entry
             for entry in self.state.live.values()
-            if entry.state is JobState.WAITING and entry.id not in ids
+            if (entry.state is JobState.WAITING or entry.due is not None) and entry.id not in ids
         )
         room = None if most is None else most - len(standing)
         return [entry.job() for entry in (*standing, *islice(later, room))]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job
+from failwell.jobs.store.job_filter import JobFilter, JobTotal
 from failwell.journal.event import Event
 from failwell.journal.watch import Watch
 
@@ -21,6 +22,9 @@ COLUMNS = (
 )  # fmt: skip
 """Times are seconds since 1970; the request, the result and the error are JSON. `key` is a number that the store
 assigns."""
+
+FREE = ""
+"""In place of a key: the key of this job may be used by another one."""
 
 
 @frozen
@@ -136,6 +140,16 @@ class JobStore(Protocol):
         """
         ...
 
+    def select(
+        self, chosen: JobFilter, *, after: int | None = None, limit: int | None = None, results: bool = False
+    ) -> list[Job]:
+        """The jobs that a filter chooses, newest first; with `after`, those with a key above it, oldest first."""
+        ...
+
+    def totals(self, chosen: JobFilter) -> list[JobTotal]:
+        """How many jobs a filter chooses, by status, kind of error and instance; the largest number first."""
+        ...
+
     def counts(self) -> dict[str, int]:
         """The exact number of stored jobs in each state."""
         ...
@@ -160,6 +174,10 @@ class JobStore(Protocol):
 
     def request_control(self, job: str, action: str, at: float) -> bool:
         """Ask the host to do `action` with a job, and wake the host; `False` if the job has ended."""
+        ...
+
+    def request_controls(self, jobs: Sequence[str], action: str, at: float) -> list[str]:
+        """Ask the host to do `action` with many jobs, in one transaction; returns those that have not ended."""
         ...
 
     def control_requests(self) -> list[ControlRequest]:

@@ -6,8 +6,8 @@ from json import loads
 from pathlib import Path
 from typing import Any, cast
 
-from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.job_store import Values
+from failwell.jobs.job import FOREVER, CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.store.job_store import FREE, Values
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.journal.event import to_json
 from failwell.report.record import ErrorReport
@@ -42,6 +42,11 @@ def request_to_json(request: JobRequest) -> str:
         fields["timeout"] = request.timeout
     if request.deadline is not None:
         fields["deadline"] = request.deadline.timestamp()
+    if request.not_before is not None:
+        fields["not_before"] = request.not_before.timestamp()
+    if request.key is not None and request.unique != FOREVER:
+        # The column of keys is emptied when the job ends; the record still says which key it had.
+        fields["unique"], fields["key"] = request.unique, request.key
     if request.run is not None:
         fields["run"] = request.run
     if request.actor is not None:
@@ -73,8 +78,13 @@ def job_values(job: Job, was: JobState | None) -> Values:
         request_to_json(job.request),
         None if job.result is None else result_to_json(job.result),
         None if job.error is None else job.error.to_json(),
-        job.request.key,
+        stored_key(job.request, is_over=job.state.is_final),
     )
+
+
+def stored_key(request: JobRequest, *, is_over: bool) -> str | None:
+    """What the column of keys holds: the key, or `FREE` once it may be used again."""
+    return FREE if is_over and request.unique != FOREVER and request.key is not None else request.key
 
 
 def read_job(row: Sequence[Any]) -> Job:
@@ -94,7 +104,9 @@ def read_job(row: Sequence[Any]) -> Job:
             priority=priority,
             timeout=fields.get("timeout"),
             deadline=_maybe(fields.get("deadline")),
-            key=idempotency_key,
+            key=idempotency_key if "unique" not in fields else fields.get("key"),
+            unique=fields.get("unique", FOREVER),
+            not_before=_maybe(fields.get("not_before")),
             run=fields.get("run"),
             actor=fields.get("actor"),
             control=fields.get("control", {}),

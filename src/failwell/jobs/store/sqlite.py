@@ -17,7 +17,16 @@ from failwell.fault.base import Fault
 from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job
 from failwell.jobs.output_lines import LINES
-from failwell.jobs.store.job_store import COLUMNS, Committed, ControlRequest, Forgotten, Profile, Values
+from failwell.jobs.store.job_filter import JobFilter, JobTotal, condition
+from failwell.jobs.store.job_store import (
+    COLUMNS,
+    FREE,
+    Committed,
+    ControlRequest,
+    Forgotten,
+    Profile,
+    Values,
+)
 from failwell.jobs.store.prune import (
     BATCH,
     RESULTS,
@@ -61,6 +70,7 @@ _profile_values = attrgetter(*_PROFILE_COLUMNS)
 _REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND {_OPEN}"  # noqa: S608  (constants)
 _CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
 _APPLIED = "DELETE FROM job_wishes WHERE key = ?"
+_FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
 """Positions in `Values`."""
 
@@ -124,6 +134,9 @@ class SqliteJobs:
                 connection.executemany(
                     _MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
                 )
+                freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
+                if freed:
+                    connection.executemany(_FREE_KEY, freed)
             change: Counter[str] = Counter(job[_STATE] for job in (*new, *moved))
             change.subtract(job[_WAS] for job in (*new, *moved) if job[_WAS] is not None)
             connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
@@ -180,6 +193,12 @@ class SqliteJobs:
             is_open = connection.execute(_REQUEST, (action, at, job)).rowcount > 0
         self._host.wake()
         return is_open
+
+    def request_controls(self, jobs: Sequence[str], action: str, at: float) -> list[str]:
+        with self._database.transaction() as connection:
+            asked = [job for job in jobs if connection.execute(_REQUEST, (action, at, job)).rowcount > 0]
+        self._host.wake()
+        return asked
 
     def control_requests(self) -> list[ControlRequest]:
         return [
@@ -284,6 +303,26 @@ class SqliteJobs:
         )
         rows = self._database.rows(statement, values)
         return [self._job(row) for row in rows]
+
+    def select(
+        self, chosen: JobFilter, *, after: int | None = None, limit: int | None = None, results: bool = False
+    ) -> list[Job]:
+        where, values = condition(chosen)
+        order = "key DESC" if after is None else "key"
+        rows = self._database.rows(
+            f"SELECT {_COLUMNS if results else _BRIEF} FROM jobs WHERE {where} AND key > ? ORDER BY {order} LIMIT ?",  # noqa: S608  (constants)
+            (*values, after or 0, -1 if limit is None else limit),
+        )
+        return [self._job(row) for row in rows]
+
+    def totals(self, chosen: JobFilter) -> list[JobTotal]:
+        where, values = condition(chosen)
+        rows = self._database.rows(
+            f"""SELECT state, kind, instance, count(*), max(coalesce(ended, submitted)) FROM jobs WHERE {where}
+                GROUP BY state, kind, instance ORDER BY count(*) DESC, state, kind, instance""",  # noqa: S608  (constants)
+            values,
+        )
+        return [JobTotal(*row) for row in rows]
 
     def counts(self) -> dict[str, int]:
         return dict(self._database.rows("SELECT state, count FROM job_counts"))

@@ -9,7 +9,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_json, print_table, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import (
-    add_filters,
+    add_limit,
     add_name,
     add_prune,
     add_store,
@@ -96,22 +96,25 @@ def find_job(queue: "QueueClient | None", name: str) -> "Job":
 
 def add_list_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
-    parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
-    add_filters(parser, "job", STATUSES)
-    parser.epilog = "example: failwell jobs list --status failed"
+    from failwell.apps.cli.batches.bulk import add_job_filters
+
+    add_job_filters(parser)
+    add_limit(parser)
+    add_store(parser)
+    parser.epilog = "example: failwell jobs list --status failed --kind provider.rate_limited --since 2h"
 
 
 def run_list(args: Namespace) -> int:
     """List jobs, newest first."""
+    from failwell.apps.cli.batches.bulk import job_filter_of
     from failwell.apps.cli.jobs.jobs_show import COLUMNS, row, summary
 
     with job_queue(args) as queue:
         jobs: list[Job] = []
         objects: list[dict[str, Any]] = []
         if queue is not None:
-            jobs = queue.store.jobs(
-                states=args.status, instance=args.instance, limit=args.limit, results=False
-            )
+            chosen = job_filter_of(args, queue.registry, "failwell jobs list --help")
+            jobs = queue.store.select(chosen, limit=args.limit)
             objects = [summary(job, queue.registry) for job in jobs] if args.format == "json" else []
     empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
     print_table(args, COLUMNS, [row(job) for job in jobs], objects, empty)
@@ -119,17 +122,27 @@ def run_list(args: Namespace) -> int:
 
 
 def add_cancel_options(parser: ArgumentParser) -> None:
-    """Declare which job."""
-    add_name(parser, "job")
+    """Declare which job, or which jobs."""
+    from failwell.apps.cli.batches.bulk import add_all
+
+    add_name(parser, "job", optional=True)
+    add_all(parser, "cancel")
     add_store(parser)
-    parser.epilog = "A running job is asked to stop, and killed if it does not."
+    parser.epilog = (
+        "A running job is asked to stop, and killed if it does not. "
+        "example: failwell jobs cancel --all --capability transcribe"
+    )
 
 
 def run_cancel(args: Namespace) -> int:
-    """Cancel a job and wait until it has ended."""
+    """Cancel a job and wait until it has ended; with `--all`, cancel every chosen job."""
+    from failwell.apps.cli.batches.bulk import cancel_all, wants_all
     from failwell.apps.cli.jobs.jobs_show import cancelled_text, certainty
 
+    is_bulk = wants_all(args, "failwell jobs cancel --help")
     with job_queue(args) as queue:
+        if is_bulk:
+            return cancel_all(args, queue)
         job = find_job(queue, args.job)
         assert queue is not None
         if not queue.cancel(job.id):

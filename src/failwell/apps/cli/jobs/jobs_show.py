@@ -1,6 +1,7 @@
 """`failwell jobs show`: a job with its output and its events; also a job as a line of a list."""
 
 from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
@@ -40,6 +41,7 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
         "key": request.key,
+        "unique": None if request.key is None else request.unique,
         "run": request.run,
         "actor": request.actor,
         "submitted": iso(job.submitted_at.timestamp()),
@@ -116,6 +118,8 @@ def what(job: "Job") -> str:
         return f"next attempt {clock(job.not_before.timestamp())}{kind}"
     if job.block_reason:
         return job.block_reason
+    if job.state.value == "pending" and job.not_before is not None and job.not_before > datetime.now(UTC):
+        return f"starts {clock(job.not_before.timestamp())}"
     if text := cancelled_text(job):
         return text
     return "" if job.error is None or job.state.value == "completed" else job.error.kind

@@ -8,7 +8,7 @@ from failwell.apps.cli.jobs.jobs import find_job, job_queue, unknown_capability
 from failwell.apps.cli.output import print_aside, print_json, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
-from failwell.apps.cli.times import span
+from failwell.apps.cli.times import span, start_time
 
 if TYPE_CHECKING:
     from failwell.jobs.client.queue_client import QueueClient
@@ -43,7 +43,17 @@ def add_submit_options(parser: ArgumentParser) -> None:
     parser.add_argument("--priority", metavar="N", type=int, default=0, help="higher goes first (default: 0)")
     parser.add_argument("--timeout", metavar="SPAN", help="how long one attempt may run: `90s`")
     parser.add_argument("--within", metavar="SPAN", help="when it must have ended, waiting included: `2h`")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--at", metavar="TIME", help="start it at this time: `2025-01-31T18:00`, in UTC unless it says so"
+    )
+    start.add_argument("--delay", metavar="SPAN", help="start it after this time: `10m`")
     parser.add_argument("--key", metavar="KEY", help="idempotency key: a second job with it is the first")
+    parser.add_argument(
+        "--unique",
+        choices=("forever", "ended"),
+        help="how long the key is taken: as long as the job is stored, or until it has ended (default: forever)",
+    )
     parser.add_argument(
         "--attempts", metavar="N", type=at_least(1), help="attempts in all (default: as the policy says)"
     )
@@ -59,10 +69,16 @@ def add_submit_options(parser: ArgumentParser) -> None:
 
 
 def add_retry_options(parser: ArgumentParser) -> None:
-    """Declare which job."""
-    add_name(parser, "job")
+    """Declare which job, or which jobs."""
+    from failwell.apps.cli.batches.bulk import add_all
+
+    add_name(parser, "job", optional=True)
     add_wait(parser)
+    add_all(parser, "retry")
     add_store(parser)
+    parser.epilog = (
+        "example: failwell jobs retry --all --status failed --kind provider.rate_limited --since 2h"
+    )
 
 
 def add_wait_options(parser: ArgumentParser) -> None:
@@ -80,8 +96,9 @@ def add_wait(parser: ArgumentParser) -> None:
 
 def run_submit(args: Namespace) -> int:
     """Submit a job; with `--wait`, wait for its end; with `--stream`, print its items as they come."""
-    if args.stream and (args.wait or args.key is not None):
-        option = "--wait" if args.wait else "--key"
+    excluded = next((name for name in ("wait", "key", "at", "delay") if getattr(args, name)), None)
+    if args.stream and excluded is not None:
+        option = f"--{excluded}"
         raise usage_error(f"`--stream` and `{option}` exclude each other", see=_SEE)
     request = _request(args)
     if args.stream:
@@ -92,8 +109,13 @@ def run_submit(args: Namespace) -> int:
 
 
 def run_retry(args: Namespace) -> int:
-    """Submit the same work as a new job."""
+    """Submit the same work as a new job; with `--all`, of every chosen job."""
+    from failwell.apps.cli.batches.bulk import retry_all, wants_all
+
+    is_bulk = wants_all(args, "failwell jobs retry --help")
     with job_queue(args) as queue:
+        if is_bulk:
+            return retry_all(args, queue)
         job = find_job(queue, args.job)
         assert queue is not None
         if not queue.registry.has_instance(job.request.instance):
@@ -230,6 +252,8 @@ def _request(args: Namespace) -> "JobRequest":
         timeout=None if args.timeout is None else span(args.timeout, "--timeout", _SEE),
         deadline=None if within is None else datetime.now(UTC) + timedelta(seconds=within),
         key=args.key,
+        unique=args.unique or "forever",
+        not_before=start_time(args.at, args.delay, _SEE),
         control=control,
     )
 

@@ -1,0 +1,138 @@
+"""Retries or cancels every job that a filter chooses, a thousand in one transaction."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import time
+
+from failwell.fault.base import Fault
+from failwell.fault.frozen import frozen
+from failwell.jobs.client import QueueClient
+from failwell.jobs.faults import HostElsewhere
+from failwell.jobs.job import Job, JobState, new_job
+from failwell.jobs.store.job_filter import RETRY_KEY, JobFilter, JobTotal
+from failwell.jobs.store.rows import job_values
+from failwell.journal.event import Event
+from failwell.report.describe import describe
+
+CHUNK = 1_000
+"""Jobs in one transaction. A host of the same store waits no longer than for one."""
+ENDED = tuple(state.value for state in JobState if state.is_final)
+OPEN = tuple(state.value for state in JobState if not state.is_final)
+
+
+@frozen
+class BulkPlan:
+    """What a bulk command is going to do."""
+
+    chosen: JobFilter
+    totals: tuple[JobTotal, ...]
+    """The jobs, by status, kind of error and instance."""
+    left_out: Mapping[str, str]
+    """Instance whose jobs cannot be submitted now → why."""
+    retried: int = 0
+    """How many further jobs match and were retried before."""
+
+    @property
+    def count(self) -> int:
+        """How many jobs it is about."""
+        return sum(total.jobs for total in self.totals)
+
+
+@frozen
+class BulkResult:
+    """What a bulk command did."""
+
+    jobs: tuple[str, ...]
+    """The jobs that were submitted, or cancelled."""
+    skipped: tuple[str, ...] = ()
+    """Jobs that cannot be submitted again: their items were streamed, or their row is damaged."""
+    is_requested: bool = False
+    """Whether a host was asked to cancel them, and may not have done so yet."""
+
+
+class Bulk:
+    """Bulk commands on the jobs of one store."""
+
+    def __init__(self, queue: QueueClient) -> None:
+        self._queue = queue
+        self._store = queue.store
+
+    def plan_retry(self, chosen: JobFilter) -> BulkPlan:
+        """Which jobs `retry` would submit again. Jobs that were retried before are left out."""
+        chosen = replace(chosen, states=chosen.states or (JobState.FAILED.value,), is_retried=False)
+        totals = self._store.totals(chosen)
+        retried = sum(total.jobs for total in self._store.totals(replace(chosen, is_retried=True)))
+        left_out: dict[str, str] = {}
+        for instance in dict.fromkeys(total.instance for total in totals):
+            try:
+                self._queue.check_instance(instance)
+            except Fault as fault:
+                left_out[instance] = describe(fault).message
+        able = tuple(total for total in totals if total.instance not in left_out)
+        return BulkPlan(chosen=chosen, totals=able, left_out=left_out, retried=retried)
+
+    def retry(self, plan: BulkPlan) -> BulkResult:
+        """Submit the jobs of a plan again, each once: another process may retry the same jobs at the same time."""
+        submitted: list[str] = []
+        skipped: list[str] = []
+        for page in self._pages(plan.chosen):
+            now = time()
+            jobs: list[Job] = []
+            for job in page:
+                if job.request.instance in plan.left_out:
+                    continue
+                if job.request.stream or job.completed_at is None:
+                    # The items of a stream have no reader here. A damaged row has no end, and no arguments.
+                    skipped.append(job.id)
+                else:
+                    jobs.append(new_job(replace(job.resubmission(), key=f"{RETRY_KEY}{job.id}"), now))
+            commit = self._store.commit(
+                [job_values(job, None) for job in jobs],
+                [Event(0, "submitted", now, {}, job.id) for job in jobs],
+            )
+            submitted += [job.id for job in jobs if job.id not in commit.twins]
+            self._store.wake_host()
+        return BulkResult(jobs=tuple(submitted), skipped=tuple(skipped))
+
+    def plan_cancel(self, chosen: JobFilter) -> BulkPlan:
+        """Which jobs `cancel` would cancel."""
+        chosen = replace(chosen, states=chosen.states or OPEN)
+        return BulkPlan(chosen=chosen, totals=tuple(self._store.totals(chosen)), left_out={})
+
+    def cancel(self, plan: BulkPlan) -> BulkResult:
+        """Cancel the jobs of a plan, through their host if there is one."""
+        cancelled: list[str] = []
+        is_requested = False
+        for page in self._pages(plan.chosen):
+            try:
+                with self._store.hosting():
+                    # Read again: a host may have ended since and taken some of them further.
+                    ids = {job.id for job in page}
+                    jobs = [
+                        job
+                        for job in self._store.select(
+                            replace(plan.chosen, states=OPEN), after=(page[0].key or 1) - 1, limit=len(page)
+                        )
+                        if job.id in ids
+                    ]
+                    rows = [self._queue.cancelled(job, time()) for job in jobs]
+                    self._store.commit([row for row, _ in rows], [event for _, event in rows])
+                    cancelled += [job.id for job in jobs]
+            except HostElsewhere:
+                is_requested = True
+                cancelled += self._store.request_controls([job.id for job in page], "cancel", time())
+        return BulkResult(jobs=tuple(cancelled), is_requested=is_requested)
+
+    def _pages(self, chosen: JobFilter) -> Iterator[list[Job]]:
+        """The chosen jobs, oldest first, without those that are submitted meanwhile."""
+        last, after = self._store.last_key(), 0
+        while after < last:
+            page = [
+                job
+                for job in self._store.select(chosen, after=after, limit=CHUNK)
+                if job.key is not None and job.key <= last
+            ]
+            if not page:
+                return
+            yield page
+            after = page[-1].key or last
