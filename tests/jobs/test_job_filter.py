@@ -6,7 +6,7 @@ from pathlib import Path
 
 from failwell.jobs.batch.bulk import Bulk
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.store.job_filter import JobFilter, condition
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.sqlite.migrate import migrate, migrations

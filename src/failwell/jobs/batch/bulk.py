@@ -6,7 +6,7 @@ from time import time
 
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
-from failwell.jobs.client import QueueClient
+from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job, JobState, new_job
 from failwell.jobs.store.job_filter import RETRY_KEY, JobFilter, JobTotal

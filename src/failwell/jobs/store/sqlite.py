@@ -196,9 +196,9 @@ class SqliteJobs:
 
     def request_controls(self, jobs: Sequence[str], action: str, at: float) -> list[str]:
         with self._database.transaction() as connection:
-            asked = [job for job in jobs if connection.execute(_REQUEST, (action, at, job)).rowcount > 0]
+            requested = [job for job in jobs if connection.execute(_REQUEST, (action, at, job)).rowcount > 0]
         self._host.wake()
-        return asked
+        return requested
 
     def control_requests(self) -> list[ControlRequest]:
         return [

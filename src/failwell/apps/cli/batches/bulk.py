@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from failwell.jobs.batch.bulk import BulkPlan, BulkResult
     from failwell.jobs.capability_registry import CapabilityRegistry
-    from failwell.jobs.client import QueueClient
+    from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.store.job_filter import JobFilter, JobTotal
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
