@@ -9,6 +9,7 @@ window first, so the cost is linear and bounded whatever comes in.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from time import monotonic
 from typing import Any, cast
 
@@ -28,11 +29,12 @@ _MARGIN = 2_048
 _SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
 """What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
-_WORD = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}|\d{4}-\d\d-\d\dT[\d:.]{5,15}Z?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
+_WORDS = re.compile(
+    r"(?:(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,119}+|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT)(?:\n|$))++"
 )
-"""A word, or a time as headers have it."""
-_SHORTEST_TOKEN = 10
+"""Words, or times as headers have them, one a line."""
+_SHORTEST_TOKEN = 12
+_DIGIT = re.compile("[0-9]")
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
@@ -42,7 +44,7 @@ _ESCAPED = 3
 
 _FRESH_FOR = 0.05
 """Seconds until the whole environment is compared again; to read all of it takes longer than a description."""
-_LONGEST_CLEAN = 240
+_LONGEST_CLEAN = 200
 _MOST_CLEAN = 2048
 _MOST_STACKS = 256
 
@@ -105,24 +107,41 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
     return result
 
 
-def learn_clean(texts: Iterable[str]) -> None:
-    """Look through several words at once, after a `refresh`: those without a secret then pass `masked` quickly.
+def are_clean(texts: Iterable[str]) -> bool:
+    """Whether `masked` leaves every one of several short texts as it is, after a `refresh`.
 
     Ids and counts of a reply are new each time. In words without blanks and separators nothing is secret for what stands around it, so
-    they may be looked through together; if one of them is masked, each is looked through alone.
+    they are looked through together; if something may be secret there, each is looked through alone.
     """
     clean = _state.clean
-    words = {text: None for text in texts if text not in clean and _WORD.fullmatch(text) is not None}
-    if not words:
-        return
-    from failwell.report.masking.shapes import mask_words
+    new = set(texts).difference(clean)
+    if not new:
+        return True
+    if not _are_plain_words(new):
+        return all(masked(text, _LONGEST_CLEAN) == text for text in new)
+    if len(clean) >= _MOST_CLEAN:
+        clean.clear()
+    clean.update(new)
+    return True
 
-    known = "\n".join(words)
-    tokens = "\n".join([word for word in words if len(word) >= _SHORTEST_TOKEN])
-    if masked_known(known) == known and mask_words(tokens, MARK) == tokens:
-        if len(clean) >= _MOST_CLEAN:
-            clean.clear()
-        clean.update(words)
+
+def _are_plain_words(texts: set[str]) -> bool:
+    """Whether texts are words and times, and none of them can be secret. `False` means that a closer look is needed."""
+    joined = "\n".join(texts)
+    if joined.count("\n") >= len(texts) or _WORDS.fullmatch(joined) is None or _state.known.stands_in(joined):
+        return False
+    long = [word for word in texts if len(word) >= _SHORTEST_TOKEN]
+    if not long:
+        return True
+    # A name is looked through alone, and once: most programs never need the shapes of tokens.
+    return all(map(_DIGIT.search, long)) and not _token_check()(long)
+
+
+@cache
+def _token_check() -> Callable[[list[str]], bool]:
+    from failwell.report.masking.tokens import may_hold_a_token
+
+    return may_hold_a_token
 
 
 def masked_stacks() -> dict[Any, str]:

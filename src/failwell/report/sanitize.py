@@ -15,7 +15,7 @@ from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
-from failwell.report.redact import learn_clean, mask_known, masked, masked_headers
+from failwell.report.redact import are_clean, mask_known, masked, masked_headers
 from failwell.report.resolve import is_named, one_of
 
 _M = TypeVar("_M")
@@ -69,11 +69,7 @@ def reply_read(metadata: ProviderMetadata) -> ProviderMetadata | None:
         if not is_allow_listed(headers):
             return reply(metadata)
         texts += headers.values()
-    learn_clean(texts)
-    for text in texts:
-        if text in _PLACEHOLDERS or masked(text, _LABEL_CAP) is not text:
-            return reply(metadata)
-    return metadata
+    return metadata if _PLACEHOLDERS.isdisjoint(texts) and are_clean(texts) else reply(metadata)
 
 
 def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:

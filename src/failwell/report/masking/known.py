@@ -48,6 +48,10 @@ class KnownSecrets:
             text = masked
         return text
 
+    def stands_in(self, text: str) -> bool:
+        """Whether a value stands in `text`, in which nothing is escaped."""
+        return bool(self._pieces) and bool(self._spans(text, ""))
+
     def _mask_layer(self, text: str, mark: str) -> str:
         """`text` without what the first layer of escapes shows that holds a value."""
         for layer, plain in enumerate(layers(text)):

@@ -90,15 +90,6 @@ def mask_shapes(text: str, mark: str) -> str:
     return replaced(text, spans, mark) if spans else text
 
 
-def mask_words(text: str, mark: str) -> str:
-    """`mask_shapes` for words of letters, digits, `_`, `.` and `-`, one a line: in such a word nothing but a token is secret."""
-    if not _may_hold_a_token(text):
-        return text
-    from failwell.report.masking.tokens import mask_tokens
-
-    return mask_tokens(text, mark)
-
-
 def _may_hold_a_token(text: str) -> bool:
     """Whether a word of `text` is no name: every token has a long piece of letters and digits, or is random."""
     if "sk-" in text or "sk_" in text or text.count("$") > 1:

@@ -18,6 +18,7 @@ _REST = r"[A-Za-z0-9_-]*+"
 _PART = re.compile(r"[A-Za-z0-9_-]{16,}+")
 _UNBROKEN = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16}")
 _ESCAPED = re.compile(r"(?:[abfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})")
+_IN_WORDS = re.compile(r"[A-Za-z0-9_.-]++")
 _COLOUR = re.compile(r"[0-9;]{1,8}m")
 
 
@@ -32,6 +33,12 @@ class _Shapes(NamedTuple):
     """Shapes by the first two characters of their prefix; under one character or none, the shorter prefixes."""
     marked: tuple[tuple[str, str], ...]
     """Marks, and the patterns that are searched for where they occur."""
+    word_marks: tuple[str, ...]
+    """The marks that may stand in a word of letters, digits, `_` and `-`."""
+    dotted_marks: tuple[str, ...]
+    """The marks that may stand in such a word with dots, and in none without."""
+    word_starts: dict[str, tuple[str, ...]]
+    """The prefixes with which a token may begin in such a word, by their first two characters."""
 
 
 def token_data() -> list[dict[str, Any]]:
@@ -53,10 +60,19 @@ def _shapes() -> _Shapes:
         for prefix in entry.get("prefix", ()):
             shape = _Shape(prefix, entry["body"], entry.get("common", False))
             by_start.setdefault(prefix[:2], []).append(shape)
+    marks = [mark for mark, _ in marked if _IN_WORDS.fullmatch(mark)]
     # The longest prefix first: it says most about the token.
     return _Shapes(
         {start: tuple(sorted(group, key=_length, reverse=True)) for start, group in by_start.items()},
         tuple(marked),
+        tuple(mark for mark in marks if "." not in mark),
+        tuple(mark for mark in marks if "." in mark),
+        {
+            start: tuple(shape.prefix for shape in group)
+            for start, group in by_start.items()
+            # No word has the colon that these need.
+            if not all(":" in shape.body.replace("(?:", "") for shape in group)
+        },
     )
 
 
@@ -77,6 +93,29 @@ def mask_tokens(text: str, mark: str) -> str:
             text = _compiled(pattern).sub(mark, text)
     spans = list(_spans(text, shapes.by_start))
     return replaced(text, spans, mark) if spans else text
+
+
+def may_hold_a_token(words: list[str]) -> bool:
+    """Whether one of several words of letters, digits, `_`, `.` and `-` may hold a token.
+
+    A quick look by marks and prefixes alone: `True` means that the shapes must be tried.
+    """
+    shapes = _shapes()
+    joined = "\n".join(words)
+    pieces = words
+    marks = shapes.word_marks
+    if "." in joined:
+        pieces = joined.replace(".", "\n").split("\n")
+        marks += shapes.dotted_marks
+    for mark in marks:
+        if mark in joined:
+            return True
+    starts = shapes.word_starts
+    for piece in pieces:
+        prefixes = starts.get(piece[:2])
+        if (prefixes is not None and piece.startswith(prefixes)) or piece[:1] in starts or "" in starts:
+            return True
+    return False
 
 
 def _spans(text: str, by_start: dict[str, tuple[_Shape, ...]]) -> Iterator[Span]:
