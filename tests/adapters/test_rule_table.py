@@ -76,6 +76,11 @@ CASES: list[tuple[int, Any, str]] = [
     (504, error("Deadline exceeded", status="DEADLINE_EXCEEDED"), UNSURE),
     (524, "<html>A timeout occurred</html>", UNSURE),
     (405, error("Method not allowed"), REJECTED),
+    # of a page the title and the headings: the rest speaks to the visitors of a site
+    (403, "<html><head><title>403 Forbidden</title></head><body><p>The model was not found, or your credits are used up.</p></html>", PERMISSION),
+    (400, "\n<!DOCTYPE html><html><title>Bad Request</title><a href='/login'>Your API key is invalid?</a></html>", BAD),
+    (500, "<!DOCTYPE html>\n<html><head><title>Oops</title></head><body><h1 class='x'>Rate limit exceeded</h1></body></html>", RATE),
+    (403, "<?xml version='1.0'?><Error><Message> The API key is invalid </Message></Error>", AUTH),
 ]  # fmt: skip
 
 

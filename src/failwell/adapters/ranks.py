@@ -28,7 +28,7 @@ from failwell.adapters.rules import (
     Rule,
 )
 from failwell.adapters.words.cells import Cell
-from failwell.adapters.words.reader import may_be_used_up, statement_of
+from failwell.adapters.words.reader import may_be_used_up, statement_of, words_of
 from failwell.fault.facts import DENYING, NotBefore
 from failwell.fault.registry import kind as registered_kind
 
@@ -162,7 +162,7 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     """The rule of the words, where the status leaves something to say."""
     if status == 404 and _is_page(facts):
         return None
-    low = facts.message[:_LONGEST].lower()
+    low = words_of(facts.message)
     if status == 429:
         return _by_words_of_429(facts, low)
     said = statement_of(low)
@@ -226,7 +226,7 @@ def _is_larger_than_window(facts: Facts) -> bool:
 
 def _names_short_window(facts: Facts) -> bool:
     """Whether the sentence, or an id beside it, names a window that opens again soon."""
-    said = statement_of(facts.message[:_LONGEST].lower())
+    said = statement_of(words_of(facts.message))
     if said.names_long_window:
         return False
     return said.names_short_window or any(

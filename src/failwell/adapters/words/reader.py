@@ -13,6 +13,7 @@ from failwell.adapters.words.cells import CELLS, Cell, cells_of
 from failwell.adapters.words.grammar import LEXICON, alternatives
 
 _MOST_TEXTS = 1024
+_LONGEST = 2_400
 _COMMON = frozenset({"prompt", "context", "request", "limit", "rate", "tokens"})
 _NUMBERS = str.maketrans("123456789", "000000000")
 _SHORT_WINDOW = re.compile(
@@ -21,6 +22,8 @@ _SHORT_WINDOW = re.compile(
 _LONG_WINDOW = re.compile(
     r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
 )
+_PAGE = ("<!doctype html", "<html")
+_HEADING = re.compile(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
 _statements: "dict[int, Statement]" = {}
 
 
@@ -35,6 +38,19 @@ class Statement(NamedTuple):
     def has(self, kind: str) -> bool:
         """Whether a row of that kind holds."""
         return any(cell.kind == kind for cell in self.cells)
+
+
+def words_of(message: str) -> str:
+    """What a message says in words, in lower case: the beginning of it, or the title and the headings of a page.
+
+    The rest of a page is written for people who look at a site: links, styles, an id, a word about the company.
+    """
+    low = message[:_LONGEST].lower()
+    if low[:1] != "<" and not low[:1].isspace():
+        return low
+    if not low.lstrip().startswith(_PAGE):
+        return low
+    return "\n".join([heading for _, heading in _HEADING.findall(low)])
 
 
 def statement_of(low: str) -> Statement:
