@@ -18,6 +18,8 @@ from failwell.capability import (
     progress,
 )
 from failwell.http import problem
+from failwell.jobs import AsyncClient as JobsClient
+from failwell.jobs import AsyncJobHandle, Client, JobHandle, JobState
 from failwell.policies import (
     Decision,
     Policy,
@@ -179,3 +181,37 @@ def characters(text: str) -> int:
 
 assert_type(characters("abc"), int)
 assert_type(Counter().execute("a b"), dict[str, int])
+
+
+@capability
+def resize(image: str, width: int = 640) -> dict[str, int]:
+    return {image: width}
+
+
+@capability(name="count-words")
+async def count_words(text: str) -> int:
+    return len(text)
+
+
+def jobs_of_a_thread(client: Client) -> None:
+    job = client.submit(resize, image="cat.png")
+    assert_type(job, JobHandle[dict[str, int]])
+    assert_type(job.result(timeout=1), dict[str, int])
+    assert_type(client.submit(count_words, "one").result(), int)
+    assert_type(client.submit("resize", image=1), JobHandle[Any])
+    assert_type(client.job("1", resize), JobHandle[dict[str, int]])
+    assert_type(client.with_options(priority=1), Client)
+    client.submit(resize, image=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    client.submit(resize, imagine="cat.png")  # pyright: ignore[reportCallIssue]
+    client.submit(resize)  # pyright: ignore[reportCallIssue]
+
+
+async def jobs_of_an_event_loop(client: JobsClient) -> None:
+    job = await client.submit(resize, image="cat.png")
+    assert_type(job, AsyncJobHandle[dict[str, int]])
+    assert_type(await job.result(), dict[str, int])
+    assert_type(await (await client.submit(count_words, text="one")).result(), int)
+    assert_type(await job.status(), JobState)
+    async for event in job.events():
+        assert_type(event.type, str)
+    await client.submit(resize, width="wide")  # pyright: ignore[reportCallIssue]

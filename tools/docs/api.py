@@ -77,14 +77,33 @@ def _entry(name: str, value: object) -> Iterator[str]:
         return
     bases = ", ".join(ast.unparse(base) for base in found.bases)
     yield from ("```python", f"class {name}({bases})" if bases else f"class {name}")
-    constructor = _method(found, "__init__")
+    inherited = list(_inherited(value))
+    constructor = next(
+        (method for each in (found, *inherited) if (method := _method(each, "__init__")) is not None), None
+    )
     if constructor is not None:
         yield _signature(constructor, name, skip_first=True, returns=False)
     yield from ("```", "", *_text(ast.get_docstring(found) or ""))
     yield from _fields(found)
-    for method in found.body:
-        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and not method.name.startswith("_"):
-            yield from _member(method)
+    shown: set[str] = set()
+    for each in (found, *inherited):
+        methods = [node for node in each.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for method in methods:
+            if not method.name.startswith("_") and method.name not in shown:
+                yield from _member(method)
+        shown |= {method.name for method in methods}
+
+
+def _inherited(value: object) -> Iterator[ast.ClassDef]:
+    """The classes in the folder of a class that it inherits from. They have no page of their own."""
+    cls = cast("type", value)
+    folder = cls.__module__.rpartition(".")[0]
+    if issubclass(cls, BaseException):
+        return
+    for base in cls.__mro__[1:]:
+        found = _definition(base) if base.__module__.rpartition(".")[0] == folder else None
+        if isinstance(found, ast.ClassDef):
+            yield found
 
 
 def _fields(found: ast.ClassDef) -> Iterator[str]:

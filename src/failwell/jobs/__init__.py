@@ -12,6 +12,10 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
+    from failwell.jobs.client.async_client import AsyncClient as AsyncClient
+    from failwell.jobs.client.async_client import AsyncJobHandle as AsyncJobHandle
+    from failwell.jobs.client.client import Client as Client
+    from failwell.jobs.client.client import JobHandle as JobHandle
     from failwell.jobs.config.schema_language import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.job import Job as Job
     from failwell.jobs.job import JobRequest as JobRequest
@@ -29,7 +33,11 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "AsyncClient": "failwell.jobs.client.async_client",
+            "AsyncJobHandle": "failwell.jobs.client.async_client",
+            "Client": "failwell.jobs.client.client",
             "Job": "failwell.jobs.job",
+            "JobHandle": "failwell.jobs.client.client",
             "JobRequest": "failwell.jobs.job",
             "JobState": "failwell.jobs.job",
             "Limits": "failwell.jobs.memory.machine",

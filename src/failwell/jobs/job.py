@@ -11,8 +11,8 @@ from typing import Any, NewType
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.fault.frozen import frozen
 from failwell.jobs.faults import NotOver
+from failwell.jobs.job_error import job_error
 from failwell.report.record import ErrorReport
-from failwell.report.revive import revive
 
 JobId = NewType("JobId", str)
 
@@ -162,7 +162,7 @@ def result_of(job: Job) -> Any:
     """The result of an ended job.
 
     Raises:
-        Fault: the job failed or was cancelled.
+        Fault: the job failed or was cancelled; see `job_error`.
         NotOver: the job has not ended.
     """
     if not job.state.is_final:
@@ -170,7 +170,7 @@ def result_of(job: Job) -> Any:
     if job.state is JobState.COMPLETED:
         return job.result
     if job.error is not None:
-        raise revive(job.error)
+        raise job_error(job.error)
     raise CapabilityCancelledError(job.request.instance)
 
 

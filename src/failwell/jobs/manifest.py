@@ -104,6 +104,12 @@ def is_temporary(name: str, instance: str) -> bool:
     return instance != name and instance.startswith(name[:57]) and _BRIEF.fullmatch(instance) is not None
 
 
+def capability_name(what: type | Callable[..., Any]) -> str:
+    """The name of a class or a function as a capability: that of `@capability(name=…)`, or its own in lower case."""
+    marks: dict[str, str] = getattr(what, "__failwell__", {})
+    return marks.get("name") or what.__qualname__.rpartition(".")[2].lower()
+
+
 def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
     """The manifest of a class or a function, which a worker imports with the same interpreter.
 
@@ -125,7 +131,7 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
     place = path.parents[module.count(".") + (path.stem == "__init__")]
     marks: dict[str, str] = getattr(what, "__failwell__", {})
     defaults: dict[str, Any] = {
-        "name": marks.get("name") or name.rpartition(".")[2].lower(),
+        "name": capability_name(what),
         "version": marks.get("version", ""),
         "path": (str(place),),
     }

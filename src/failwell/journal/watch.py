@@ -71,6 +71,18 @@ class Watch:
             self.drain()
         return bool(readable)
 
+    def wake(self) -> None:
+        """End the `wait` of another thread, as a writer would."""
+        if self._socket is None:
+            return
+        with (
+            suppress(OSError, reason="a follower also wakes by itself"),
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+            socket_address(self._folder, self._name) as path,
+        ):
+            sender.settimeout(0.0)
+            sender.sendto(b"!", path)
+
     def drain(self) -> None:
         """Receive what was sent, so that the next wait waits."""
         while self._socket is not None:

@@ -5,7 +5,9 @@ a queue or a network is not classified a second time on the other side.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from copyreg import pickle
+from functools import lru_cache
+from typing import Any, cast
 
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault import classes
@@ -74,20 +76,35 @@ _FAMILIES: dict[str, tuple[type[Recalled], ...]] = {
 }
 
 
-def _stand_in(report: ErrorReport, fields: dict[str, Any]) -> Recalled:
-    kind = report.kind
+class _JoinedClass(type):
+    """The class of classes that `_join` creates. They are pickled by their two parents."""
+
+
+@lru_cache(maxsize=256)
+def _join(stand_in: type[Recalled], raised: type[Fault]) -> type[Recalled]:
+    """A class that is both, with the name of the class that was raised."""
+    body = {"__module__": raised.__module__, "__doc__": raised.__doc__, "parents": (stand_in, raised)}
+    joined: Any = _JoinedClass(raised.__name__, (stand_in, raised), body)
+    return cast("type[Recalled]", joined)
+
+
+def _parents(joined: Any) -> tuple[Any, ...]:
+    return _join, joined.parents
+
+
+pickle(cast("Any", _JoinedClass), _parents)
+
+
+def _stand_in_class(kind: str) -> type[Recalled]:
     families: Any = _FAMILIES.get(kind.partition(".")[0], ()) if kind in KINDS else ()
-    for family in families:
-        if family.holds(kind):
-            return family(kind=kind, **fields)
-    fault = Recalled(**fields)
-    # A newer peer may know kinds that are not registered here.
-    fault.set_own_kind(kind)
-    return fault
+    return next((family for family in families if family.holds(kind)), Recalled)
 
 
-def revive(report: ErrorReport) -> Fault:
-    """A fault to raise for `report`, of the family of its kind; describing it gives the same report again."""
+def revive(report: ErrorReport, raised: type[Fault] | None = None) -> Fault:
+    """A fault to raise for `report`, of the family of its kind; describing it gives the same report again.
+
+    With `raised`, the fault is also of that class, and has the fields of that class that the report has.
+    """
     fields: dict[str, Any] = {
         "recorded": report.to_dict(),
         "message": report.message,
@@ -104,7 +121,20 @@ def revive(report: ErrorReport) -> Fault:
         "resource_shortfall": report.resource_shortfall,
         "details": report.details or None,
     }
-    fault = _stand_in(report, fields)
+    cls = _stand_in_class(report.kind)
+    if raised is not None:
+        cls = _join(cls, raised)
+        fields |= {
+            name: report.details.get(name, getattr(raised, name, None)) for name in raised.extra_fields
+        }
+    # Not through the constructor: a class may take other arguments than its fields, and a newer peer may know kinds
+    # that are not registered here.
+    fault = cls.__new__(cls)
+    for name, value in fields.items():
+        if value is not None:
+            setattr(fault, name, value)
+    fault.set_own_kind(report.kind)
+    fault.args = (report.message,)
     attach_report(fault, report)
     return fault
 

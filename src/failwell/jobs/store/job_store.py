@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
-from failwell.jobs.job import Job
+from failwell.jobs.job import Job, JobState
 from failwell.jobs.store.job_filter import JobFilter, JobTotal
 from failwell.journal.event import Event
 from failwell.journal.watch import Watch
@@ -112,6 +112,10 @@ class JobStore(Protocol):
 
     def find(self, job: str) -> Job | None:
         """The job with this id, if it exists."""
+        ...
+
+    def states(self, jobs: Sequence[str]) -> dict[str, JobState]:
+        """The states of these jobs; a job that does not exist is left out."""
         ...
 
     def find_by_key(self, key: str) -> Job | None:

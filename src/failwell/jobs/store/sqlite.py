@@ -15,7 +15,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.jobs.faults import HostElsewhere
-from failwell.jobs.job import Job
+from failwell.jobs.job import Job, JobState
 from failwell.jobs.output_lines import LINES
 from failwell.jobs.store.job_filter import JobFilter, JobTotal, condition
 from failwell.jobs.store.job_store import (
@@ -55,6 +55,9 @@ HOST = "host"
 """The socket folder of the host. It is separate, so that the host's own commits do not wake it."""
 _MOMENT = 0.02
 """Seconds for which an event loop may be blocked by a database that another process has locked."""
+_STATES = {state.value: state for state in JobState}
+_MOST_IDS = 500
+"""Ids in one query."""
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 _COLUMNS = ", ".join(COLUMNS)
 _BRIEF = _COLUMNS.replace(" result,", " NULL,")
@@ -274,6 +277,18 @@ class SqliteJobs:
 
     def find(self, job: str) -> Job | None:
         return self._one("id = ?", job)
+
+    def states(self, jobs: Sequence[str]) -> dict[str, JobState]:
+        states: dict[str, JobState] = {}
+        for start in range(0, len(jobs), _MOST_IDS):
+            ids = jobs[start : start + _MOST_IDS]
+            rows = self._database.rows(
+                f"SELECT id, state FROM jobs WHERE id IN ({','.join('?' * len(ids))})",  # noqa: S608  (placeholders)
+                ids,
+            )
+            # A damaged row is a failed job, as for `find`.
+            states |= {job: _STATES.get(state, JobState.FAILED) for job, state in rows}
+        return states
 
     def find_by_key(self, key: str) -> Job | None:
         return self._one("once = ?", key)

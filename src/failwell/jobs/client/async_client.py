@@ -1,0 +1,166 @@
+"""`Client` for programs with an event loop. The store is used in threads, so the loop is never blocked."""
+
+from asyncio import to_thread, wait, wrap_future
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+
+from failwell.jobs.client.connection import Connection
+from failwell.jobs.client.store_client import StoreClient, not_ended
+from failwell.jobs.client.submission import Target
+from failwell.jobs.job import Job, JobState
+from failwell.journal.event import Event
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class AsyncJobHandle(Generic[_T]):
+    """One submitted job. Every method asks the store, so a handle never goes stale."""
+
+    def __init__(self, connection: Connection, job: str, target: Target) -> None:
+        self.id = job
+        self._connection = connection
+        self._target = target
+
+    def __repr__(self) -> str:
+        return f"AsyncJobHandle({self.id!r})"
+
+    async def result(self, timeout: float | None = None) -> _T:  # noqa: ASYNC109  (a bound on the wait alone)
+        """Wait until the job ends, and return its result. Without a worker host it waits for one.
+
+        Cancelling the task that waits does not cancel the job; `cancel` does.
+
+        Args:
+            timeout: Seconds to wait at most. The job continues after that.
+
+        Raises:
+            Fault: the job failed or was cancelled. It has the class that the capability raised if that is a
+                `Fault`, and else one of `CapabilityInputError`, `CapabilityTransientError`,
+                `CapabilityResourceError` and `CapabilityFatalError`.
+            TimeoutError: the job did not end within `timeout` seconds.
+            UnknownJob: the job does not exist.
+        """
+        waits = await to_thread(lambda: self._connection.waits)
+        future = waits.end_of(self.id)
+        try:
+            done, _ = await wait([wrap_future(future)], timeout=timeout)
+            if not done:
+                raise not_ended(self.id, timeout)
+            job = future.result()
+        finally:
+            waits.remove(future, self.id)
+        return self._target.result_of(job)
+
+    async def status(self) -> JobState:
+        """The state of the job.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return (await self.record()).state
+
+    async def record(self) -> Job:
+        """The whole record of the job: its request, its times, its attempts and its error.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return await to_thread(lambda: self._connection.queue.find(self.id))
+
+    async def cancel(self) -> bool:
+        """Cancel the job; `False` if it has ended. A running job stops a little later: `result` raises then.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return await to_thread(lambda: self._connection.queue.cancel(self.id))
+
+    async def events(self, after: int = 0) -> AsyncGenerator[Event]:
+        """The stored events of the job, those with a number above `after`, until the job has ended.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        connection = self._connection
+        has_ended = False
+        while not has_ended:
+            # In this order: an event that is stored after it was read completes the wait.
+            commit = (await to_thread(lambda: connection.waits)).next_commit()
+            try:
+                has_ended = (await self.status()).is_final
+                events = await to_thread(connection.queue.store.events, after, job=self.id)
+                for event in events:
+                    after = event.seq
+                    yield event
+                if not (events or has_ended):
+                    await wait([wrap_future(commit)])
+            finally:
+                connection.waits.remove(commit)
+
+
+class AsyncClient(StoreClient):
+    """Submits jobs to a store. It opens the store when it is first used; any event loop and thread may use it.
+
+    Example:
+        async with AsyncClient() as client:
+            job = await client.submit(resize, image="cat.png", width=200)
+            print(await job.result(timeout=60))
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End every wait and close the store. Jobs are not affected."""
+        await to_thread(self._connection.close)
+
+    @overload
+    async def submit(
+        self, what: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs
+    ) -> AsyncJobHandle[_T]: ...
+    @overload
+    async def submit(
+        self, what: Callable[_P, _T], /, *args: _P.args, **arguments: _P.kwargs
+    ) -> AsyncJobHandle[_T]: ...
+    @overload
+    async def submit(self, what: str, /, **arguments: Any) -> AsyncJobHandle[Any]: ...
+    async def submit(
+        self, what: Callable[..., Any] | str, /, *args: Any, **arguments: Any
+    ) -> AsyncJobHandle[Any]:
+        """Submit a job; it is stored when this returns.
+
+        If the task is cancelled meanwhile, the job may be stored all the same; with a key you can submit it again.
+
+        Args:
+            what: A function with `@capability`, or the name of a capability or of an instance.
+            args: Positional arguments of the function.
+            arguments: Keyword arguments of the call.
+
+        Raises:
+            CapabilityInputError: an argument is unknown, missing or of the wrong type. Every one is named.
+            CapabilityNotLoadedError: the capability is not registered.
+            CapabilityConfigError: its stored settings are not valid.
+            CapabilityDisabledError: the instance is disabled.
+            UnsupportedPlatform: the capability cannot run on this machine.
+        """
+        target = Target(what)
+        job = await to_thread(lambda: target.submit(self._connection.queue, self.options, args, arguments))
+        return AsyncJobHandle(self._connection, job.id, target)
+
+    @overload
+    def job(self, job: str, of: Callable[..., Coroutine[Any, Any, _T]]) -> AsyncJobHandle[_T]: ...
+    @overload
+    def job(self, job: str, of: Callable[..., _T]) -> AsyncJobHandle[_T]: ...
+    @overload
+    def job(self, job: str, of: None = None) -> AsyncJobHandle[Any]: ...
+    def job(self, job: str, of: Callable[..., Any] | None = None) -> AsyncJobHandle[Any]:
+        """The handle of a job that was submitted before, by this or another process.
+
+        Args:
+            job: Its id.
+            of: The function that was submitted; the result then has its return type.
+        """
+        return AsyncJobHandle(self._connection, job, Target(of))

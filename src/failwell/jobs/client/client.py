@@ -1,0 +1,145 @@
+"""Submits jobs and waits for them, from any process. `async_client` is the same for event loops.
+
+A worker host (`failwell workers run`) runs the jobs. Client and host share a store and nothing else.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+
+from failwell.jobs.client.connection import Connection
+from failwell.jobs.client.store_client import StoreClient, not_ended
+from failwell.jobs.client.submission import Target
+from failwell.jobs.job import Job, JobState
+from failwell.journal.event import Event
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class JobHandle(Generic[_T]):
+    """One submitted job. Every method asks the store, so a handle never goes stale."""
+
+    def __init__(self, connection: Connection, job: str, target: Target) -> None:
+        self.id = job
+        self._connection = connection
+        self._target = target
+
+    def __repr__(self) -> str:
+        return f"JobHandle({self.id!r})"
+
+    def result(self, timeout: float | None = None) -> _T:
+        """Wait until the job ends, and return its result. Without a worker host it waits for one.
+
+        Args:
+            timeout: Seconds to wait at most. The job continues after that.
+
+        Raises:
+            Fault: the job failed or was cancelled. It has the class that the capability raised if that is a
+                `Fault`, and else one of `CapabilityInputError`, `CapabilityTransientError`,
+                `CapabilityResourceError` and `CapabilityFatalError`.
+            TimeoutError: the job did not end within `timeout` seconds.
+            UnknownJob: the job does not exist.
+        """
+        waits = self._connection.waits
+        future = waits.end_of(self.id)
+        try:
+            job = future.result(timeout)
+        except TimeoutError:
+            raise not_ended(self.id, timeout) from None
+        finally:
+            waits.remove(future, self.id)
+        return self._target.result_of(job)
+
+    def status(self) -> JobState:
+        """The state of the job.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return self.record().state
+
+    def record(self) -> Job:
+        """The whole record of the job: its request, its times, its attempts and its error.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return self._connection.queue.find(self.id)
+
+    def cancel(self) -> bool:
+        """Cancel the job; `False` if it has ended. A running job stops a little later: `result` raises then.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return self._connection.queue.cancel(self.id)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The stored events of the job, those with a number above `after`, until the job has ended.
+
+        Raises:
+            UnknownJob: the job does not exist.
+        """
+        return self._connection.queue.follow(self.id, after)
+
+
+class Client(StoreClient):
+    """Submits jobs to a store. It opens the store when it is first used; threads may share it, and it survives a fork.
+
+    Example:
+        with Client() as client:
+            job = client.submit(resize, image="cat.png", width=200)
+            print(job.result(timeout=60))
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every wait and close the store. Jobs are not affected."""
+        self._connection.close()
+
+    @overload
+    def submit(
+        self, what: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs
+    ) -> JobHandle[_T]: ...
+    @overload
+    def submit(self, what: Callable[_P, _T], /, *args: _P.args, **arguments: _P.kwargs) -> JobHandle[_T]: ...
+    @overload
+    def submit(self, what: str, /, **arguments: Any) -> JobHandle[Any]: ...
+    def submit(self, what: Callable[..., Any] | str, /, *args: Any, **arguments: Any) -> JobHandle[Any]:
+        """Submit a job; it is stored when this returns.
+
+        Args:
+            what: A function with `@capability`, or the name of a capability or of an instance.
+            args: Positional arguments of the function.
+            arguments: Keyword arguments of the call.
+
+        Raises:
+            CapabilityInputError: an argument is unknown, missing or of the wrong type. Every one is named.
+            CapabilityNotLoadedError: the capability is not registered.
+            CapabilityConfigError: its stored settings are not valid.
+            CapabilityDisabledError: the instance is disabled.
+            UnsupportedPlatform: the capability cannot run on this machine.
+        """
+        target = Target(what)
+        job = target.submit(self._connection.queue, self.options, args, arguments)
+        return JobHandle(self._connection, job.id, target)
+
+    @overload
+    def job(self, job: str, of: Callable[..., Coroutine[Any, Any, _T]]) -> JobHandle[_T]: ...
+    @overload
+    def job(self, job: str, of: Callable[..., _T]) -> JobHandle[_T]: ...
+    @overload
+    def job(self, job: str, of: None = None) -> JobHandle[Any]: ...
+    def job(self, job: str, of: Callable[..., Any] | None = None) -> JobHandle[Any]:
+        """The handle of a job that was submitted before, by this or another process.
+
+        Args:
+            job: Its id.
+            of: The function that was submitted; the result then has its return type.
+        """
+        return JobHandle(self._connection, job, Target(of))

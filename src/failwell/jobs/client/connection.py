@@ -1,0 +1,94 @@
+"""The open store of a client: opened when it is first used, shared by threads, and opened again after a fork."""
+
+import atexit
+import os
+from threading import Lock
+from weakref import WeakSet
+
+from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.client.queue_client import QueueClient
+from failwell.jobs.client.waits import ClientClosed, Waits
+from failwell.jobs.hosting import StoreLocation, folder_beside, open_store
+
+
+class Connection:
+    """What a client and its handles use. Nothing is opened before the first use."""
+
+    def __init__(
+        self, store: StoreLocation, registry: CapabilityRegistry | str | os.PathLike[str] | None
+    ) -> None:
+        self._location = store
+        self._registry = (
+            registry
+            if isinstance(registry, CapabilityRegistry)
+            else CapabilityRegistry(registry or folder_beside(store))
+        )
+        self._lock = Lock()
+        self._queue: QueueClient | None = None
+        self._waits: Waits | None = None
+        self._is_closed = False
+        _CONNECTIONS.add(self)
+
+    @property
+    def queue(self) -> QueueClient:
+        """The jobs of the store.
+
+        Raises:
+            ClientClosed: the client was closed.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise ClientClosed
+            if self._queue is None:
+                self._queue = QueueClient(open_store(self._location), self._registry)
+            return self._queue
+
+    @property
+    def waits(self) -> Waits:
+        """The callers that wait.
+
+        Raises:
+            ClientClosed: the client was closed.
+        """
+        store = self.queue.store
+        with self._lock:
+            if self._waits is None:
+                self._waits = Waits(store)
+            return self._waits
+
+    def close(self) -> None:
+        """End every wait and close the store."""
+        with self._lock:
+            queue, waits = self._queue, self._waits
+            self._queue = self._waits = None
+            self._is_closed = True
+        if waits is not None:
+            waits.close()
+        if queue is not None and queue.store is not self._location:
+            queue.store.close()
+
+    def abandon(self) -> None:
+        """In a forked process: leave what the parent opened as it is, and open it anew when it is used."""
+        # SQLite forbids closing a connection that the parent opened; the reference keeps it open.
+        _ABANDONED.append((self._queue, self._waits))
+        self._lock = Lock()
+        self._queue = self._waits = None
+
+
+_CONNECTIONS: WeakSet[Connection] = WeakSet()
+_ABANDONED: list[object] = []
+
+
+def _close_all() -> None:
+    for connection in list(_CONNECTIONS):
+        connection.close()
+
+
+def _abandon_all() -> None:
+    for connection in list(_CONNECTIONS):
+        connection.abandon()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

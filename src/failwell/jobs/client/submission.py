@@ -1,0 +1,99 @@
+"""What a client submits: the capability, its arguments by name, and the options of the job."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from inspect import Parameter, signature
+from typing import Any
+
+from failwell.fault.capability import CapabilityInputError
+from failwell.fault.frozen import frozen
+from failwell.jobs.client.queue_client import QueueClient
+from failwell.jobs.job import Job, JobRequest, result_of
+from failwell.jobs.manifest import capability_name
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@frozen
+class JobOptions:
+    """Options of the jobs that a client submits; see `Client.with_options`."""
+
+    action: str = "execute"
+    priority: int = 0
+    timeout: float | None = None
+    deadline: datetime | None = None
+    key: str | None = None
+    run: str | None = None
+    actor: str | None = None
+    max_attempts: int | None = None
+    idempotent: bool | None = None
+
+    def request(self, instance: str, arguments: Mapping[str, Any]) -> JobRequest:
+        """The request of a job with these options."""
+        control = {"max_attempts": self.max_attempts, "idempotent": self.idempotent}
+        return JobRequest(
+            instance=instance,
+            arguments=arguments,
+            action=self.action,
+            priority=self.priority,
+            timeout=self.timeout,
+            deadline=self.deadline,
+            key=self.key,
+            run=self.run,
+            actor=self.actor,
+            control={name: value for name, value in control.items() if value is not None},
+        )
+
+
+def named_arguments(
+    what: Callable[..., Any] | str, positional: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All arguments by name.
+
+    Raises:
+        CapabilityInputError: a positional argument has no name, or an argument is given twice.
+    """
+    if not positional:
+        return dict(named)
+    if isinstance(what, str):
+        raise CapabilityInputError(
+            "arguments are passed by name when the capability is given by its name",
+            fields_invalid=["arguments"],
+        )
+    names = [entry.name for entry in signature(what).parameters.values() if entry.kind in _BY_POSITION]
+    if len(positional) > len(names):
+        raise CapabilityInputError(
+            f"`{what.__name__}` takes {len(names)} positional arguments, and {len(positional)} were passed",
+            fields_invalid=["arguments"],
+        )
+    by_name = dict(zip(names, positional, strict=False))
+    twice = sorted(by_name.keys() & named.keys())
+    if twice:
+        places = ", ".join(f"`{name}`" for name in twice)
+        raise CapabilityInputError(f"{places} is passed twice", fields_invalid=twice)
+    return by_name | dict(named)
+
+
+class Target:
+    """What is submitted: a function with `@capability`, or the name of a capability or an instance."""
+
+    def __init__(self, what: Callable[..., Any] | str | None) -> None:
+        self._what = what
+
+    def submit(
+        self,
+        queue: QueueClient,
+        options: JobOptions,
+        positional: Sequence[Any],
+        named: Mapping[str, Any],
+    ) -> Job:
+        """Submit a job with these arguments; see `Client.submit`."""
+        what = self._what
+        assert what is not None
+        name = what if isinstance(what, str) else capability_name(what)
+        arguments = named_arguments(what, positional, named)
+        return queue.submit(options.request(name, arguments))
+
+    def result_of(self, job: Job) -> Any:
+        """The result of an ended job; see `JobHandle.result`."""
+        return result_of(job)

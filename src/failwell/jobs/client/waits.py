@@ -1,0 +1,155 @@
+"""Waiting for jobs that another process runs: one thread for all callers of a client, woken by commits."""
+
+from concurrent.futures import Future
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.fault.classes import Validation
+from failwell.jobs.faults import UnknownJob
+from failwell.jobs.job import Job
+from failwell.jobs.store.job_store import JobStore
+from failwell.journal.watch import Watch
+from failwell.report.describe import describe
+
+_LINGER = 5.0
+"""Seconds that the thread stays after the last wait, so that the next one finds it running."""
+_QUICK = 0.002
+"""Seconds. A look at the store that takes longer is followed by a pause of the same length."""
+
+
+class ClientClosed(Validation, RuntimeError, kind="validation.input_invalid"):
+    """A client was used after it was closed."""
+
+    def summary(self) -> str:
+        return "this client is closed; create another one"
+
+
+class Waits:
+    """The callers that wait for the end of a job, or for the next commit.
+
+    Each caller gets its own future, and takes it back with `remove` when it stops waiting.
+    """
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._ends: dict[str, list[Future[Job]]] = {}
+        self._commits: list[Future[None]] = []
+        self._watch: Watch | None = None
+        self._thread: Thread | None = None
+        self._closing = Event()
+
+    def end_of(self, job: str) -> "Future[Job]":
+        """A future for the job once it has ended. It fails with `UnknownJob` if there is no such job."""
+        future: Future[Job] = _new_future()
+        with self._lock:
+            self._ends.setdefault(job, []).append(future)
+            self._start()
+        return future
+
+    def next_commit(self) -> "Future[None]":
+        """A future for the next commit of any process. It may complete without one."""
+        future: Future[None] = _new_future()
+        with self._lock:
+            self._commits.append(future)
+            self._start()
+        return future
+
+    def remove(self, future: "Future[Any]", job: str | None = None) -> None:
+        """Forget a future that is no longer awaited; `job` is that of `end_of`."""
+        with self._lock:
+            futures: list[Any] = self._commits if job is None else self._ends.get(job, [])
+            if future in futures:
+                futures.remove(future)
+            if job is not None and not futures:
+                self._ends.pop(job, None)
+
+    def close(self) -> None:
+        """End the thread. Every wait that is left raises `ClientClosed`."""
+        with self._lock:
+            self._closing.set()
+            thread = self._thread
+            if self._watch is not None:
+                self._watch.wake()
+        if thread is not None:
+            thread.join()
+
+    def _start(self) -> None:
+        """Start the thread, or let it look at the store. The caller holds the lock."""
+        if self._closing.is_set():
+            raise ClientClosed
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="failwell-jobs-client", daemon=True)
+            self._thread.start()
+        elif self._watch is not None:
+            self._watch.wake()
+
+    # -------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        with self._store.commit_watch() as watch:
+            last_use = monotonic()
+            while True:
+                with self._lock:
+                    self._watch = watch
+                    jobs, is_used = list(self._ends), bool(self._ends or self._commits)
+                    now = monotonic()
+                    last_use = now if is_used else last_use
+                    if self._closing.is_set() or now - last_use > _LINGER:
+                        # From here on, a new wait starts another thread.
+                        self._watch = self._thread = None
+                        break
+                # In this order: a commit after the look wakes the watch.
+                self._look(jobs)
+                if monotonic() - now > _QUICK:
+                    self._closing.wait(monotonic() - now)
+                watch.wait(watch.interval)
+                self._tell_of_commit()
+        if self._closing.is_set():
+            self._fail(list(self._ends), ClientClosed())
+            self._tell_of_commit()
+
+    def _look(self, jobs: list[str]) -> None:
+        """Complete the futures of jobs that have ended."""
+        try:
+            states = self._store.states(jobs)
+            ended = [job for job in jobs if job not in states or states[job].is_final]
+            records = {job: self._store.find(job) for job in ended}
+        except Fault as fault:
+            # A store that is unavailable for a moment is read again within a second.
+            if not describe(fault).retryable:
+                self._fail(jobs, fault)
+            return
+        except Exception as error:  # noqa: BLE001  (the callers that wait get it)
+            self._fail(jobs, error)
+            return
+        for job, record in records.items():
+            for future in self._take(job):
+                if record is None:
+                    future.set_exception(UnknownJob(job=job))
+                else:
+                    future.set_result(record)
+
+    def _take(self, job: str) -> "list[Future[Job]]":
+        with self._lock:
+            return self._ends.pop(job, [])
+
+    def _fail(self, jobs: list[str], error: Exception) -> None:
+        for job in jobs:
+            for future in self._take(job):
+                future.set_exception(error)
+
+    def _tell_of_commit(self) -> None:
+        with self._lock:
+            commits, self._commits = self._commits, []
+        for commit in commits:
+            commit.set_result(None)
+
+
+def _new_future() -> "Future[Any]":
+    """A future that cannot be cancelled, so that completing it never fails."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
