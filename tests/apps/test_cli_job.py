@@ -235,3 +235,15 @@ def test_a_workflow_goes_on_where_a_job_can_never_fit(place: Place) -> None:
     short = job["error"]["resource_shortfall"]
     assert short["resource"] == "system_ram_mb"
     assert short["needed"] == 1e12
+
+
+def test_submitting_says_how_long_an_attempt_may_run(place: Place) -> None:
+    told = place("jobs", "submit", "echo", "value=1")
+    as_json = place("jobs", "submit", "echo", "value=1", "--timeout", "90s", "--json")
+    unlimited = place("jobs", "submit", "echo", "value=1", "--timeout", "none")
+    stored = place("jobs", "list", "--json").data
+
+    assert "an attempt may run for 1 h 0 m; `--timeout SPAN` sets it" in told.err
+    assert (as_json.data["timeout"], as_json.err) == (90, "")
+    assert "an attempt may run for any time" in unlimited.err
+    assert sorted(job.get("timeout", 0) for job in stored) == [0, 90, 3_600]

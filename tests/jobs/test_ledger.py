@@ -14,8 +14,11 @@ from failwell.jobs.memory.ledger import (
     Short,
     Unknown,
     admit,
+    admit_unmeasured,
+    first_reserve,
     gpu,
     resource_of,
+    share,
     to_free,
     victims,
 )
@@ -64,8 +67,34 @@ def test_room_that_a_running_job_may_still_grow_into_is_not_free() -> None:
     assert admit("b", {GPU: 3_000}, growing) == Short(GPU, 3_000, 2_000, is_reserved=False)
 
 
-def test_what_nobody_can_measure_is_said_to_be_unknown() -> None:
-    assert admit("a", {gpu(1): 100}, books()) == Unknown(gpu(1))
+def test_jobs_take_turns_on_what_nobody_can_measure() -> None:
+    in_use = MemorySnapshot(pools={}, reserved={"b": {gpu(1): 50}}, usage={})
+
+    assert isinstance(admit("a", {gpu(1): 100}, books()), Fits)
+    assert admit("a", {gpu(1): 100}, in_use) == Unknown(gpu(1))
+    assert isinstance(admit("b", {gpu(1): 100}, in_use), Fits)
+    assert isinstance(admit("c", {gpu(2): 100}, in_use), Fits)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 7])
+def test_the_shares_of_all_lanes_fit_together_and_no_more(lanes: int) -> None:
+    reserved: dict[str, dict[str, float]] = {}
+    for number in range(lanes):
+        snapshot = MemorySnapshot(pools={RAM: Pool(10_000, 10_000)}, reserved=reserved, usage={})
+        name = f"fresh-{number}"
+        assert isinstance(admit_unmeasured(name, share(RAM, lanes, snapshot), snapshot), Fits)
+        reserved[name] = {RAM: first_reserve(name, RAM, lanes, snapshot)}
+    full = MemorySnapshot(pools={RAM: Pool(10_000, 10_000)}, reserved=reserved, usage={})
+
+    assert sum(pools[RAM] for pools in reserved.values()) == pytest.approx(9_000)
+    assert isinstance(admit_unmeasured("late", share(RAM, lanes, full), full), Short)
+
+
+def test_of_little_that_is_free_a_first_run_reserves_the_part_of_one_lane() -> None:
+    crowded = books(free=800, pool=RAM)
+
+    assert isinstance(admit_unmeasured("a", share(RAM, 4, crowded), crowded), Fits)
+    assert first_reserve("a", RAM, 4, crowded) == 200
 
 
 def test_what_never_fits_is_told_even_if_something_else_is_short_first() -> None:

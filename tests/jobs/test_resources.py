@@ -1,7 +1,6 @@
 # pyright: reportPrivateUsage=false
-"""Memory on real workers: measured alone, admitted by what was learned, freed by those who hold it idle."""
+"""Memory on real workers: admitted by what was learned, freed by those who hold it idle."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from failwell.jobs.job import JobState
 from failwell.jobs.memory.book import _towards
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import (
     OutsideWorld,
@@ -19,59 +17,9 @@ from tests.jobs.queues import (
     a_runtime,
     began,
     book_of,
-    forget_it_began,
     types,
 )
 from tests.jobs.workers import run, until
-
-
-@pytest.mark.acceptance("cjm-substrate 42")
-def test_what_was_never_measured_runs_alone_until_it_ended_well(tmp_path: Path) -> None:
-    async def work() -> None:
-        go, count = tmp_path / "go", tmp_path / "count"
-        async with a_runtime(tmp_path, a_capability("known")) as jobs:
-            jobs.register(a_capability("fresh"))
-            busy = await jobs.submit("known", {"path": str(go)}, action="until")
-            await began(go)
-            first = await jobs.submit("fresh", {"times": 1, "path": str(count)}, action="fail_first",
-                                      control={"max_attempts": 1})  # fmt: skip
-            await until(lambda: jobs.job(first.id).block_reason is not None)
-            assert "measured alone" in str(jobs.job(first.id).block_reason)
-            go.touch()
-            await jobs.wait(busy.id)
-            assert (await jobs.wait(first.id)).state is JobState.FAILED
-
-            # A failure taught nothing, so the next one is alone again.
-            go.unlink()
-            second = await jobs.submit("fresh", {"path": str(go), "value": 2}, action="until")
-            await began(go)
-            held = await jobs.submit("known", {"value": 3})
-            await asyncio.sleep(0)
-            assert jobs.job(held.id).state is JobState.PENDING
-            go.touch()
-            await jobs.wait(second.id)
-
-            # One that ended well did: from now on it may run beside others.
-            go.unlink()
-            forget_it_began(go)
-            third = await jobs.submit("fresh", {"path": str(go)}, action="until")
-            await began(go)
-            assert await jobs.call("known", {"value": 4}) == 4
-            go.touch()
-            await jobs.wait(third.id)
-
-            # Another configuration is measured anew.
-            await jobs.configure("fresh", {"other": True})
-            go.unlink()
-            forget_it_began(go)
-            busy = await jobs.submit("known", {"path": str(go)}, action="until")
-            await began(go)
-            anew = await jobs.submit("fresh", {"value": 5})
-            await until(lambda: jobs.job(anew.id).block_reason is not None)
-            go.touch()
-            assert (await jobs.wait(anew.id)).result == 5
-
-    run(work())
 
 
 @pytest.mark.acceptance("cjm-substrate 43")
@@ -334,21 +282,3 @@ _NOTHING = _Nothing()
 def test_a_peak_that_was_an_outlier_is_forgotten_slowly() -> None:
     assert _towards(1_000, 2_000) == 2_000
     assert 940 < _towards(1_000, 0) < 960
-
-
-def test_an_unmeasured_job_is_not_overtaken_for_ever(tmp_path: Path) -> None:
-    async def work() -> None:
-        go = tmp_path / "go"
-        async with a_runtime(tmp_path, a_capability("known", concurrency=2), rules=Rules(lanes=4)) as jobs:
-            jobs.register(a_capability("fresh"))
-            await jobs.submit("known", {"path": str(go)}, action="until")
-            await began(go)
-            fresh = await jobs.submit("fresh", {"value": 1}, priority=1)
-            others = [await jobs.submit("known", {"value": n}) for n in range(3)]
-            await until(lambda: jobs.job(fresh.id).block_reason is not None)
-            assert {jobs.job(one.id).state for one in others} == {JobState.PENDING}
-            go.touch()
-            await jobs.wait(fresh.id)
-            await jobs.drained()
-
-    run(work())

@@ -3,7 +3,6 @@
 What the queue may use is bounded by the means that people have: `Limits`, a control group, a small disk.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -88,24 +87,30 @@ def is_near(seen: float, mb: float) -> bool:
 
 
 @pytest.mark.acceptance("cjm-substrate 42")
-def test_a_first_run_is_alone_and_teaches_what_was_really_taken(tmp_path: Path) -> None:
+def test_first_runs_beside_others_teach_what_each_really_took(tmp_path: Path) -> None:
+    sizes = {"small": 100, "large": 400}
+
     async def work() -> None:
-        go, known_log, fresh_log = tmp_path / "go", tmp_path / "known", tmp_path / "fresh"
+        go, known_log = tmp_path / "go", tmp_path / "known"
         async with a_shipped_runtime(tmp_path) as jobs:
             await measure(jobs, "known", 40)
-            jobs.register(a_hungry_one("fresh"))
             busy = await holding(jobs, "known", 40, go, log=str(known_log))
-            first = await jobs.submit("fresh", {"mb": 400, "log": str(fresh_log)})
-            why = await blocked(jobs, first)
-            go.touch()
-            ended = [await jobs.wait(one.id) for one in (busy, first)]
+            firsts: list[Job] = []
+            for name, mb in sizes.items():
+                jobs.register(a_hungry_one(name))
+                firsts.append(
+                    await holding(jobs, name, mb, tmp_path / name, log=str(tmp_path / f"{name}.log"))
+                )
+            for name in ("go", *sizes):
+                (tmp_path / name).touch()
+            ended = [await jobs.wait(one.id) for one in (busy, *firsts)]
 
-            assert "measured alone" in why
             assert [one.error for one in ended if one.state is not JobState.COMPLETED] == []
-            assert not meet(spans(known_log), spans(fresh_log))
-            profile = learned(jobs, "fresh")
-            assert profile is not None
-            assert is_near(profile.ram_mb, 400), profile
+            assert meet(spans(tmp_path / "small.log"), spans(tmp_path / "large.log"))
+            for name, mb in sizes.items():
+                profile = learned(jobs, name)
+                assert profile is not None
+                assert is_near(profile.ram_mb, mb), profile
 
     run(work())
 
@@ -133,26 +138,22 @@ def test_only_what_ended_well_is_known_and_only_as_it_is_configured(tmp_path: Pa
             failed = await jobs.wait((await jobs.submit("failing", {"mb": 100}, action="fail")).id)
             assert (failed.state, learned(jobs, "failing")) == (JobState.FAILED, None)
 
-            async def beside(name: str) -> JobState:
-                """How a job of `name` stands while another one runs: over, or kept waiting."""
-                go = tmp_path / f"go-{time.monotonic_ns()}"
-                busy = await holding(jobs, "known", 40, go)
-                job = await jobs.submit(name, {"mb": 200})
-                seen = jobs.job(job.id)
-                while seen.block_reason is None and not seen.state.is_final:
-                    await asyncio.sleep(0)
-                    seen = jobs.job(job.id)
-                go.touch()
-                await jobs.wait(busy.id)
-                assert (await jobs.wait(job.id)).state is JobState.COMPLETED
-                return seen.state
-
-            after_a_failure, after_success = await beside("failing"), await beside("fresh")
+            go = tmp_path / "go"
+            busy = await holding(jobs, "known", 40, go)
             await jobs.configure("fresh", {"size": "large"})
-            after_a_change, measured_again = await beside("fresh"), await beside("fresh")
+            after_a_change = learned(jobs, "fresh")
+            for name in ("failing", "fresh"):
+                job = await jobs.submit(name, {"mb": 200})
+                assert (await jobs.wait(job.id)).state is JobState.COMPLETED
+            assert jobs.job(busy.id).state is JobState.RUNNING
+            go.touch()
+            await jobs.wait(busy.id)
 
-            assert (after_a_failure, after_success) == (JobState.PENDING, JobState.COMPLETED)
-            assert (after_a_change, measured_again) == (JobState.PENDING, JobState.COMPLETED)
+            assert after_a_change is None
+            for name in ("failing", "fresh"):
+                profile = learned(jobs, name)
+                assert profile is not None
+                assert is_near(profile.ram_mb, 200), profile
 
     run(work())
 

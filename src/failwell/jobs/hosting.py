@@ -61,7 +61,7 @@ class Hosting:
         self._drain = drain
         self._hurry = hurry
         self.store = open_store(store)
-        self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits)
+        self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits, rules.lanes)
         self._lines = OutputFiles(self.store.folder)
         self._queue: Queue | None = None
         self._stack = AsyncExitStack()
@@ -94,7 +94,8 @@ class Hosting:
             stack.callback(self._instances.leave)
             self._instances.prepare(str(results), self._on_event)
             instances, find = self._instances.loaded, self._instances.find
-            self._queue = Queue(store, self.book, self._rules, instances, finder=find)
+            known = self._instances.registry.names
+            self._queue = Queue(store, self.book, self._rules, instances, finder=find, known=known)
             self._instances.serve(self._queue)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)

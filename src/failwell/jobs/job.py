@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from time import time
-from typing import Any, NewType
+from typing import Any, Literal, NewType
 
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.fault.frozen import frozen
@@ -17,6 +17,9 @@ from failwell.report.record import ErrorReport
 JobId = NewType("JobId", str)
 
 NO_ARGUMENTS: Mapping[str, Any] = {}
+DEFAULT_TIMEOUT = 3600.0
+"""Seconds that one attempt may run if neither the job nor its manifest says."""
+NO_TIMEOUT: Literal["none"] = "none"
 
 FOREVER = "forever"
 UNTIL_ENDED = "ended"
@@ -88,8 +91,9 @@ class JobRequest:
     """Whether the results are streamed, one item at a time."""
     priority: int = 0
     """Jobs with a higher priority start first."""
-    timeout: float | None = None
-    """Seconds that one attempt may run."""
+    timeout: float | Literal["none"] | None = None
+    """Seconds that one attempt may run; `"none"` for no limit. Left out, the manifest decides, and without it an hour.
+    A stored job has the seconds that apply to it, or `None` for no limit."""
     deadline: datetime | None = None
     """When the job must have ended, waiting included."""
     key: str | None = None
@@ -143,8 +147,16 @@ class Job:
     def resubmission(self) -> JobRequest:
         """The same request for a new job. The idempotency key and the times belong to this job only."""
         control = {**self.request.control, "resubmitted": self.id}
+        # A stored job without a time limit has none; the new one must not get the default.
+        timeout = self.request.timeout or NO_TIMEOUT
         return replace(
-            self.request, key=None, unique=FOREVER, deadline=None, not_before=None, control=control
+            self.request,
+            key=None,
+            unique=FOREVER,
+            deadline=None,
+            not_before=None,
+            control=control,
+            timeout=timeout,
         )
 
     def moved(self, state: JobState, **changes: Any) -> "Job":

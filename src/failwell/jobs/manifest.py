@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
@@ -57,6 +57,10 @@ class Manifest:
     config_strict: bool = True
     """Whether unknown keys of a configuration are refused. If not, they are dropped with an
     `UnknownConfigWarning`."""
+    memory_limit: float | None = None
+    """The most main memory that its worker may use, with everything that it starts, in megabytes."""
+    timeout: float | Literal["none"] | None = None
+    """Seconds that one attempt at a job may run, where the job itself does not say; `"none"` for no limit."""
     concurrency: int = 1
     """How many calls one process runs at a time."""
     stall_after: float = 60.0
@@ -71,6 +75,14 @@ class Manifest:
     """The folder that relative paths of the manifest start at."""
 
     def __post_init__(self) -> None:
+        if self.memory_limit is not None and not self.memory_limit > 0:
+            raise CapabilityInputError(
+                "`memory_limit` must be a number of megabytes above 0", fields_invalid=["memory_limit"]
+            )
+        if self.timeout not in (None, "none") and not self.timeout > 0:
+            raise CapabilityInputError(
+                '`timeout` must be a number of seconds above 0, or "none"', fields_invalid=["timeout"]
+            )
         if self.traceback is not None and self.traceback not in list(TracebackPolicy):
             raise CapabilityInputError(
                 f"`traceback` must be one of {', '.join(TracebackPolicy)}", fields_invalid=["traceback"]

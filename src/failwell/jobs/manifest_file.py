@@ -251,6 +251,17 @@ MANIFEST = Shape(
             'further variables of the host that the worker gets, as names or shell patterns such as `"HF_*"`',
             otherwise="`[]`",
         ),
+        "memory_limit": Key(
+            Number(above=0),
+            "megabytes of main memory that its worker may use, with everything that it starts; a worker that uses more"
+            " is ended",
+            otherwise="none, and its share of the memory until it is measured",
+        ),
+        "timeout": Key(
+            ByType('a number of seconds or "none"', number=Number(above=0), text=Choice("none")),
+            'seconds that one attempt at a job may run, where the job does not say; `"none"` for no limit',
+            otherwise="3600, an hour",
+        ),
         "concurrency": Key(
             Number(1, integer=True), "how many jobs one process runs at a time", otherwise="`1`"
         ),

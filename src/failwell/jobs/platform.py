@@ -33,7 +33,7 @@ PLATFORMS = tuple(f"{system}-{machine}" for system in _SYSTEMS.values() for mach
 
 @frozen
 class Resources:
-    """What a capability needs of the machine. Amounts are measured, never declared."""
+    """What a capability needs of the machine. Amounts are measured."""
 
     gpu: bool = False
     accelerators: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Checks requests before they are stored. Every mistake is named at once."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from json import JSONEncoder
 from math import isfinite
@@ -8,7 +9,8 @@ from typing import Any, cast
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.child.depth import DEEPEST, is_too_deep
-from failwell.jobs.job import FOREVER, UNIQUE, JobRequest
+from failwell.jobs.job import DEFAULT_TIMEOUT, FOREVER, NO_TIMEOUT, UNIQUE, JobRequest
+from failwell.jobs.manifest import Manifest
 from failwell.processes.wire import LARGEST
 
 _MOST = 10
@@ -99,6 +101,12 @@ def check_request(request: JobRequest, *, has_consumer: bool = False) -> JobRequ
     return request
 
 
+def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
+    """The request with the time-out that is stored: its own, else that of the manifest, else an hour; `None` for no limit."""
+    chosen = request.timeout or manifest.timeout or DEFAULT_TIMEOUT
+    return replace(request, timeout=None if chosen == NO_TIMEOUT else chosen)
+
+
 _encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -125,8 +133,10 @@ def _is_text(value: object) -> bool:
 
 def _time_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
-    if request.timeout is not None and not _is_duration(request.timeout):
-        mistakes["timeout"] = f"must be a number of seconds above 0 and at most {_LONGEST_DURATION:,}"
+    if request.timeout not in (None, NO_TIMEOUT) and not is_duration(request.timeout):
+        mistakes["timeout"] = (
+            f'must be a number of seconds above 0 and at most {_LONGEST_DURATION:,}, or "none"'
+        )
     for name, when in (("deadline", request.deadline), ("not_before", request.not_before)):
         if when is not None and not _is_moment(when):
             mistakes[name] = "must be a `datetime` with a time zone"
@@ -136,7 +146,8 @@ def _time_mistakes(request: JobRequest) -> dict[str, str]:
     return mistakes
 
 
-def _is_duration(value: object) -> bool:
+def is_duration(value: object) -> bool:
+    """Whether a time-out may have this value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_DURATION
 
 

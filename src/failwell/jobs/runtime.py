@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
@@ -234,7 +234,7 @@ class Runtime:
         *,
         action: str = "execute",
         priority: int = 0,
-        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
         deadline: datetime | None = None,
         key: str | None = None,
         unique: str = FOREVER,
@@ -250,7 +250,8 @@ class Runtime:
             arguments: Keyword arguments of the call, as JSON.
             action: The method of the capability.
             priority: Jobs with a higher priority start first.
-            timeout: Seconds that one attempt may run.
+            timeout: Seconds that one attempt may run, or `"none"` for no limit. The default is the `timeout` of the
+                manifest, else an hour.
             deadline: When the job must have ended, waiting included.
             key: Idempotency key: a second request with the same key is the same job.
             unique: How long the key is taken: `forever`, as long as the job is stored, or until it has `ended`.
@@ -283,7 +284,7 @@ class Runtime:
         *,
         action: str = "execute",
         priority: int = 0,
-        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
         deadline: datetime | None = None,
         key: str | None = None,
         unique: str = FOREVER,
@@ -315,7 +316,7 @@ class Runtime:
         *,
         action: str = "execute",
         priority: int = 0,
-        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
         deadline: datetime | None = None,
         key: str | None = None,
         run: str | None = None,

@@ -15,8 +15,9 @@ from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
 from failwell.jobs.job import Job, JobRequest, JobState, new_job
+from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
-from failwell.jobs.request import check_request
+from failwell.jobs.request import check_request, with_timeout
 from failwell.jobs.store.job_filter import RETRY_KEY
 from failwell.jobs.store.job_store import JobStore, Values
 from failwell.jobs.store.rows import job_values, moment
@@ -42,7 +43,7 @@ class QueueClient:
             UnsupportedPlatform: the capability cannot run on this machine.
         """
         check_request(request)
-        self.check_instance(request.instance)
+        request = with_timeout(request, self.check_instance(request.instance))
         now = time()
         job = new_job(request, now)
         commit = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
@@ -53,7 +54,7 @@ class QueueClient:
         check_same(before.id, before.request, request)
         return before
 
-    def check_instance(self, instance: str) -> None:
+    def check_instance(self, instance: str) -> Manifest:
         """Check that jobs of an instance can be submitted; raises the faults of `submit` about the capability."""
         manifest = self.registry.manifest(self.registry.capability(instance))
         check_platform(manifest)
@@ -62,6 +63,7 @@ class QueueClient:
             settle(manifest, manifest.config, self.registry.config(instance))
         if not self.registry.is_enabled(instance):
             raise CapabilityDisabledError(instance)
+        return manifest
 
     def again(self, job: str) -> Job:
         """Submit the same work as a new job. The key of the first retry keeps bulk retries from repeating it."""

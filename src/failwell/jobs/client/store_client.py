@@ -4,7 +4,7 @@ import os
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.connection import Connection
@@ -35,7 +35,7 @@ class StoreClient:
         *,
         action: str | None = None,
         priority: int | None = None,
-        timeout: float | None = None,
+        timeout: float | Literal["none"] | None = None,
         deadline: datetime | None = None,
         key: str | None = None,
         run: str | None = None,
@@ -48,7 +48,8 @@ class StoreClient:
         Args:
             action: The method of the capability.
             priority: Jobs with a higher priority start first.
-            timeout: Seconds that one attempt may run.
+            timeout: Seconds that one attempt may run, or `"none"` for no limit. The default is the `timeout` of the
+                manifest, else an hour.
             deadline: When the job must have ended, waiting included.
             key: Idempotency key: a second job with the same key is the first.
             run: The run that the job belongs to.

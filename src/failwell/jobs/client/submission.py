@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Literal
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
@@ -20,7 +20,7 @@ class JobOptions:
 
     action: str = "execute"
     priority: int = 0
-    timeout: float | None = None
+    timeout: float | Literal["none"] | None = None
     deadline: datetime | None = None
     key: str | None = None
     run: str | None = None

@@ -5,10 +5,12 @@ memory it needs starts its job without a new reading.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.jobs.memory.ledger import (
     DISK,
+    MARGIN,
     NOTICEABLE,
     RAM,
     Fits,
@@ -17,7 +19,10 @@ from failwell.jobs.memory.ledger import (
     Short,
     Unknown,
     admit,
+    admit_unmeasured,
+    first_reserve,
     gpu,
+    share,
 )
 from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
 from failwell.jobs.memory.system import Written, since, written
@@ -44,10 +49,10 @@ class Peak:
         self.gpu = 0.0
         self.disk = 0.0
         self.disk_before = disk_before
-        """Free disk space at the start. Set only if no other job runs, so that a decrease is due to this one."""
+        """Free disk space at the start of a first run."""
         self.written_before = written_before
-        """What its processes had written by then. Other programs may fill the disk as well, so its use of the
-        disk is never taken to be more than what it wrote."""
+        """What its processes had written by then. Other jobs and programs may fill the disk as well, so its use of
+        the disk is never taken to be more than what it wrote."""
 
     def cap_disk(self, now: Written | None) -> None:
         """Limit the use of the disk to what the processes of the worker wrote."""
@@ -73,6 +78,17 @@ class Profiles:
         """The profile of an instance with its current configuration; `None` until one call succeeded."""
         profile = self._profiles.get((instance.id, instance.config))
         return None if profile is None or not profile.successes else profile
+
+    def highest_ram(self, instance: Instance) -> float:
+        """The highest peak of main memory that was learned of an instance, with any configuration."""
+        return max(
+            (
+                profile.ram_mb
+                for (name, _), profile in self._profiles.items()
+                if name == instance.id and profile.successes
+            ),
+            default=0.0,
+        )
 
     def peaks(self, instance: Instance, card: str) -> dict[str, float]:
         """What a call needs, by pool; `card` is the pool of the GPU that the worker uses."""
@@ -127,9 +143,15 @@ class Book:
     """Memory that is free, reserved and learned. Used on the event loop's thread only."""
 
     def __init__(
-        self, probe: Probe, headroom: float, now: Callable[[], float], limits: Limits = NO_LIMITS
+        self,
+        probe: Probe,
+        headroom: float,
+        now: Callable[[], float],
+        limits: Limits = NO_LIMITS,
+        lanes: int = 4,
     ) -> None:
         self._probe = probe
+        self._lanes = lanes
         self._headroom = headroom
         self._limits = limits
         self._profiles = Profiles(now)
@@ -226,6 +248,8 @@ class Book:
         running = self._peaks.get(instance.id)
         if running is not None and running.config == instance.config:
             return Fits()
+        if self.profile(instance) is None:
+            return self._may_start_unmeasured(instance, instances)
         peaks = self.peaks(instance)
         usage = self._usage(instance)
         if all(megabytes - usage.get(pool, 0.0) <= NOTICEABLE for pool, megabytes in peaks.items()) and all(
@@ -239,6 +263,47 @@ class Book:
             # The memory of a job that just ended may be free by now: read again before evicting a worker.
             return None
         return verdict
+
+    def _may_start_unmeasured(
+        self, instance: Instance, instances: Iterable[Instance]
+    ) -> Fits | Short | Never | Unknown | None:
+        if not self.is_fresh:
+            # What it uses of the disk is measured against what was in use before.
+            return None
+        snapshot = self.snapshot(instances)
+        if instance.manifest.memory_limit is None or RAM not in snapshot.pools:
+            return admit_unmeasured(instance.id, self.limit(instance) or 0.0, snapshot)
+        return admit(instance.id, {RAM: self.limit(instance) or 0.0}, snapshot)
+
+    def limit(self, instance: Instance) -> float | None:
+        """The most main memory that the worker of an instance may use; `None` if there is no limit.
+
+        `memory_limit` of its manifest; without it, and until it is measured, its share of the budget, or what it needed
+        with another configuration. Never more than all jobs may use together.
+        """
+        declared = instance.manifest.memory_limit
+        budget = self._budgets.get(RAM)
+        most = self._limits.memory_mb
+        if declared is None and self.profile(instance) is None and budget is not None:
+            declared = min(budget, max(budget / self._lanes, self._profiles.highest_ram(instance) * MARGIN))
+        if declared is None:
+            return most
+        bounds = [bound for bound in (most, budget) if bound is not None]
+        return min(declared, *bounds)
+
+    def needs(self, instance: Instance, instances: Iterable[Instance]) -> dict[str, float]:
+        """What is reserved for a job of the instance, by pool: its learned peaks, or its share while it has none."""
+        if self.profile(instance) is not None:
+            return self.peaks(instance)
+        snapshot, card = self.snapshot(instances), self.card(instance)
+        needs: dict[str, float] = {}
+        if RAM in snapshot.pools:
+            limit = self.limit(instance) or 0.0
+            is_default = instance.manifest.memory_limit is None and limit <= share(RAM, self._lanes, snapshot)
+            needs[RAM] = first_reserve(instance.id, RAM, self._lanes, snapshot) if is_default else limit
+        if instance.uses_gpu and card in snapshot.pools:
+            needs[card] = first_reserve(instance.id, card, self._lanes, snapshot)
+        return needs
 
     def budget(self, pool: str) -> float | None:
         """What jobs may use of a pool, as of the last reading; `None` if the pool was not measured."""
@@ -276,27 +341,43 @@ class Book:
 
     # -------------------------------------------------------------- while it runs
 
-    def reserve(self, instance: Instance, *, alone: bool) -> None:
-        """Reserve the peaks of an instance, one of whose jobs starts."""
-        needed, running = self.peaks(instance), self._peaks.get(instance.id)
-        if running is not None:
-            if running.config != instance.config:
-                # It was reconfigured while calls ran: reserve the larger peaks, and learn nothing from these calls.
-                running.config = None
-                before = self._reserved[instance.id]
-                self._reserved[instance.id] = {
-                    pool: max(before.get(pool, 0.0), needed.get(pool, 0.0)) for pool in {*before, *needed}
-                }
+    def reserve(self, instance: Instance, instances: Iterable[Instance]) -> None:
+        """Reserve what an instance needs, one of whose jobs starts."""
+        running = self._peaks.get(instance.id)
+        if running is not None and running.config == instance.config:
             return
+        needed = self.needs(instance, instances)
+        if running is not None:
+            # It was reconfigured while calls ran: reserve the larger peaks, and learn nothing from these calls.
+            running.config = None
+            before = self._reserved[instance.id]
+            self._reserved[instance.id] = {
+                pool: max(before.get(pool, 0.0), needed.get(pool, 0.0)) for pool in {*before, *needed}
+            }
+            return
+        disk = self._free_disk() if self.profile(instance) is None else None
         self._reserved[instance.id] = needed
         memory = instance.worker.memory()
-        disk = (
-            None if self.machine is None or self.machine.disk is None or not alone else self.machine.disk.free
-        )
         wrote = None if disk is None or memory is None else written(memory.pids)
         peak = self._peaks[instance.id] = Peak(instance.config, disk, wrote)
         if memory is not None:
             peak.ram = memory.rss_mb
+
+    def _free_disk(self) -> float | None:
+        """Free disk space, if a decrease can be put down to the job that starts now.
+
+        Beside other jobs it can where the kernel counts what each process writes.
+        """
+        if self.machine is None or self.machine.disk is None:
+            return None
+        return self.machine.disk.free if not self._reserved or written([os.getpid()]) is not None else None
+
+    def returning(self, pool: str, instances: Iterable[Instance]) -> float:
+        """What becomes available of a pool once the jobs of these instances have ended and idle workers are evicted."""
+        return sum(
+            (self._reserved.get(instance.id) or self._usage(instance)).get(pool, 0.0)
+            for instance in instances
+        )
 
     def pulse(self, instance: Instance) -> None:
         """Take in the pulse of a worker."""

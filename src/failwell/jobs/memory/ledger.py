@@ -18,6 +18,8 @@ SMALLEST_HOLDING = 64.0
 """A worker that holds less than this is not worth evicting."""
 MARGIN = 1.25
 """The learned peak times this is freed after a failure, so that the next attempt does not fail by a little."""
+_ROUNDING = 1.000001
+"""Shares of all lanes may add up to a little more than the whole."""
 NOTICEABLE = 16.0
 """A worker may always take this much more than it holds already."""
 
@@ -99,7 +101,7 @@ class Never(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """The pool cannot be measured, so the job may only run alone."""
+    """The pool cannot be measured, and a running job uses it: the jobs that do take turns."""
 
     pool: str
 
@@ -114,7 +116,10 @@ def admit(
         if peak <= 0:
             continue
         if name not in snapshot.pools:
-            short = short or Unknown(name)
+            is_in_use = any(
+                pools.get(name, 0.0) > 0 for other, pools in snapshot.reserved.items() if other != instance
+            )
+            short = short or (Unknown(name) if is_in_use else None)
             continue
         budget = snapshot.budget(name)
         if peak > budget:
@@ -143,6 +148,43 @@ def _short(
     if missing > NOTICEABLE and missing > available:
         return Short(name, missing, available, is_reserved=False)
     return None
+
+
+def share(name: str, lanes: int, snapshot: MemorySnapshot) -> float:
+    """The most that an instance may use of a measured pool before its needs are known: a lane's part of the budget."""
+    return snapshot.budget(name) / lanes
+
+
+def admit_unmeasured(instance: str, needed: float, snapshot: MemorySnapshot) -> Fits | Short:
+    """Whether a job whose needs are not known may start: `needed` must not be reserved for running jobs.
+
+    What is free now is not asked: other programs may use it, and the job may need less.
+    """
+    if RAM not in snapshot.pools:
+        return Fits()
+    promised = _promised(instance, RAM, snapshot)
+    budget = snapshot.budget(RAM)
+    if promised + needed > budget * _ROUNDING:
+        return Short(RAM, needed, max(0.0, budget - promised), is_reserved=True)
+    return Fits()
+
+
+def first_reserve(instance: str, name: str, lanes: int, snapshot: MemorySnapshot) -> float:
+    """What is reserved of a pool for an instance whose needs are not known.
+
+    Its share, but no more than a lane's part of what is free: the others must be able to go on.
+    """
+    growth = sum(
+        max(0.0, pools.get(name, 0.0) - snapshot.usage.get(other, {}).get(name, 0.0))
+        for other, pools in snapshot.reserved.items()
+        if other != instance
+    )
+    lanes_left = max(1, lanes - len(snapshot.reserved))
+    return min(share(name, lanes, snapshot), max(0.0, snapshot.free(name) - growth) / lanes_left)
+
+
+def _promised(instance: str, name: str, snapshot: MemorySnapshot) -> float:
+    return sum(pools.get(name, 0.0) for other, pools in snapshot.reserved.items() if other != instance)
 
 
 def victims(

@@ -54,7 +54,8 @@ class MachineMemory:
 class Limits:
     """The most that the jobs of one queue may use together, in megabytes, however much the machine has.
 
-    A job whose needs were never measured runs alone, and no limit stops it.
+    A job starts only if what is reserved for it fits. `memory_mb` is also enforced while jobs run: a worker that
+    makes them use more is ended.
     """
 
     memory_mb: float | None = None

@@ -17,7 +17,7 @@ from failwell.jobs.queue.events import Items
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.request import check_request
+from failwell.jobs.request import check_request, with_timeout
 from failwell.report.record import ErrorReport
 from failwell.report.revive import revive
 
@@ -99,6 +99,7 @@ class Intake:
         if before is not None:
             before.wanted += 1
             return before
+        request = with_timeout(request, instance.manifest)
         entry = Entry(job, request, self._state.now(), self._state.number())
         entry.wanted = 1
         entry.since = self._state.since(entry.submitted)
@@ -147,20 +148,17 @@ class Admission:
             return starting
         rules = self._state.rules
         blocked_pools: set[str] = set()
-        while self._state.running < rules.lanes and self._state.alone is None:
+        while self._state.running < rules.lanes:
             began = len(starting)
             for entry in self._state.line.firsts():
-                verdict = self._safely(entry, blocked_pools)
-                if verdict == "stop":
-                    return starting
-                if verdict == "start":
+                if self._safely(entry, blocked_pools):
                     starting.append(entry)
                     break
             if len(starting) == began:
                 break
         return starting
 
-    def _safely(self, entry: Entry, blocked: set[str]) -> str:
+    def _safely(self, entry: Entry, blocked: set[str]) -> bool:
         """`_consider`; an unexpected error fails this job and not the queue."""
         try:
             return self._consider(entry, blocked)
@@ -169,15 +167,15 @@ class Admission:
             if instance is not None and entry.id in instance.entries:
                 self._state.leave(entry, instance)
             self._give_up(entry, error)
-            return "wait"
+            return False
 
-    def _consider(self, entry: Entry, blocked: set[str]) -> str:
-        """Begin a job if it may start; `start`, `wait` or `stop` as in `_may_start`."""
+    def _consider(self, entry: Entry, blocked: set[str]) -> bool:
+        """Begin a job if it may start."""
         name = entry.request.instance
         if self._ends.is_late(entry):
             self._state.line.leave(entry)
             self._ends.fail(entry, self._ends.late(entry))
-            return "wait"
+            return False
         instance = self._state.find_for_job(name)
         if instance is None:
             self.block(entry, "not loaded here", f"`{name}` is not loaded here")
@@ -187,66 +185,71 @@ class Admission:
             self._give_up(entry, instance)
         elif not instance.is_enabled:
             self.block(entry, "disabled", f"`{name}` is disabled")
-        elif not (instance.is_full or instance.is_closed):
-            verdict = self._may_start(entry, instance, blocked)
-            if verdict == "start":
-                self._state.line.take(name)
-                self._begin(entry, instance)
-            return verdict
-        return "wait"
+        elif not (instance.is_full or instance.is_closed or self._is_last_lane(instance)) and self._may_start(
+            entry, instance, blocked
+        ):
+            self._state.line.take(name)
+            self._begin(entry, instance)
+            return True
+        return False
+
+    def _is_last_lane(self, instance: Instance) -> bool:
+        """Whether the only free lane is kept for other capabilities: this one has all the others, and might hang."""
+        others = self._state.rules.lanes - 1
+        if others < 1 or self._state.running < others:
+            return False
+        name = instance.manifest.name
+        running = sum(len(one.entries) for one in self._state.instances.values() if one.manifest.name == name)
+        return running >= others and self._state.has_other_capability(name)
 
     def _give_up(self, entry: Entry, error: Exception) -> None:
         self._state.line.leave(entry)
         self._ends.fail(entry, self._state.described(entry, error))
 
-    def _may_start(self, entry: Entry, instance: Instance, blocked: set[str]) -> str:
-        """`start`, `wait`, or `stop`: no job behind this one may start either."""
-        if self._state.book.profile(instance) is None:
-            if self._state.running == 0:
-                if self._state.book.is_fresh:
-                    return "start"
-                # What it uses is measured against what was in use before.
-                self.look()
-                return "stop"
-            self.block(
-                entry,
-                "alone",
-                "its needs are not known yet, so it is measured alone: waits for the others to end",
-            )
-            # Jobs behind it wait as well; otherwise it might never be alone.
-            return "stop"
-        fit = self._state.book.may_start(instance, self._state.instances.values())
+    def _may_start(self, entry: Entry, instance: Instance, blocked: set[str]) -> bool:
+        book, instances = self._state.book, self._state.instances.values()
+        fit = book.may_start(instance, instances)
         if isinstance(fit, ledger.Fits):
-            return "start" if not blocked or not _uses(self._state.book.peaks(instance), blocked) else "wait"
+            return not blocked or not _uses(book.needs(instance, instances), blocked)
         if fit is None:
             self.look()
-            return "wait"
-        if isinstance(fit, ledger.Never):
+        elif isinstance(fit, ledger.Never):
             self._state.line.leave(entry)
             self._ends.fail(entry, self.never(entry, fit))
-            return "wait"
-        if isinstance(fit, ledger.Unknown):
-            if self._state.running == 0:
-                return "start"
+        elif isinstance(fit, ledger.Unknown):
             words = ledger.words_for(fit.pool)
-            self.block(entry, fit.pool, f"nothing tells how much {words} is free, so it runs alone")
-            return "stop"
+            self.block(
+                entry, fit.pool, f"nothing tells how much {words} is free, so the jobs that use it take turns"
+            )
+        else:
+            self._wait_for_memory(entry, instance, fit, blocked)
+        return False
+
+    def _wait_for_memory(
+        self, entry: Entry, instance: Instance, fit: ledger.Short, blocked: set[str]
+    ) -> None:
         self.block(entry, f"{fit.pool} {fit.is_reserved}", _short_words(fit))
         self._look_again()
         is_starving = self._state.steady() - entry.since > self._state.rules.starving
-        if is_starving:
+        if is_starving and fit.needed <= fit.available + self._returning(fit.pool):
             blocked.add(fit.pool)
         if not fit.is_reserved and fit.pool != ledger.DISK:
             self._make_room(entry, instance, fit, is_starving)
-        return "wait"
+
+    def _returning(self, pool: str) -> float:
+        """What the workers give back of a pool before long. A job that has run for long may hang."""
+        began = self._state.now() - self._state.rules.long
+        soon = [
+            instance
+            for instance in self._state.instances.values()
+            if all((entry.started or 0.0) > began for entry in instance.entries.values())
+        ]
+        return self._state.book.returning(pool, soon)
 
     def _begin(self, entry: Entry, instance: Instance) -> None:
         self._state.running += 1
         instance.entries[entry.id] = entry
-        alone = self._state.book.profile(instance) is None
-        if alone:
-            self._state.alone = entry
-        self._state.book.reserve(instance, alone=alone)
+        self._state.book.reserve(instance, self._state.instances.values())
         entry.begin(self._state.now())
         self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
 

@@ -12,7 +12,7 @@ from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, deci
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityCancelledError, CapabilityTimeoutError
-from failwell.jobs.job import CancelPhase, JobState
+from failwell.jobs.job import NO_TIMEOUT, CancelPhase, JobState
 from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import released
 from failwell.jobs.queue.admission import Admission
@@ -334,8 +334,7 @@ class Attempts:
         if result is not None:
             entry.has_result = True
             if self._state.book.profile(instance) is None and not self._state.is_stopping:
-                # What a short call used of a GPU or of the disk is measured only before
-                # anything else starts.
+                # What a short call used of a GPU or of the disk is measured before it is over.
                 self._state.spawn(self._end_after_a_look(entry, instance, began, result))
             else:
                 self._end_well(entry, instance, began, result)
@@ -379,7 +378,7 @@ class Attempts:
 
     def _limit(self, entry: Entry) -> float | None:
         """Seconds that a call may take if it is sent now."""
-        limit = entry.request.timeout
+        limit = _timeout(entry)
         if entry.deadline is None:
             return limit
         remaining = self._left(entry)
@@ -468,12 +467,18 @@ async def _taken(taker: Items, item: Any, end: float | None) -> bool:
     return True
 
 
+def _timeout(entry: Entry) -> float | None:
+    """Seconds that one attempt may run; `None` for no limit."""
+    timeout = entry.request.timeout
+    return None if timeout == NO_TIMEOUT else timeout
+
+
 def _named(entry: Entry, error: BaseException, limit: float | None) -> BaseException:
     """The error of a call; `DeadlinePassed` if the time limit that it exceeded was the deadline of the job."""
     if (
         isinstance(error, CapabilityTimeoutError)
         and error.timeout_seconds == limit
-        and limit != entry.request.timeout
+        and limit != _timeout(entry)
     ):
         return passed(entry)
     return error

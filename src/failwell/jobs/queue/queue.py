@@ -6,7 +6,7 @@ not on record.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import islice
 from time import time
@@ -98,8 +98,13 @@ class WorkerListener:
 
     def _beat(self, instance: Instance) -> None:
         self._state.book.pulse(instance)
-        if instance.entries and (instance.uses_gpu or self._state.alone is not None):
+        if instance.entries and (instance.uses_gpu or self._is_first_run(instance)):
             self._admission.look()
+
+    def _is_first_run(self, instance: Instance) -> bool:
+        """Whether the disk is to be looked at for a first run. A reading that is fresh serves all of them."""
+        book = self._state.book
+        return book.profile(instance) is None and not book.is_fresh
 
 
 _PAUSE = 0.02
@@ -117,11 +122,12 @@ class Queue:
         instances: Mapping[str, Instance],
         *,
         finder: Callable[[str], Instance | None],
+        known: Callable[[], Collection[str]] = tuple,
         now: Callable[[], float] = time,
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
-        """Create it; `finder` loads an instance that was not used before."""
-        self.state = QueueState(store, book, rules, instances, finder, now, jitter, self._turn)
+        """Create it; `finder` loads an instance that was not used before, `known` lists the registered capabilities."""
+        self.state = QueueState(store, book, rules, instances, finder, known, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )

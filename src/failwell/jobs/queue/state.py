@@ -1,7 +1,7 @@
 """What the parts of a queue share: its jobs, what runs, and its rules."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,9 @@ class Rules:
     """Seconds of waiting that outweigh one step of priority."""
     starving: float = 30.0
     """Seconds after which no job may overtake one that waits for memory."""
+    long: float = 300.0
+    """Seconds after which a running job is not expected to end soon: the others do not stand back for a job that
+    waits for its memory."""
     rescan: float = 1.0
     """Seconds between two looks at the machine while a job waits for memory."""
     calm: float = 15.0
@@ -68,6 +71,7 @@ class QueueState:
         rules: Rules,
         instances: Mapping[str, Instance],
         finder: Callable[[str], Instance | None],
+        known: Callable[[], Collection[str]],
         now: Callable[[], float],
         jitter: Callable[[], float],
         turn: Callable[[], None],
@@ -88,8 +92,6 @@ class QueueState:
         self.once: dict[str, Entry] = {}
         """Idempotency key → its job, while it lives."""
         self.running = 0
-        self.alone: Entry | None = None
-        """The job that runs alone to be measured, if there is one."""
         self.newest = 0
         """The key of the newest job that this host knows."""
         self.idle: asyncio.Future[None] | None = None
@@ -98,6 +100,10 @@ class QueueState:
         self.is_stopping = False
         self.tasks: set[asyncio.Task[Any]] = set()
         self._finder = finder
+        self._known = known
+        self._capabilities: frozenset[str] = frozenset()
+        """The capabilities that are registered, as of `_known_at`."""
+        self._known_at = -_PAUSE
         self._turn = turn
         self._turn_is_due = False
         self._numbers = 0
@@ -167,12 +173,18 @@ class QueueState:
             self._missed[name] = self.loop.time(), why
         return instance or why
 
+    def has_other_capability(self, name: str) -> bool:
+        """Whether a capability is registered or loaded beside `name`. The registry is read once a second at most."""
+        if any(instance.manifest.name != name for instance in self.instances.values()):
+            return True
+        if self._known_at <= self.loop.time() - _PAUSE:
+            self._known_at, self._capabilities = self.loop.time(), frozenset(self._known())
+        return bool(self._capabilities - {name})
+
     def leave(self, entry: Entry, instance: Instance) -> None:
         """Record that a job runs no more."""
         self.running -= 1
         instance.leave(entry)
-        if self.alone is entry:
-            self.alone = None
         if not self.running and self.idle is not None and not self.idle.done():
             self.idle.set_result(None)
 

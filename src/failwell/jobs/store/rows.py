@@ -6,7 +6,7 @@ from json import loads
 from pathlib import Path
 from typing import Any, cast
 
-from failwell.jobs.job import FOREVER, CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobRequest, JobState
 from failwell.jobs.store.job_store import FREE, Values
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.journal.event import to_json
@@ -38,7 +38,7 @@ def request_to_json(request: JobRequest) -> str:
         fields["action"] = request.action
     if request.stream:
         fields["stream"] = True
-    if request.timeout is not None:
+    if request.timeout is not None and request.timeout != NO_TIMEOUT:
         fields["timeout"] = request.timeout
     if request.deadline is not None:
         fields["deadline"] = request.deadline.timestamp()

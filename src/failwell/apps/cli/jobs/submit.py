@@ -1,14 +1,14 @@
 """`failwell jobs submit`, `retry` and `wait`: submit a job, and wait for its end."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.jobs import find_job, job_queue, unknown_capability
 from failwell.apps.cli.output import print_aside, print_json, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
-from failwell.apps.cli.times import span, start_time
+from failwell.apps.cli.times import lasted, span, start_time
 
 if TYPE_CHECKING:
     from failwell.jobs.client.queue_client import QueueClient
@@ -41,7 +41,11 @@ def add_submit_options(parser: ArgumentParser) -> None:
         "--action", dest="method", metavar="ACTION", help="which method of the capability (default: execute)"
     )
     parser.add_argument("--priority", metavar="N", type=int, default=0, help="higher goes first (default: 0)")
-    parser.add_argument("--timeout", metavar="SPAN", help="how long one attempt may run: `90s`")
+    parser.add_argument(
+        "--timeout",
+        metavar="SPAN",
+        help="how long one attempt may run: `90s`, or `none` (default: `timeout` of the manifest, else 1h)",
+    )
     parser.add_argument("--within", metavar="SPAN", help="when it must have ended, waiting included: `2h`")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
@@ -134,6 +138,7 @@ def run_wait(args: Namespace) -> int:
 def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     if args.wait:
         print_aside(args, f"job {job.id} is submitted")
+        _print_timeout(args, job)
         return wait_for_end(args, queue, job)
     from failwell.apps.cli.jobs.jobs_show import summary
 
@@ -141,6 +146,7 @@ def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
         print_json(summary(job, queue.registry))
         return Exit.DONE
     print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
+    _print_timeout(args, job)
     if not queue.store.is_hosted():
         print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
@@ -249,12 +255,25 @@ def _request(args: Namespace) -> "JobRequest":
         action=args.method or "execute",
         stream=args.stream,
         priority=args.priority,
-        timeout=None if args.timeout is None else span(args.timeout, "--timeout", _SEE),
+        timeout=None if args.timeout is None else _timeout(args.timeout),
         deadline=None if within is None else datetime.now(UTC) + timedelta(seconds=within),
         key=args.key,
         unique=args.unique or "forever",
         not_before=start_time(args.at, args.delay, _SEE),
         control=control,
+    )
+
+
+def _timeout(text: str) -> 'float | Literal["none"]':
+    return "none" if text == "none" else span(text, "--timeout", _SEE)
+
+
+def _print_timeout(args: Namespace, job: "Job") -> None:
+    """Print how long an attempt may run: a job that needs longer is ended, and should not be a surprise."""
+    seconds = job.request.timeout
+    limit = "for any time" if seconds is None or seconds == "none" else f"for {lasted(seconds)}"
+    print_aside(
+        args, f"an attempt may run {limit}; `--timeout SPAN` sets it, `--timeout none` switches it off"
     )
 
 
