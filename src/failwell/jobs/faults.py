@@ -111,6 +111,16 @@ class UnknownJob(Session, kind="session.no_snapshot"):
         return f"no job `{self.job}` is recorded here; list them with `failwell jobs list`"
 
 
+class UnknownGroup(Session, kind="session.no_snapshot"):
+    """The store has no group with that id."""
+
+    group: str
+    near: list[str] | None = None
+
+    def summary(self) -> str:
+        return f"no group `{self.group}` is recorded here; list them with `failwell groups list`"
+
+
 class NotOver(Session, kind="session.illegal_transition"):
     """The result of a job was requested before the job ended."""
 

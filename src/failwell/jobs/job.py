@@ -200,3 +200,9 @@ def new_job(request: JobRequest, now: float) -> Job:
 def new_job_id() -> str:
     """A unique id for a job; ids sort by time."""
     return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"
+
+
+def new_job_ids(count: int) -> list[str]:
+    """Many ids at once."""
+    prefix, digits = f"{int(time() * 1000):011x}", os.urandom(5 * count).hex()
+    return [prefix + digits[start : start + 10] for start in range(0, 10 * count, 10)]

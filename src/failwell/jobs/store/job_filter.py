@@ -22,6 +22,7 @@ class JobFilter:
     """Ended at this time or later; for jobs that have not ended, submitted. Seconds since 1970."""
     until: float | None = None
     """Ended, or submitted, before this time."""
+    group: str | None = None
     is_retried: bool | None = None
     """Whether the job was retried: submitted again as a new job."""
 
@@ -71,6 +72,12 @@ def condition(chosen: JobFilter) -> tuple[str, list[Any]]:
         add("coalesce(ended, submitted) >= ?", chosen.since)
     if chosen.until is not None:
         add("coalesce(ended, submitted) < ?", chosen.until)
+    if chosen.group is not None:
+        add(
+            """key IN (SELECT job FROM job_group_members
+                WHERE group_key = (SELECT key FROM job_groups WHERE id = ?))""",
+            chosen.group,
+        )
     if chosen.is_retried is not None:
         negation = "" if chosen.is_retried else "NOT "
         add(f"{negation}EXISTS (SELECT 1 FROM jobs AS later WHERE later.once = ? || jobs.id)", RETRY_KEY)  # noqa: S608  (constants)

@@ -6,13 +6,16 @@ A commit is one transaction: jobs, events, counts and profiles are stored togeth
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.store.job_filter import JobFilter, JobTotal
 from failwell.journal.event import Event
 from failwell.journal.watch import Watch
+
+if TYPE_CHECKING:
+    from failwell.jobs.store.groups import GroupPart, JobGroup
 
 Values = tuple[Any, ...]
 """A job as the store writes it: the state in which it was stored last, then its values in the order of `COLUMNS`."""
@@ -92,8 +95,12 @@ class JobStore(Protocol):
         events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
         applied: Sequence[int] = (),
+        *,
+        group: "GroupPart | None" = None,
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
+
+        New jobs become members of `group`. The last end of a group submits its callback.
 
         The start of a stored job is refused if a request to cancel it is stored: `Committed.cancelled`.
 
@@ -152,6 +159,10 @@ class JobStore(Protocol):
 
     def totals(self, chosen: JobFilter) -> list[JobTotal]:
         """How many jobs a filter chooses, by status, kind of error and instance; the largest number first."""
+        ...
+
+    def groups(self, name: str | None = None, *, limit: int | None = None) -> "list[JobGroup]":
+        """The group with this id, or all groups, newest first."""
         ...
 
     def counts(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import time
 from typing import Any, NamedTuple, cast
 
+from failwell.jobs.store.groups import delete_members
 from failwell.jobs.store.job_store import Forgotten
 from failwell.journal.status import ENDED
 
@@ -149,6 +150,7 @@ def delete_jobs(
         return deleted
     connection.execute(f"DELETE FROM job_events WHERE {condition}", keys)  # noqa: S608  (constants)
     connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
+    delete_members(connection, keys)
     connection.executemany(
         "UPDATE job_counts SET count = count - ? WHERE state = ?",
         [(number, state) for state, number in Counter(row[1] for row in rows).items()],

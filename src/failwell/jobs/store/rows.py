@@ -82,9 +82,36 @@ def job_values(job: Job, was: JobState | None) -> Values:
     )
 
 
+def new_values(job: str, request: JobRequest, now: float) -> Values:
+    """The row of a new job: the same as that of `new_job`, without the objects in between."""
+    return (
+        None, None, job, request.instance, "pending", request.priority, now, None, None, 0, 0, 0,
+        _seconds(request.not_before), None, None, None, request_to_json(request), None, None, request.key,
+    )  # fmt: skip
+
+
 def stored_key(request: JobRequest, *, is_over: bool) -> str | None:
     """What the column of keys holds: the key, or `FREE` once it may be used again."""
     return FREE if is_over and request.unique != FOREVER and request.key is not None else request.key
+
+
+def request_from(fields: Mapping[str, Any], instance: str, priority: int, key: str | None) -> JobRequest:
+    """The request that `request_to_json` wrote; the last three have columns of their own."""
+    return JobRequest(
+        instance=instance,
+        arguments=fields["arguments"],
+        action=fields.get("action", "execute"),
+        stream=fields.get("stream", False),
+        priority=priority,
+        timeout=fields.get("timeout"),
+        deadline=_maybe(fields.get("deadline")),
+        key=key if "unique" not in fields else fields.get("key"),
+        unique=fields.get("unique", FOREVER),
+        not_before=_maybe(fields.get("not_before")),
+        run=fields.get("run"),
+        actor=fields.get("actor"),
+        control=fields.get("control", {}),
+    )
 
 
 def read_job(row: Sequence[Any]) -> Job:
@@ -96,21 +123,7 @@ def read_job(row: Sequence[Any]) -> Job:
     fields = cast("dict[str, Any]", loads(request))
     return Job(
         id=JobId(job),
-        request=JobRequest(
-            instance=instance,
-            arguments=fields["arguments"],
-            action=fields.get("action", "execute"),
-            stream=fields.get("stream", False),
-            priority=priority,
-            timeout=fields.get("timeout"),
-            deadline=_maybe(fields.get("deadline")),
-            key=idempotency_key if "unique" not in fields else fields.get("key"),
-            unique=fields.get("unique", FOREVER),
-            not_before=_maybe(fields.get("not_before")),
-            run=fields.get("run"),
-            actor=fields.get("actor"),
-            control=fields.get("control", {}),
-        ),
+        request=request_from(fields, instance, priority, idempotency_key),
         state=JobState(state),
         submitted_at=moment(submitted),
         started_at=_maybe(started),

@@ -17,6 +17,14 @@ from failwell.fault.base import Fault
 from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.output_lines import LINES
+from failwell.jobs.store.groups import (
+    GroupPart,
+    JobGroup,
+    add_members,
+    finish_groups,
+    groups_query,
+    read_group,
+)
 from failwell.jobs.store.job_filter import JobFilter, JobTotal, condition
 from failwell.jobs.store.job_store import (
     COLUMNS,
@@ -37,7 +45,7 @@ from failwell.jobs.store.prune import (
     delete_worker_events,
     old_jobs,
 )
-from failwell.jobs.store.rows import damaged_job, read_job
+from failwell.jobs.store.rows import damaged_job, job_values, read_job
 from failwell.journal.errors import damaged_record_fault
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
@@ -116,6 +124,8 @@ class SqliteJobs:
         events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
         applied: Sequence[int] = (),
+        *,
+        group: GroupPart | None = None,
     ) -> Committed:
         with self._database.transaction() as connection:
             new = [job for job in jobs if job[_KEY] is None]
@@ -128,11 +138,7 @@ class SqliteJobs:
             if any(job[_ONCE] is not None for job in new):
                 twins = self._twins(connection, new)
                 new = [job for job in new if job[_ID] not in twins]
-            keys: dict[str, int] = {}
-            if new:
-                first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
-                keys = {job[_ID]: first + index for index, job in enumerate(new)}
-                connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
+            keys = _insert(connection, new)
             if moved:
                 connection.executemany(
                     _MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
@@ -140,10 +146,22 @@ class SqliteJobs:
                 freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
                 if freed:
                     connection.executemany(_FREE_KEY, freed)
+            if group is not None:
+                add_members(connection, group, list(keys.values()))
+            callbacks = finish_groups(connection, moved, group)
+            callback_keys: dict[str, int] = {}
+            if callbacks:
+                rows = [job_values(job, None) for job in callbacks]
+                callback_keys = _insert(connection, rows)
+                new = [*new, *rows]
+                submitted = [
+                    Event(0, "submitted", job.submitted_at.timestamp(), {}, job.id) for job in callbacks
+                ]
+                events = [*events, *submitted]
             change: Counter[str] = Counter(job[_STATE] for job in (*new, *moved))
             change.subtract(job[_WAS] for job in (*new, *moved) if job[_WAS] is not None)
             connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
-            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
+            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys | callback_keys
             new_events = [event for event in events if event.job not in twins]
             for job in {event.job for event in new_events if event.job not in row_keys}:
                 row = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
@@ -169,6 +187,9 @@ class SqliteJobs:
                 connection.executemany(_APPLIED, [(key,) for key in applied])
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
+        if callbacks:
+            # They are like jobs that another process submitted.
+            self._host.wake()
         return Committed(keys, twins, last, cancelled)
 
     def _cancelled(self, connection: sqlite3.Connection, moved: Sequence[Values]) -> set[str]:
@@ -339,6 +360,9 @@ class SqliteJobs:
         )
         return [JobTotal(*row) for row in rows]
 
+    def groups(self, name: str | None = None, *, limit: int | None = None) -> list[JobGroup]:
+        return [read_group(row) for row in self._database.rows(*groups_query(name, limit))]
+
     def counts(self) -> dict[str, int]:
         return dict(self._database.rows("SELECT state, count FROM job_counts"))
 
@@ -402,6 +426,16 @@ class SqliteJobs:
             return read_job(values)
         except (ArithmeticError, Fault, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
             return damaged_job(values, describe(damaged_record_fault(f"job `{values[1]}`", error)))
+
+
+def _insert(connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, int]:
+    """Insert new jobs; returns the key of each."""
+    if not new:
+        return {}
+    first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
+    keys = {job[_ID]: first + index for index, job in enumerate(new)}
+    connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
+    return keys
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

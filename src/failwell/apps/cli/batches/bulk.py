@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 TOTAL_COLUMNS = ("status", "kind", "instance", "jobs", "latest")
-_FILTERS = ("status", "instance", "capability", "kind", "fingerprint", "since", "until")
+_FILTERS = ("status", "instance", "capability", "kind", "fingerprint", "since", "until", "group")
 
 
 def add_job_filters(parser: ArgumentParser) -> None:
@@ -44,6 +44,7 @@ def add_job_filters(parser: ArgumentParser) -> None:
             metavar="TIME",
             help=f"only jobs that ended {side}, or were submitted and have not ended: `2h`, `2025-01-31`",
         )
+    parser.add_argument("--group", metavar="GROUP", help="only jobs of this group")
 
 
 def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> "JobFilter":
@@ -79,6 +80,7 @@ def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> 
         fingerprint=args.fingerprint,
         since=None if args.since is None else moment(args.since, "--since", now, see),
         until=None if args.until is None else moment(args.until, "--until", now, see),
+        group=args.group,
     )
 
 
