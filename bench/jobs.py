@@ -44,6 +44,8 @@ from bench._queues import (
     missing,
     version,
 )
+from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.client.client import Client
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
 
@@ -51,6 +53,7 @@ QUICK = "--quick" in sys.argv
 ROUNDS = 1 if QUICK else 3
 SIZES = Sizes(100, 400) if QUICK else Sizes(600, 3000)
 LASTING = 400 if QUICK else 10_000
+BATCH = 2_000 if QUICK else 50_000
 OWN = "the durable queue"
 CAPABILITY = """
 def echo(value):
@@ -82,6 +85,21 @@ async def growth(folder: str) -> float:
         before = _resident()
         await _many(jobs, LASTING)
         return _resident() - before
+
+
+def batches(folder: str) -> list[float]:
+    """How many jobs one call of `submit_many` stores in a second, round by round."""
+    Path(folder, "echo.toml").write_text('name = "echo"\nobject = "bench_echo:echo"\n', encoding="utf-8")
+    state = Path(folder, "batches")
+    CapabilityRegistry(state).add(Path(folder, "echo.toml"))
+    rates: list[float] = []
+    with Client(state) as client:
+        for _ in range(ROUNDS):
+            calls = [{"value": small(number)} for number in range(BATCH)]
+            begun = time.perf_counter()
+            client.submit_many("echo", calls)
+            rates.append(BATCH / (time.perf_counter() - begun))
+    return rates
 
 
 async def _prepare(jobs: Runtime, folder: str) -> None:
@@ -196,6 +214,7 @@ def main() -> None:
     found, absent = in_turns()
     with capability() as folder:
         grew = asyncio.run(growth(folder))
+        rates = batches(folder)
     below = {unlogged(other) for other in OTHERS}
     print(f"jobs: an echo of a small dict, two worker processes, rounds that take turns: {ROUNDS}")
     print(f"  {'':<38} {'one, median':>12} {'best–worst':>13} {'p95':>11} {'many at once':>13}   every round")
@@ -207,6 +226,10 @@ def main() -> None:
     print(f"  {f'aim of {OWN}':<38} {'≤ 500 µs':>12} {'':>13} {'':>11} {'≥ 4,000 /s':>13}")
     for note in notes(found):
         print(f"  {note}")
+    every = "  ".join(f"{rate:,.0f}" for rate in rates)
+    print(
+        f"  {f'submit_many of {BATCH:,} jobs':<38} {statistics.median(rates):>12,.0f} /s   {every}  (aim: ≥ 20,000 /s)"
+    )
     print(f"  the host grew by {grew:.1f} MB over {LASTING:,} jobs")
 
 

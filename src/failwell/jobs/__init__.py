@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
+    from failwell.jobs.store.groups import JobGroup as JobGroup
     from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
 else:
     from failwell._lazy import lazy_names
@@ -37,6 +38,7 @@ else:
             "AsyncJobHandle": "failwell.jobs.client.async_client",
             "Client": "failwell.jobs.client.client",
             "Job": "failwell.jobs.job",
+            "JobGroup": "failwell.jobs.store.groups",
             "JobHandle": "failwell.jobs.client.client",
             "JobRequest": "failwell.jobs.job",
             "JobState": "failwell.jobs.job",

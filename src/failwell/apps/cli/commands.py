@@ -113,7 +113,7 @@ COMMANDS: dict[str, Command] = {
             "jobs",
             "submit, list, show, cancel and retry jobs",
             Command("list", "list recorded jobs", "jobs.jobs"),
-            Command("submit", "submit a job", "jobs.submit"),
+            Command("submit", "submit a job, or many", "jobs.submit"),
             Command("show", "show one job and its events", "jobs.jobs_show"),
             Command("stats", "count jobs by status, kind of error and instance", "batches.bulk"),
             Command("cancel", "cancel a job, or many", "jobs.jobs"),
@@ -121,6 +121,12 @@ COMMANDS: dict[str, Command] = {
             Command("wait", "wait for a job to end", "jobs.submit"),
             Command("tail", "follow the events of jobs", "jobs.tail"),
             Command("prune", "delete jobs that have ended", "jobs.jobs"),
+        ),
+        _group(
+            "groups",
+            "list and show groups of jobs that were submitted together",
+            Command("list", "list groups of jobs", "batches.groups"),
+            Command("show", "show one group and its failures", "batches.groups"),
         ),
         _group(
             "capabilities",

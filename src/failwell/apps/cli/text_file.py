@@ -8,13 +8,14 @@ MOST_BYTES = 16 * 1024 * 1024
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
-def text_of(path: str, what: str, see: str) -> str:
+def text_of(path: str, what: str, see: str, most: int = MOST_BYTES) -> str:
     """The text of a file, or of stdin for `-`; an empty one is an empty text.
 
     Args:
         path: Which file.
         what: What the text is for, to name it in an error.
         see: The command that documents it.
+        most: Bytes that it may have.
 
     Raises:
         Unreadable: it cannot be read.
@@ -22,15 +23,15 @@ def text_of(path: str, what: str, see: str) -> str:
     """
     name = named(path)
     try:
-        content = _bytes(path)
+        content = _bytes(path, most)
     except OSError as error:
         from failwell.apps.cli.faults import Unreadable, reason
 
         raise Unreadable.wrap(
             error, f"cannot read {name} for {what}: {reason(error)}", caller_facing=True
         ) from error
-    if len(content) > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1024**2} MiB"
+    if len(content) > most:
+        limit = f"{most // 1024**2} MiB"
         raise usage_error(
             f"{name} is larger than {limit}, too large for {what}; give its path instead",
             see=see,
@@ -49,8 +50,8 @@ def named(path: str) -> str:
     return "the standard input" if path == "-" else f"`{path}`"
 
 
-def _bytes(path: str) -> bytes:
+def _bytes(path: str, most: int) -> bytes:
     if path == "-":
-        return b"" if sys.stdin is None else sys.stdin.buffer.read(MOST_BYTES + 1)
+        return b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
     with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
-        return file.read(MOST_BYTES + 1)
+        return file.read(most + 1)

@@ -3,13 +3,15 @@
 A worker host (`failwell workers run`) runs the jobs. Client and host share a store and nothing else.
 """
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
+from failwell.jobs.batch.submission import find_group
 from failwell.jobs.client.connection import Connection
 from failwell.jobs.client.store_client import StoreClient, not_ended
 from failwell.jobs.client.submission import Target
-from failwell.jobs.job import Job, JobState
+from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.store.groups import JobGroup
 from failwell.journal.event import Event
 
 _P = ParamSpec("_P")
@@ -128,6 +130,69 @@ class Client(StoreClient):
         target = Target(what)
         job = target.submit(self._connection.queue, self.options, args, arguments)
         return JobHandle(self._connection, job.id, target)
+
+    @overload
+    def submit_many(
+        self,
+        what: Callable[..., Coroutine[Any, Any, _T]],
+        calls: Iterable[Mapping[str, Any]],
+        *,
+        group: str | None = None,
+        callback: Callable[..., Any] | JobRequest | str | None = None,
+    ) -> list[JobHandle[_T]]: ...
+    @overload
+    def submit_many(
+        self,
+        what: Callable[..., _T],
+        calls: Iterable[Mapping[str, Any]],
+        *,
+        group: str | None = None,
+        callback: Callable[..., Any] | JobRequest | str | None = None,
+    ) -> list[JobHandle[_T]]: ...
+    @overload
+    def submit_many(
+        self,
+        what: str,
+        calls: Iterable[Mapping[str, Any]],
+        *,
+        group: str | None = None,
+        callback: Callable[..., Any] | JobRequest | str | None = None,
+    ) -> list[JobHandle[Any]]: ...
+    def submit_many(
+        self,
+        what: Callable[..., Any] | str,
+        calls: Iterable[Mapping[str, Any]],
+        *,
+        group: str | None = None,
+        callback: Callable[..., Any] | JobRequest | str | None = None,
+    ) -> list[JobHandle[Any]]:
+        """Submit many jobs of one capability, more than ten thousand in a second. All are checked before one is stored.
+
+        Args:
+            what: A function with `@capability`, or the name of a capability or of an instance.
+            calls: The arguments of each job, by name.
+            group: The id of a new group that the jobs belong to; see `group`.
+            callback: What to submit once, when the last job of the group has ended: a function, a name or a
+                `JobRequest`. Its argument `group` has the counts by status and the ids of failed jobs.
+
+        Returns:
+            A handle for each job, in the order of `calls`.
+
+        Raises:
+            CapabilityInputError: a call is not valid, or the group is complete already. No job was submitted.
+            CapabilityNotLoadedError: the capability is not registered. See `submit` for the others.
+        """
+        target = Target(what)
+        batch = target.submit_many(self._connection.queue, self.options, calls, group, callback)
+        return [JobHandle(self._connection, job, target) for job in batch.jobs]
+
+    def group(self, group: str) -> JobGroup:
+        """The group with this id: how many jobs it has, how many of them ended in each way, and its callback.
+
+        Raises:
+            UnknownGroup: it does not exist.
+        """
+        return find_group(self._connection.queue, group)
 
     @overload
     def job(self, job: str, of: Callable[..., Coroutine[Any, Any, _T]]) -> JobHandle[_T]: ...

@@ -38,6 +38,9 @@ class StoreClient:
         timeout: float | Literal["none"] | None = None,
         deadline: datetime | None = None,
         key: str | None = None,
+        unique: str | None = None,
+        not_before: datetime | None = None,
+        delay: float | None = None,
         run: str | None = None,
         actor: str | None = None,
         max_attempts: int | None = None,
@@ -52,6 +55,9 @@ class StoreClient:
                 manifest, else an hour.
             deadline: When the job must have ended, waiting included.
             key: Idempotency key: a second job with the same key is the first.
+            unique: How long the key is taken: `forever`, as long as the job is stored, or until it has `ended`.
+            not_before: When the first attempt may start; at once by default.
+            delay: The same as seconds from the time when the job is submitted.
             run: The run that the job belongs to.
             actor: The user or program that submits it.
             max_attempts: Attempts in all.
@@ -63,6 +69,9 @@ class StoreClient:
             "timeout": timeout,
             "deadline": deadline,
             "key": key,
+            "unique": unique,
+            "not_before": not_before,
+            "delay": delay,
             "run": run,
             "actor": actor,
             "max_attempts": max_attempts,

@@ -1,14 +1,16 @@
 """What a client submits: the capability, its arguments by name, and the options of the job."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from inspect import Parameter, signature
 from typing import Any, Literal
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
+from failwell.jobs.batch.submission import SubmittedBatch, submit_many
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.job import Job, JobRequest, result_of
+from failwell.jobs.job import FOREVER, Job, JobRequest, result_of
 from failwell.jobs.manifest import capability_name
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -23,10 +25,22 @@ class JobOptions:
     timeout: float | Literal["none"] | None = None
     deadline: datetime | None = None
     key: str | None = None
+    unique: str = FOREVER
+    not_before: datetime | None = None
+    delay: float | None = None
     run: str | None = None
     actor: str | None = None
     max_attempts: int | None = None
     idempotent: bool | None = None
+
+    def _start(self) -> datetime | None:
+        if self.delay is None:
+            return self.not_before
+        if self.not_before is not None:
+            raise CapabilityInputError(
+                "`delay` and `not_before` exclude each other", fields_invalid=["delay", "not_before"]
+            )
+        return datetime.now(UTC) + timedelta(seconds=self.delay)
 
     def request(self, instance: str, arguments: Mapping[str, Any]) -> JobRequest:
         """The request of a job with these options."""
@@ -39,6 +53,8 @@ class JobOptions:
             timeout=self.timeout,
             deadline=self.deadline,
             key=self.key,
+            unique=self.unique,
+            not_before=self._start(),
             run=self.run,
             actor=self.actor,
             control={name: value for name, value in control.items() if value is not None},
@@ -74,6 +90,12 @@ def named_arguments(
     return by_name | dict(named)
 
 
+def _callback_request(callback: "Callable[..., Any] | JobRequest | str | None") -> JobRequest | None:
+    if callback is None or isinstance(callback, JobRequest):
+        return callback
+    return JobRequest(instance=callback if isinstance(callback, str) else capability_name(callback))
+
+
 class Target:
     """What is submitted: a function with `@capability`, or the name of a capability or an instance."""
 
@@ -93,6 +115,27 @@ class Target:
         name = what if isinstance(what, str) else capability_name(what)
         arguments = named_arguments(what, positional, named)
         return queue.submit(options.request(name, arguments))
+
+    def submit_many(
+        self,
+        queue: QueueClient,
+        options: JobOptions,
+        calls: Iterable[Mapping[str, Any]],
+        group: str | None,
+        callback: "Callable[..., Any] | JobRequest | str | None",
+    ) -> SubmittedBatch:
+        """Submit a job for each mapping of arguments; see `Client.submit_many`."""
+        what = self._what
+        assert what is not None
+        if options.key is not None:
+            raise CapabilityInputError(
+                "many jobs cannot share one `key`; submit `JobRequest`s with a key each",
+                fields_invalid=["key"],
+            )
+        name = what if isinstance(what, str) else capability_name(what)
+        first = options.request(name, {})
+        requests = [replace(first, arguments=arguments) for arguments in calls]
+        return submit_many(queue, requests, group=group, callback=_callback_request(callback))
 
     def result_of(self, job: Job) -> Any:
         """The result of an ended job; see `JobHandle.result`."""

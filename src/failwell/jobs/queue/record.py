@@ -120,17 +120,20 @@ class Record:
         if self.hub.has_subscribers:
             self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(published)])
         self.hub.last = done.last
-        if done.keys:
-            self._see(done.keys.values())
+        if done.keys or done.callbacks:
+            self._see(done.keys.values(), done.callbacks)
         return True
 
     def _recovered(self) -> None:
         self.trouble, self.is_wedged = None, False
         self._decision, self._refusals = None, 0
 
-    def _see(self, keys: Collection[int]) -> None:
-        """Note the keys of new jobs. A gap before them is another process's, which may notify us too late."""
-        if min(keys) == self._state.newest + 1:
+    def _see(self, keys: Collection[int], callbacks: int) -> None:
+        """Note the keys of new jobs. A gap before them is another process's, which may notify us too late.
+
+        Callbacks of groups are read from the store like the jobs of another process.
+        """
+        if not callbacks and min(keys) == self._state.newest + 1:
             self._state.newest = max(keys)
         else:
             self._look_outside()

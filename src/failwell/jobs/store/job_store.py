@@ -67,6 +67,8 @@ class Committed(NamedTuple):
     """The number of the last event."""
     cancelled: Collection[str] = ()
     """Jobs that were to start and that another process had cancelled. Their start was not stored."""
+    callbacks: int = 0
+    """How many callbacks of groups were submitted with it."""
 
 
 @frozen

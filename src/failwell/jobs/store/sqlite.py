@@ -190,7 +190,7 @@ class SqliteJobs:
         if callbacks:
             # They are like jobs that another process submitted.
             self._host.wake()
-        return Committed(keys, twins, last, cancelled)
+        return Committed(keys, twins, last, cancelled, len(callbacks))
 
     def _cancelled(self, connection: sqlite3.Connection, moved: Sequence[Values]) -> set[str]:
         """The jobs that are about to start and that another process has cancelled."""

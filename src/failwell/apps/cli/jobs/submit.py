@@ -24,7 +24,9 @@ BLOCKED = "blocked"
 
 def add_submit_options(parser: ArgumentParser) -> None:
     """Declare the job and its options."""
-    parser.add_argument("instance", metavar="INSTANCE", help="the capability, or one of its instances")
+    parser.add_argument(
+        "instance", nargs="?", metavar="INSTANCE", help="the capability, or one of its instances"
+    )
     parser.add_argument(
         "values",
         nargs="*",
@@ -60,6 +62,21 @@ def add_submit_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--attempts", metavar="N", type=at_least(1), help="attempts in all (default: as the policy says)"
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="submit many jobs: a file with one JSON object a line, such as"
+        """ `{"arguments": {"audio": "talk.wav"}}`; `-` is the standard input""",
+    )
+    parser.add_argument(
+        "--group", metavar="GROUP", help="with `--from`: the id of a new group for these jobs"
+    )
+    parser.add_argument(
+        "--callback",
+        metavar="INSTANCE",
+        help="with `--group`: a capability that is called once, when all of them have ended",
     )
     add_wait(parser)
     parser.add_argument(
@@ -104,12 +121,27 @@ def run_submit(args: Namespace) -> int:
     if args.stream and excluded is not None:
         option = f"--{excluded}"
         raise usage_error(f"`--stream` and `{option}` exclude each other", see=_SEE)
+    if args.source is not None:
+        return _submit_file(args)
+    if args.instance is None:
+        raise usage_error("missing INSTANCE", see=_SEE)
+    if args.group is not None or args.callback is not None:
+        raise usage_error("`--group` and `--callback` need `--from`", see=_SEE)
     request = _request(args)
     if args.stream:
         return _stream(args, request)
     with job_queue(args, create=True, instance=args.instance) as queue:
         assert queue is not None
         return _submitted(args, queue, queue.submit(request))
+
+
+def _submit_file(args: Namespace) -> int:
+    from failwell.apps.cli.batches.job_file import check_options, submit_file
+
+    check_options(args)
+    with job_queue(args, create=True, instance=args.instance) as queue:
+        assert queue is not None
+        return submit_file(args, queue)
 
 
 def run_retry(args: Namespace) -> int:
