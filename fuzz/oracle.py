@@ -30,6 +30,9 @@ from failwell.report.saved_failures.peer import claimed_kind
 TEXT_CAP = 2_000
 TRACEBACK_CAP = 12_000
 REPORT_CAP = 65_536
+_UNIQUE = ("id", "occurred_at", "fingerprint")
+"""What differs between two reports of like failures."""
+_checked: set[int] = set()
 _drawn: set[str] = set()
 JOB_CATEGORIES = ("user_input", "transient", "resource", "fatal")
 
@@ -55,6 +58,12 @@ def check_report(report: ErrorReport, *, with_panel: bool = True, ours: bool = T
     """Take `report` through every way out and back. One that arrived may hold longer texts than `ours`."""
     text = report.to_json()
     assert len(text.encode("utf-8")) <= REPORT_CAP
+    # Three of four specimens end in a report that another one had too: its ways out are gone once.
+    content = {name: value for name, value in report.to_dict().items() if name not in _UNIQUE}
+    key = hash((json.dumps(content), with_panel, ours))
+    if key in _checked:
+        return
+    _checked.add(key)
     if report.schema == SCHEMA and not report.extra:
         assert ErrorReport.from_json(text).to_json() == text
     assert ErrorReport.read(text).to_json() == text

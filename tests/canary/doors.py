@@ -42,7 +42,7 @@ from failwell.integrations.starlette import install
 from failwell.integrations.structlog import report_exception
 from failwell.otel import emit
 from failwell.report.describe import describe
-from failwell.report.record import default_policy
+from failwell.report.record import ErrorReport, default_policy
 from failwell.report.revive import revive, translate
 from failwell.report.views import map_bare_exception_to_job_error
 from failwell.sentry import before_send
@@ -51,6 +51,17 @@ from tests.django_site import a_request, configure_django
 
 Audience = Literal["shown", "operator"]
 """Shown to users, callers and models; or for those who run the program."""
+
+
+_latest: list[tuple[BaseException, object, ErrorReport]] = []
+
+
+def _report(error: BaseException) -> ErrorReport:
+    """The report of `error`. Doors that write a report without touching the error share one."""
+    policy = default_policy()
+    if not _latest or _latest[0][:2] != (error, policy):
+        _latest[:] = [(error, policy, describe(error))]
+    return _latest[0][2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +75,11 @@ class Door:
 
 
 def _view(audience: Any, **options: Any) -> Callable[[BaseException], str]:
-    return lambda error: json.dumps(describe(error).view(audience, **options), ensure_ascii=False)
+    return lambda error: json.dumps(_report(error).view(audience, **options), ensure_ascii=False)
 
 
 def _wire(error: BaseException) -> str:
-    report = describe(error)
+    report = _report(error)
     return report.to_json() + repr(report) + repr(revive(report))
 
 
@@ -90,25 +101,25 @@ def _pickled(error: BaseException) -> str:
 
 
 def _text(audience: Any) -> Callable[[BaseException], str]:
-    return lambda error: render_text(describe(error), audience)
+    return lambda error: render_text(_report(error), audience)
 
 
 def _panel(audience: Any) -> Callable[[BaseException], str]:
     def opened(error: BaseException) -> str:
         console = Console(file=StringIO(), width=4_000, record=True)
-        console.print(panel(describe(error), audience))
+        console.print(panel(_report(error), audience))
         return console.export_text()
 
     return opened
 
 
 def _agent(error: BaseException) -> str:
-    report = describe(error)
+    report = _report(error)
     return json.dumps(agent_json(report), ensure_ascii=False) + agent_markdown(report)
 
 
 def _problem(error: BaseException) -> str:
-    report = describe(error)
+    report = _report(error)
     strict, verbose = (
         problem_json(problem(report, disclosure=one)).decode() for one in ("strict", "verbose")
     )
@@ -124,7 +135,7 @@ def _mcp(error: BaseException) -> str:
 
 def _webhook(audience: Any) -> Callable[[BaseException], str]:
     return lambda error: json.dumps(
-        failure_payload(describe(error), run_id="r1", audience=audience), ensure_ascii=False
+        failure_payload(_report(error), run_id="r1", audience=audience), ensure_ascii=False
     )
 
 
@@ -318,6 +329,15 @@ DOORS: dict[str, Door] = {
     "otel": Door("otel", "operator", _otel),
     "sentry": Door("sentry", "operator", _sentry),
 }
+
+_WRITERS = (
+    "view for", "wire", "text for", "panel for", "agents", "problem documents", "webhooks",
+)  # fmt: skip
+GROUPS: dict[str, list[str]] = {
+    "reports": [name for name in DOORS if name.startswith(_WRITERS)],
+    **{name: [name] for name in DOORS if not name.startswith(_WRITERS)},
+}
+"""The doors by what they are given: those of the first group write one and the same report, the others take an error."""
 
 PARTS: Mapping[str, str] = {
     "delivery.log_values": "logging",
