@@ -1,4 +1,4 @@
-"""google-genai with its three trees, google.api_core and google.auth.
+"""google-genai with its three trees, google.api_core, google.auth and google.adk.
 
 All of them live under one top-level module, and some share class names, so an adapter asks where a
 class was defined. What a limit counts and how long to wait is in `details`, not in the message.
@@ -13,6 +13,8 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, body_of
+from failwell.adapters.vendors.frameworks.google_adk import read_tool_error
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _VERTEX = "aiplatform.googleapis.com"
@@ -149,5 +151,13 @@ TABLES: dict[str, Table] = {
         "TransportError": _transport,
         "TimeoutError": _not_sent("provider.connection", "TimeoutError"),
         "GoogleAuthError": _not_sent("provider.auth", "GoogleAuthError"),
+        # google.adk
+        "ToolExecutionError": read_tool_error,
+        **rows("google.adk", {
+            "limit.turn_limit": "LlmCallsLimitExceededError",
+            "validation.input_invalid": "InputValidationError AlreadyExistsError NotFoundError",
+            "session.no_snapshot": "SessionNotFoundError InvocationNotFoundError",
+            "session.locked": "StaleSessionError",
+        }),
     }
-}
+}  # fmt: skip

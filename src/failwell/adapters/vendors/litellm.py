@@ -12,6 +12,7 @@ from failwell.adapters.registry import Table, entries
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import gather
 from failwell.adapters.traceback_frames import tops_of
+from failwell.adapters.vendors.rows import envelopes, rows
 from failwell.adapters.vendors.wrapper import carries, cause_of
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata
@@ -96,21 +97,30 @@ def _cooling(error: BaseException) -> Reading:
     )
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"litellm.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "litellm": {
         **dict.fromkeys(_REPLIES, _read),
-        **_is("provider.output_invalid", "JSONSchemaValidationError"),
-        **_is("provider.content_refused", "GuardrailRaisedException", "BlockedPiiEntityError",
-              "SensitiveDataRouteException", "GuardrailInterventionNormalStringError"),
-        **_is("limit.budget_exceeded", "BudgetExceededError"),
-        **_is("limit.turn_limit", "ToolLoopMaxRoundsExceeded", "AdvisorMaxIterationsError"),
-        **_is("validation.config_invalid", "ModelNotMappedError", "LiteLLMUnknownProvider"),
-        **_is("validation.input_invalid", "SSRFError", "ImageFetchError"),
-        **_is("provider.auth", "AwsAuthError"),
+        **envelopes("litellm", {
+            "provider.unknown": "A2AError UpstreamFailure",
+            "internal.unknown": "HarnessError",
+        }),
+        **rows("litellm", {
+            "provider.output_invalid": "JSONSchemaValidationError OutputInvalid",
+            "provider.content_refused": "GuardrailRaisedException BlockedPiiEntityError SensitiveDataRouteException "
+                                        "GuardrailInterventionNormalStringError ModifyResponseException",
+            "provider.connection": "A2AConnectionError",
+            "provider.rejected": "A2AAgentCardError A2AAgentCardDiscoveryError",
+            "provider.capability_missing": "CapabilityUnsupported",
+            "provider.auth": "AwsAuthError UnauthorizedError",
+            "limit.budget_exceeded": "BudgetExceededError",
+            "limit.turn_limit": "ToolLoopMaxRoundsExceeded AdvisorMaxIterationsError",
+            "validation.config_invalid": "ModelNotMappedError LiteLLMUnknownProvider A2ALocalhostURLError OptionsMismatch",
+            "validation.input_invalid": "SSRFError ImageFetchError",
+            "extension.dependency_missing": "HarnessInstallFailed",
+            "internal.sandbox_error": "SandboxError",
+            "session.resume_mismatch": "StateIncompatible",
+            "internal.bug": "SessionClosed TraceChanged",
+        }),
         "RouterRateLimitError": _cooling,
         "RouterRateLimitErrorBasic": _cooling,
     }

@@ -1,4 +1,4 @@
-"""mcp: JSON-RPC codes from a server, and tool errors on the server's own side.
+"""mcp and fastmcp: JSON-RPC codes from a server, and tool errors on the server's own side.
 
 A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
 """
@@ -6,6 +6,7 @@ A server's text is foreign text, so the code decides. A tool's error carries wha
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.vendors.rows import envelopes, rows
 from failwell.adapters.vendors.wrapper import carries, cause_of
 
 _CODES: dict[int, str] = {
@@ -71,5 +72,19 @@ TABLES: dict[str, Table] = {
               "AuthorizeError", "TokenError", "RegistrationError", "InvalidScopeError", "InvalidRedirectUriError"),
         **_is("limit.turn_limit", "InputRequiredRoundsExceededError"),
         **_is("provider.output_invalid", "UnexpectedClaimedResult"),
-    }
+    },
+    "fastmcp": {
+        "MCPError": _rpc_error,
+        **envelopes("fastmcp", {
+            "tool.failed": "ToolError ResourceError PromptError ClientError",
+            "internal.unknown": "FastMCPError",
+        }),
+        **rows("fastmcp", {
+            "validation.input_invalid": "ValidationError",
+            "validation.config_invalid": "InvalidSignature",
+            "tool.not_found": "NotFoundError",
+            "tool.unavailable": "DisabledError",
+            "tool.denied": "AuthorizationError InsufficientScopeError ResourceSecurityError",
+        }),
+    },
 }  # fmt: skip
