@@ -17,8 +17,8 @@ WORKERS ?= 3
 SDK_WORKERS ?= 4
 # The environments of SDKs, one for each file in requirements/sdks: make SDKS=older test-sdks
 SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
-# Clients of databases and vector stores do not speak to the lab: they have servers of their own.
-STORE_TESTS := tests/sdks/stores tests/sdks/test_drift.py
+# What does not speak to the lab has tests of its own, in the folder with the name of its environment.
+APART := stores frameworks engines
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -45,10 +45,10 @@ test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each re
 	@for name in $(SDKS); do \
 		echo "testing with the SDKs of requirements/sdks/$$name.txt"; \
 		rm -f .sdks/$$name.jsonl; \
-		if [ $$name = stores ]; then \
-			.sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadfile $(STORE_TESTS); \
+		if [ -d tests/sdks/$$name ]; then \
+			.sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadfile tests/sdks/$$name tests/sdks/test_drift.py; \
 		else \
-			FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --ignore=tests/sdks/stores tests/sdks; \
+			FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) $(APART:%=--ignore=tests/sdks/%) tests/sdks; \
 		fi; \
 	done
 

@@ -58,6 +58,22 @@ NO_HTTP_SDK = {
     "grpc": "speaks gRPC, which the laboratory does not",
     "websockets": "speaks WebSocket, which the laboratory does not",
     "mcp": "speaks JSON-RPC over pipes and sessions",
+    **dict.fromkeys(
+        (
+            "frameworks.claude_agent_sdk",
+            "frameworks.crewai",
+            "frameworks.dspy",
+            "frameworks.langgraph",
+            "frameworks.openai_agents",
+            "frameworks.smolagents",
+            "frameworks.agent_framework",
+        ),
+        "calls through other SDKs and wraps what they raise; tests/sdks/frameworks and engines run it",
+    ),
+    **dict.fromkeys(
+        ("engines.celery", "engines.dbos", "engines.prefect", "engines.ray"),
+        "runs tasks; tests/sdks/engines runs them",
+    ),
     "temporalio": "speaks gRPC to a cluster of its own",
 }
 """Vendor files without a dialect and a caller, each with the reason."""

@@ -1,7 +1,7 @@
 """A server that speaks OpenAI's chat completions and gives the replies of a script, in order."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -54,9 +54,8 @@ class Script(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Script
-
     def do_POST(self) -> None:
+        assert isinstance(self.server, Script)
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         replies, seen = self.server.replies, self.server.requests
         status, reply = replies[min(len(seen), len(replies) - 1)]
@@ -68,12 +67,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_args: object, **_named: object) -> None:
         """Print nothing."""
 
 
 @contextmanager
-def script(*replies: Reply) -> Iterator[Script]:
+def script(*replies: Reply) -> Generator[Script]:
     """A running server with these replies."""
     server = Script(replies)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -40,7 +40,7 @@ def failure(folder: Path, line: object = None, **scene: Any) -> ErrorReport:
 
     async def run() -> BaseException:
         options = sdk.ClaudeAgentOptions(cli_path=str(program), env={"SCENE": json.dumps(scene)})
-        with pytest.raises(Exception) as caught:  # noqa: PT011  (the report says which)
+        with pytest.raises(Exception) as caught:
             async for _message in sdk.query(prompt=SECRET, options=options):
                 continue
         return caught.value
@@ -54,9 +54,7 @@ def a_result(**facts: Any) -> dict[str, Any]:
 
 
 def test_an_error_result_says_which_call_failed_or_which_limit_ended_the_run(tmp_path: Path) -> None:
-    overloaded = (
-        'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
-    )
+    overloaded = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     cases: dict[str, dict[str, Any]] = {
         "provider.overloaded": a_result(api_error_status=529, result=overloaded),
         "provider.auth": a_result(api_error_status=401, result=SECRET),

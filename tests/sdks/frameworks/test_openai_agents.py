@@ -26,7 +26,7 @@ def failure(*replies: Reply, **parts: Any) -> tuple[ErrorReport, int]:
         client = openai.AsyncOpenAI(base_url=url, api_key="key", max_retries=0)
         model = agents.OpenAIChatCompletionsModel("m", client)
         agent = agents.Agent(name="agent", model=model, **parts)
-        with pytest.raises(Exception) as caught:  # noqa: PT011  (the report says which)
+        with pytest.raises(Exception) as caught:
             await agents.Runner.run(agent, SECRET, max_turns=2)
         await client.close()
         return caught.value

@@ -11,6 +11,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, plain_str, safe_getattr, str_attr
+from failwell.adapters.sdk import text_of
 from failwell.adapters.text.message import add_text_facts
 from failwell.adapters.vendors.process import read_exit
 from failwell.adapters.vendors.rows import inner_of, rows
@@ -84,7 +85,7 @@ def _ended(error: BaseException) -> Reading:
 
 
 def _connection(error: BaseException) -> Reading:
-    text = (plain_str(error.args[0] if error.args else None) or "").lower()
+    text = text_of(error).lower()
     kind = next((kind for start, kind in _STATES.items() if text.startswith(start)), "worker.start_failed")
     return carries(
         inner_of(error), f"{_LIBRARY}.CLIConnectionError", otherwise=kind, saw="CLIConnectionError"

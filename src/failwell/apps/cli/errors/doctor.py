@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
 
 def summary(sdk: "Sdk") -> dict[str, Any]:
     """One package as JSON."""
-    return {**asdict(sdk), "counts": dict(Counter(entry.standing for entry in sdk.classes))}
+    return {"id": sdk.top, **asdict(sdk), "counts": dict(Counter(entry.standing for entry in sdk.classes))}
 
 
 def _head(sdk: "Sdk") -> str:
