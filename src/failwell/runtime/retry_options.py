@@ -130,7 +130,7 @@ def merge_options(
         schedule = Schedule(
             max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
         )
-        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="parameters of `retry`"), *rules)
+        rules = (Rule(match=match or _RETRYABLE, schedule=schedule, name="parameters of `retry`"), *rules)
     if match is not None:
         other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not in `on`")
         rules = (other, *rules)
@@ -142,11 +142,11 @@ def merge_options(
     return replace(base, policy=replace(policy, rules=rules), **changes)
 
 
-def _is_repeatable(report: ErrorReport) -> bool:
+def _is_retryable(report: ErrorReport) -> bool:
     return report.retryable
 
 
-_REPEATABLE = Match.of(when=_is_repeatable)
+_RETRYABLE = Match.of(when=_is_retryable)
 
 
 def _none_of(match: Match) -> Callable[[ErrorReport], bool]:
