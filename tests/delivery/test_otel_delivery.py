@@ -18,7 +18,7 @@ from tests.delivery.builders import NOON, a_full_report, a_report, summary_of
 
 
 def emitted(
-    report: ErrorReport, signal: Signal | None = None, *, in_span: bool = True
+    report: ErrorReport, signal: Signal | None = None
 ) -> tuple[Sequence[ReadableLogRecord], ReadableSpan]:
     """What the SDK exported when `report` was emitted inside a span."""
     logs, spans = InMemoryLogRecordExporter(), InMemorySpanExporter()
@@ -107,7 +107,17 @@ def test_the_environment_chooses_the_signal(
 
 
 def test_outside_of_any_span_a_span_event_goes_nowhere() -> None:
-    emit(a_report(), signal="span")
+    logs, spans = InMemoryLogRecordExporter(), InMemorySpanExporter()
+    logger_provider, tracer_provider = LoggerProvider(), TracerProvider()
+    logger_provider.add_log_record_processor(SimpleLogRecordProcessor(logs))
+    tracer_provider.add_span_processor(SimpleSpanProcessor(spans))
+    with tracer_provider.get_tracer("app").start_as_current_span("work"):
+        pass
+
+    emit(a_report(), signal="span", logger_provider=logger_provider)
+
+    assert [span.events for span in spans.get_finished_spans()] == [()]
+    assert not logs.get_finished_logs()
 
 
 def test_a_kind_of_a_newer_peer_is_its_own_body() -> None:

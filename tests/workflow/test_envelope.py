@@ -195,4 +195,5 @@ def test_whatever_object_is_raised_comes_out_storable_or_malformed(wire_object: 
         found = failure_of(wire_object, NOW)
     except Malformed:
         return
-    json.dumps([found.report.message, dict(found.report.details)], allow_nan=False).encode()
+    stored = json.dumps([found.report.message, dict(found.report.details)], allow_nan=False).encode()
+    assert json.loads(stored) == [found.report.message, dict(found.report.details)]
