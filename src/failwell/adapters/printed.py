@@ -54,7 +54,7 @@ def items_of(value: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
 
 
 def sequence_of(value: object) -> Iterable[Any]:
-    """The items of a list, tuple or set by the method of the built-in class, whatever a subclass overrides."""
+    """The items of a foreign list, tuple or set by the method of the built-in class, whatever a subclass overrides."""
     for cls, items in _ITERATORS:
         if issubclass(type(value), cls):
             return items(value)

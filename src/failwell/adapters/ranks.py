@@ -68,7 +68,7 @@ _ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
 
 
 def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
-    """The rule that decides about these facts, followed by what would have decided without it.
+    """The rule that classifies these facts, followed by those that would classify them without it.
 
     `wait` is what the reply says about when to come back.
     """

@@ -56,7 +56,7 @@ class Reading:
 
     @property
     def rule(self) -> str:
-        """The rule that decided."""
+        """The rule that classified the exception."""
         return self.evidence[0].rule
 
     def by(self, rule: str, kind: str, **changes: Any) -> "Reading":

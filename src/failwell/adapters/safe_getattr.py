@@ -16,9 +16,9 @@ _INT_LIMIT = 2**63
 
 
 def safe_call(function: Callable[..., _T], default: _D, *args: Any) -> _T | _D:
-    """`function(*args)`, or `default` if the call raises.
+    """`function(*args)` on another library's objects, or `default` if their code raises.
 
-    Only for calls into code that is not ours, on paths that must not fail. `KeyboardInterrupt` and
+    Only on paths that must not fail. `KeyboardInterrupt` and
     `SystemExit` pass through.
     """
     try:

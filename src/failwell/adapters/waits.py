@@ -124,7 +124,7 @@ class _Statements:
 
 
 def wait_of(facts: Facts, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
-    """When to repeat one failed call, and the sources that named a time that makes no sense."""
+    """The delay that a reply asks for, and the headers and fields that name a time that makes no sense."""
     statements = _collect(facts.headers, facts.body, facts.message, now)
     nonsense, waits = tuple(statements.nonsense), statements.waits
     if not waits:

@@ -106,7 +106,7 @@ def after_release(breaker: Breaker) -> Breaker:
 
 
 def counts(report: ErrorReport) -> bool:
-    """Whether a failure counts against the service."""
+    """Whether a failure counts against the service when a breaker decides."""
     return report.category in _AGAINST or report.kind == "provider.model_not_found"
 
 

@@ -176,7 +176,7 @@ def _wrapped(error: BaseException) -> BaseException | None:
 
 
 def is_client_disconnect(error: BaseException) -> bool:
-    """Whether `error` is Starlette's word for a client that closed the connection."""
+    """Whether `error` says that the client of an HTTP request closed the connection."""
     return ("starlette.requests", "ClientDisconnect") in _names(error)
 
 

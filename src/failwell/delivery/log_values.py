@@ -102,7 +102,7 @@ def named(error: BaseException) -> str:
 
 
 def safe_member(name: str, value: object) -> Any:
-    """A named value as it may be printed by anybody: itself if it holds no secret, else masked."""
+    """A named value as a log may print it: itself if it holds no secret, else masked."""
     if is_secret_member(name, value):
         return MARK
     kind = type(value)

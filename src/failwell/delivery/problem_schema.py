@@ -69,7 +69,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 def with_problems(document: dict[str, Any]) -> dict[str, Any]:
     """An OpenAPI `document` in which every operation answers failures with a problem. It is changed in place.
 
-    The replies that FastAPI documents for a failed validation are replaced; replies that the application documents itself stay.
+    The replies that a framework documents for a failed validation are replaced; replies that the application documents itself stay.
     """
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas[_NAME] = deepcopy(PROBLEM_SCHEMA)

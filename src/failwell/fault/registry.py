@@ -52,7 +52,7 @@ def is_kind(name: object) -> bool:
 
 
 def is_owned(name: str) -> bool:
-    """Whether `name` begins with a prefix that is reserved for the runtime."""
+    """Whether a kind begins with a prefix that is reserved for the runtime."""
     return name.startswith(OWNED_PREFIXES)
 
 

@@ -1,10 +1,9 @@
-"""Reading files for workflows: bounded in size, inside the project, UTF-8 only."""
+"""Reading files that people write: bounded in size, inside the project, UTF-8 only."""
 
 import os
 import stat
 from hashlib import sha256
 
-from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
 
 LARGEST = 2 * 1024 * 1024
@@ -48,7 +47,7 @@ def read(path: str, name: str) -> FileText:
     if size > LARGEST or len(content) > LARGEST:
         raise Refused(
             f"`{name}` has {max(size, len(content)):,} bytes; a file may have {LARGEST:,}",
-            "split it into several files with `!file`, or use sub-workflows",
+            "split it into several files",
         )
     return FileText(text=decoded(content, name), digest=sha256(content).hexdigest(), size=len(content))
 
@@ -84,20 +83,9 @@ def project_of(path: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether `path` lies in `folder` after links are resolved."""
+    """Whether a file that is to be read lies in `folder` after links are resolved."""
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder.rstrip(os.sep) + os.sep)
-
-
-def unreadable_fault(path: str, error: OSError) -> Validation:
-    """The fault for a workflow file that cannot be opened."""
-    kind = kind_of(error)
-    reason = {
-        "validation.path_not_found": "there is no such file",
-        "validation.path_wrong_type": "it is a folder, or lies below a file",
-        "validation.path_denied": "it may not be read",
-    }[kind]
-    return Validation(kind=kind, message=f"cannot read the workflow `{path}`: {reason}")
 
 
 def kind_of(error: OSError) -> str:

@@ -65,6 +65,6 @@ def _read(root: Item | None, shape: Shape, log: MistakeLog, texts: Mapping[str, 
 
 def _no_include(log: MistakeLog) -> Any:
     def include(_path: str, tag: Item, path: Path) -> None:
-        log.add_at(tag, path, "`!file` is for workflow files", hint="write the value here")
+        log.add_at(tag, path, "`!file` is not allowed in this file", hint="write the value here")
 
     return include

@@ -25,7 +25,7 @@ class Expanded:
 
 
 def expand(text: str, environ: Mapping[str, str]) -> Expanded:
-    """`text` with its variables expanded; `$${` is an escaped `${`."""
+    """The `text` of a YAML value with its variables expanded; `$${` is an escaped `${`."""
     unset: list[str] = []
     from_env = False
 

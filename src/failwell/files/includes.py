@@ -1,4 +1,4 @@
-"""A workflow file and everything it includes with `!file`, as one tree."""
+"""A YAML file and everything it includes with `!file`, as one tree."""
 
 import os
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Loaded:
 
 
 class Loader:
-    """Reads one workflow file. Includes must lie in the folder `project`; `environ` has the variables."""
+    """Reads one file. Includes must lie in the folder `project`; `environ` has the variables."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Loader:
         if len(self.files) >= MAX_FILES or self.size > MAX_BYTES:
             return (
                 f"more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes are included",
-                "split the workflow into sub-workflows",
+                "split the file",
                 shape,
             )
         return None
@@ -156,7 +156,7 @@ def load(
     allow_outside: bool = False,
     pure: bool = False,
 ) -> Loaded:
-    """The tree of the workflow file at `path`.
+    """The tree of the file at `path`.
 
     Raises:
         OSError: the root file cannot be opened.

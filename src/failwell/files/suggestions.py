@@ -1,10 +1,10 @@
-"""Suggestions for names, keys and values that do not exist."""
+"""Suggestions in messages about mistakes: for names, keys and values that do not exist."""
 
 from collections.abc import Collection, Iterable
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """The valid word that is spelled most like `word`, or an empty text."""
+    """The valid word that is spelled most like `word`, for a message about the mistake; an empty text if there is none."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word[:60], list(valid), n=1, cutoff=0.6)
@@ -40,7 +40,7 @@ class Near:
 
 
 def choices(near: str | None, valid: Collection[str], otherwise: str) -> str:
-    """The hint for an unknown name: the similar one, else all valid ones if they are few, else `otherwise`."""
+    """The hint for a mistake in a name: the similar one, else all valid ones if they are few, else `otherwise`."""
     if near is not None:
         return f"did you mean `{near}`?"
     if 0 < len(valid) <= 8:
@@ -49,7 +49,7 @@ def choices(near: str | None, valid: Collection[str], otherwise: str) -> str:
 
 
 def unknown_word(word: str, valid: Iterable[str], words: str = "is not known") -> str:
-    """The message for an unknown word, with the similar valid one."""
+    """The message for a mistake in a word, with the similar valid one."""
     near = nearest(word, valid)
     return f"{words}; did you mean `{near}`?" if near else words
 

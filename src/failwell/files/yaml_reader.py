@@ -186,7 +186,7 @@ class _Composer:
                         self.stop(
                             event.start_mark,
                             "the file holds more than one document",
-                            "keep one workflow in a file; remove everything from the second `---` on",
+                            "keep one document in a file; remove everything from the second `---` on",
                         )
                 continue
             if holder is None:
@@ -207,7 +207,7 @@ class _Composer:
             if parent.height > MAX_DEPTH:
                 self.refuse(child, f"nesting is deeper than {MAX_DEPTH} levels", _FLATTEN)
         if parent.item_count > MAX_ITEMS:
-            hint = "use fewer aliases and included files, or split the workflow"
+            hint = "use fewer aliases and included files, or split the file"
             self.refuse(child, f"the file expands to more than {MAX_ITEMS:,} values", hint)
 
     def refuse(self, item: Item, message: str, hint: str) -> NoReturn:

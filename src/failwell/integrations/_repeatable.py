@@ -14,7 +14,7 @@ def repeatable(
     longest: float = IN_PROCESS_LIMIT,
     repeat_exhausted: bool = False,
 ) -> ErrorReport | None:
-    """The report of a failure that may be repeated within `longest` seconds, or `None`.
+    """The report of a failure that a framework may repeat within `longest` seconds, or `None`.
 
     An interrupt and a cancel are never repeated, nor is what a loop below has parked, nor work that may
     have been done unless the call is declared `idempotent`. What a loop below has repeated up to its limit is

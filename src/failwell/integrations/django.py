@@ -124,12 +124,12 @@ def handler400(request: Request, exception: Exception | None = None) -> Response
 
 
 def handler403(request: Request, exception: Exception | None = None) -> Response:
-    """The problem document for a request that is not allowed."""
+    """Django's answer to a request that is not allowed, as a problem document."""
     return _handled(request, exception, 403)
 
 
 def handler404(request: Request, exception: Exception | None = None) -> Response:
-    """The problem document for an address that nothing serves."""
+    """Django's answer to an address that nothing serves, as a problem document."""
     return _handled(request, exception, 404)
 
 
@@ -140,7 +140,7 @@ def handler500(request: Request) -> Response:
 
 
 def csrf_failure(request: Request, reason: str = "") -> Response:
-    """The problem document for a request without a valid CSRF token, as `CSRF_FAILURE_VIEW`."""
+    """Django's answer to a request without a valid CSRF token, as a problem document; for `CSRF_FAILURE_VIEW`."""
     del reason
     return _handled(request, None, 403)
 

@@ -35,7 +35,7 @@ _LONGEST_TEXT = 100_000
 
 
 def tool_result(report: ErrorReport) -> dict[str, Any]:
-    """The result to return from the tool: the same JSON as text and as structured content."""
+    """The result to return from an MCP tool: the same JSON as text and as structured content."""
     seen = finite(report.view("model"))
     return {
         "content": [{"type": "text", "text": json_text(seen)}],

@@ -13,7 +13,7 @@ __all__ = ["fallback_on"]
 
 
 def fallback_on(error: Exception, *, idempotent: bool | None = None) -> bool:
-    """Whether another provider may succeed where this one failed.
+    """Whether pydantic-ai should ask another provider, because it may succeed where this one failed.
 
     As in a `Chain`: a call that is itself at fault fails anywhere, and one whose outcome is unknown is
     not made twice unless it is declared `idempotent`.

@@ -52,6 +52,7 @@ def report_exception(
 
 
 def _report(value: object, exc_info: object) -> ErrorReport | None:
+    """The report of the failure that an entry of structlog is about, if it is about one."""
     if isinstance(value, ErrorReport):
         return value
     error = value if is_exception(value) else error_in(exc_info)

@@ -31,7 +31,7 @@ _ROOM = 1_000
 
 
 def mask_secrets(value: Any, secrets: Mapping[str, str]) -> Any:
-    """`value` with these secrets masked in every text of it."""
+    """A job's `value` with these secrets masked in every text of it."""
     for secret in secrets.values():
         if len(secret) >= SHORTEST_SECRET:
             register_secret(secret)

@@ -43,7 +43,7 @@ class Resources:
 
 
 def platform_name(system: str, machine: str) -> str:
-    """The short name of a platform, such as `linux-x64`; unknown processors keep their own name."""
+    """The short name of a platform in a manifest, such as `linux-x64`; unknown processors keep their own name."""
     processor = machine.lower()
     return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(processor, processor)}"
 
@@ -108,7 +108,7 @@ class HostPlatform:
 
 @cache
 def this_machine() -> HostPlatform:
-    """This machine, examined once."""
+    """This machine as a capability may require it, examined once."""
     return machine_of(platform.system(), platform.machine(), Path("/dev"))
 
 

@@ -20,7 +20,7 @@ _SHOWN = 40
 
 
 def unserializable(value: Any, place: str) -> dict[str, str]:
-    """The places in `value` that cannot be written as JSON, each with a message; at most `_MOST`."""
+    """The places in a job's `value` that cannot be written as JSON, each with a message; at most `_MOST`."""
     mistakes: dict[str, str] = {}
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
     while waiting and len(mistakes) < _MOST:
@@ -65,7 +65,7 @@ def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether a text has half of a surrogate pair, which Python allows and UTF-8 does not."""
+    """Whether a text of a job has half of a surrogate pair, which Python allows and UTF-8 does not."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -162,7 +162,7 @@ def write_notification(folder: Path, notification: Mapping[str, Any]) -> Path:
 
 
 def append_line(path: Path, value: Mapping[str, Any]) -> Path:
-    """Append one line to a private file, all of it or nothing.
+    """Append one line to a private file of the state folder, all of it or nothing.
 
     A line is one system call, so lines of several writers never mix.
     """

@@ -105,12 +105,12 @@ def _end_type(fields: StatusFields) -> str:
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """`value` if it is a mapping, else an empty one. Events may come from other versions."""
+    """A `value` of an event if it is a mapping, else an empty one. Events may come from other versions."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def as_text(value: object) -> str | None:
-    """`value` if it is a text with content, else `None`."""
+    """A `value` of an event if it is a text with content, else `None`."""
     return value if isinstance(value, str) and value else None
 
 

@@ -183,7 +183,7 @@ class ScriptProcess:
 
 
 async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run `work` to its end even if the task is cancelled meanwhile; the cancellation is raised after it."""
+    """Run `work`, which stops processes, to its end even if the task is cancelled; the cancellation is raised after it."""
     import asyncio
 
     task = asyncio.ensure_future(work)

@@ -56,7 +56,7 @@ def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
 
 
 def oom_kills(counters: Sequence[str]) -> int | None:
-    """The highest count in these files; `None` if none can be read."""
+    """How many processes the kernel killed for memory, by the highest count in these files; `None` if none can be read."""
     counts: list[int] = []
     for path in counters:
         try:

@@ -342,7 +342,7 @@ def page_instead(provider: str, reply: str) -> Fault | None:
 
 
 def usage_of(answer: Answer) -> dict[str, Any]:
-    """The tokens that were counted, as an entry for a fault's details."""
+    """The tokens that a checked reply used, as an entry for a fault's details."""
     return {"usage": dict(answer.usage)} if answer.usage else {}
 
 

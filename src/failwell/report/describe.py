@@ -282,7 +282,7 @@ def _policy(name: TracebackPolicy | str) -> TracebackPolicy:
 
 
 def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
-    """The kind's own advice; one object per kind."""
+    """The advice that reports of a kind hold; one object per kind."""
     known = _actions.get(kind)
     if known is None:
         known = _actions[kind] = UserAction(action, advice)
@@ -317,7 +317,7 @@ def _action(reading: Reading, known: Kind | None, not_before: NotBefore | None) 
 
 
 def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:
-    """What a kind advises, with the server-requested delay where there is one."""
+    """What a report of a kind advises, with the server-requested delay where there is one."""
     if known is None:
         return UserAction(ActionKind.UNKNOWN, "")
     if not_before is not None and known.action is ActionKind.WAIT_AND_RETRY and not_before.after > 0:

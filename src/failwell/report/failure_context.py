@@ -293,7 +293,7 @@ class Ledger:
 
 
 def product(layers: Sequence[Layer]) -> str:
-    """What loops inside each other add up to, for people."""
+    """What the ledger says that loops inside each other add up to, for people."""
     names = " × ".join(f"`{layer.name}`" for layer in layers)
     factors = " × ".join(str(layer.calls) for layer in layers)
     return f"{names}: {factors} = up to {prod(layer.calls for layer in layers)} calls"

@@ -15,7 +15,7 @@ from failwell.report.record import ErrorReport
 
 
 def new_id() -> str:
-    """A new id. The first part is the time in milliseconds, the second is random."""
+    """A new id for a report. The first part is the time in milliseconds, the second is random."""
     return f"err_{time.time_ns() // 1_000_000:011x}{os.urandom(8).hex()}"
 
 
@@ -25,7 +25,7 @@ _fingerprints: dict[tuple[str | int | None, ...], str] = {}
 
 
 def fingerprint(*parts: str | int | None) -> str:
-    """A versioned hash over `parts`, with every number inside a text blanked."""
+    """The fingerprint of a report: a versioned hash over `parts`, with every number inside a text blanked."""
     known = _fingerprints.get(parts)
     if known is None:
         if len(_fingerprints) >= _MOST_FINGERPRINTS:

@@ -238,7 +238,7 @@ class TracebackPolicy(StrEnum):
 
 
 def default_policy(unset: TracebackPolicy = TracebackPolicy.STRICT) -> TracebackPolicy:
-    """The policy that the environment asks for: `unset` when it asks for none, `strict` for nonsense."""
+    """How much of an exception's text reports keep, as the environment says: `unset` if it says nothing, `strict` for nonsense."""
     value = os.environ.get(ENVIRONMENT_VARIABLE)
     if not value:
         return unset

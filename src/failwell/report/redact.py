@@ -220,7 +220,7 @@ def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
 
 
 def cut(text: str, limit: int = TEXT_CAP) -> str:
-    """`text`, or as much of it as fits in `limit` together with a mark that says what is missing."""
+    """`text` for a report, or as much of it as fits in `limit` together with a mark that says what is missing."""
     return text if len(text) <= limit else _cut(text, limit, len(text))
 
 

@@ -78,7 +78,7 @@ def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None 
 
 
 def kind_of(error: BaseException, edge: Edge = ANYWHERE) -> str:
-    """The kind that `resolve` would find, without gathering anything else."""
+    """The kind that the report of `error` would name, without building it."""
     if is_fault(error):
         line = lineage(error)
         own = next(
@@ -98,7 +98,7 @@ def has_arrived(fault: BaseException) -> bool:
 
 
 def category_of(reading: Reading) -> Category:
-    """The category that follows from a reading's kind."""
+    """The category that a report of this reading has."""
     known = KINDS.get(reading.kind)
     return Category.UNKNOWN if known is None else known.category
 
@@ -295,12 +295,12 @@ def _named(facts: list[dict[str, Any]], field: str) -> str | None:
 
 
 def is_named(value: object) -> bool:
-    """Whether a provider or model was really named: a placeholder is not a name."""
+    """Whether a report can name this provider or model: a placeholder is not a name."""
     return issubclass(type(value), str) and str.strip(cast("str", value)) not in ("", "unknown")
 
 
 def certainty_of(reading: Reading) -> Certainty:
-    """Whether the work may have happened: as it was read, or as it follows from the kind."""
+    """What a report says about whether the work happened: as it was read, or as it follows from the kind."""
     if reading.certainty is not None:
         return reading.certainty
     known = KINDS.get(reading.kind)

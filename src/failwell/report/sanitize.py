@@ -44,7 +44,7 @@ def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
 
 
 def in_utc(at: datetime | None) -> datetime:
-    """`at` in UTC; now, if it is left out or no time at all."""
+    """The time of a report in UTC; now, if `at` is left out or no time at all."""
     return usable(_aware, at) or datetime.now(UTC)
 
 
@@ -87,7 +87,7 @@ def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
 
 
 def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
-    """The shortfall, if it is given in finite numbers."""
+    """The shortfall for a report, if it is given in finite numbers."""
     needed, available = _number(short.needed), _number(short.available)
     if short.resource not in _RESOURCES or needed is None or available is None:
         return None
@@ -124,7 +124,7 @@ def action(advice: UserAction) -> UserAction:
 
 
 def field_names(names: object) -> tuple[str, ...] | None:
-    """The names of the invalid fields."""
+    """The names of the invalid fields, masked for a report."""
     if not isinstance(names, list | tuple):
         return None
     return tuple(_named(name) for name in islice(cast("list[object]", names), _MOST_FIELDS))

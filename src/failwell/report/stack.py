@@ -85,7 +85,7 @@ def _deepest(frames: Frames) -> str:
 
 
 def is_own_file(path: str) -> bool:
-    """Whether `path` is a file of the application, and not of Python, of an installed library or of failwell."""
+    """Whether a frame of a stack is in a file of the application, and not of Python, of an installed library or of failwell."""
     if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
         return False
     return not path.startswith((_LIBRARY, _OURSELVES, _INSTALLED))

@@ -200,7 +200,7 @@ def classify_exception(exc: BaseException) -> JobCategory:
 
 
 def _declared(exc: BaseException) -> tuple[JobCategory, bool] | None:
-    """What a capability error says of itself, if that is something the job world knows."""
+    """The category in the view of an exception that names its own, if that category is known."""
     if not issubclass(type(exc), CapabilityError):
         return None
     category = str_attr(exc, "category")

@@ -18,7 +18,7 @@ Message = Mapping[str, Any]
 
 
 def without_reasoning(messages: list[Any]) -> list[Any]:
-    """The conversation without reasoning, without emptied messages, and with no role twice in a row."""
+    """The conversation for the next provider: without reasoning, without emptied messages, and with no role twice in a row."""
     results = [_clean(cast("object", message)) for message in messages]
     if all(after is before for after, before in zip(results, messages, strict=True)):
         return messages
@@ -56,7 +56,7 @@ def _is_message(value: object) -> bool:
 
 
 def _clean(value: object) -> Any:
-    """The message, the same object where nothing had to go; `None` where nothing is left."""
+    """A message without the reasoning of the provider that failed, for the next one; `None` where nothing is left."""
     if not isinstance(value, Mapping):
         return value
     message = cast("Message", value)

@@ -110,7 +110,7 @@ def violation(node: str, source: str, reason: str, **details: Any) -> tuple[str,
 
 
 def parse(raw: bytes) -> Any:
-    """The value of a strict JSON text.
+    """The value of the strict JSON text that a step wrote.
 
     Raises:
         NotStorable: it is JSON as programs print it, but for a number or its depth.

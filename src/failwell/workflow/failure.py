@@ -55,7 +55,7 @@ class Failure:
         error_id: str | None = None,
         evidence: Evidence | None = None,
     ) -> "Failure":
-        """The failure of `kind`; `category` is for an author's kind that the registry does not know."""
+        """A node's failure of `kind`; `category` is for an author's kind that the registry does not know."""
         report = report_of_kind(
             kind,
             message,
@@ -73,7 +73,7 @@ class Failure:
     def from_exception(
         cls, error: BaseException, *, scene: Scene | None = None, typed: bool = False
     ) -> "Failure":
-        """The failure for an exception, described where it was caught."""
+        """The failure of a node that raised an exception, described where it was caught."""
         return cls(report=describe(error, scene=scene), typed=typed)
 
     @property

@@ -21,7 +21,7 @@ class OutputSchemas:
         self._validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
 
     def check(self, schema: Mapping[str, Any], parsed: Mapping[str, Any], streams: Mapping[str, Any]) -> None:
-        """Check an output against its schema, with the streams that the schema mentions.
+        """Check the output of a step against its schema, with the streams that the schema mentions.
 
         Raises:
             SchemaMismatch: it does not match; the reason names the place and the rule, never a value or a key

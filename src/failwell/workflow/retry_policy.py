@@ -58,7 +58,7 @@ def _renews(report: ErrorReport) -> bool:
 
 
 def _rules(match: Match, schedule: Schedule) -> list[Rule]:
-    """Rules that repeat what `match` covers as its category allows.
+    """The rules of a node's `retry`: they repeat what `match` covers as its category allows.
 
     A used-up resource is retried after a wait, because nothing here can free it. A quota is retried only if
     the time of its renewal is known.

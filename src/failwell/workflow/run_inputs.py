@@ -77,7 +77,7 @@ def fits(declared: Input, value: Any) -> bool:
 
 
 def has_type(value: object, json_type: str) -> bool:
-    """Whether a JSON value has a declared type. Booleans are not numbers."""
+    """Whether a JSON value has the type that an input of a workflow declares. Booleans are not numbers."""
     match json_type:
         case "string":
             return isinstance(value, str)

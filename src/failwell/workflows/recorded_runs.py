@@ -167,7 +167,7 @@ def cancel_run(
 
 @contextmanager
 def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
-    """The journal for reading; `None` if there is none, and none is created."""
+    """The journal whose runs a caller lists or answers; `None` if there is none, and none is created."""
     folder = state_folder(None if store is None else str(store))
     if not (folder / JOURNAL).exists():
         yield None

@@ -65,7 +65,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _value_at(text: str, start: int) -> Any:
-    """The value that is printed at `start`, as JSON or as Python prints it."""
+    """The value that a printed error shows at `start`, as JSON or as Python prints it."""
     if text[start : start + 1] in ("{", "["):
         try:
             return _decoder.raw_decode(text, start)[0]

@@ -134,7 +134,7 @@ _PAIRS, _ALONE = _index()
 
 
 def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> tuple[Cell, ...]:
-    """The rows that hold for a text, the first of them first."""
+    """The rows that hold for the message of an error, the first of them first."""
     places: set[int] = set()
     for position, (place, clause, concept) in enumerate(hits):
         if concept in _ALONE:

@@ -107,7 +107,7 @@ class Lexicon:
         self.words[first] = word
 
     def read(self, low: str) -> list[Hit]:
-        """The concepts of a lower-cased text, in their order."""
+        """The concepts in the lower-cased message of an error, in their order."""
         text = low[:_LONGEST]
         if "\n" in text:
             text = text.replace("\n", " \n ")

@@ -54,7 +54,7 @@ def words_of(message: str) -> str:
 
 
 def statement_of(low: str) -> Statement:
-    """What a lower-cased text says."""
+    """What the lower-cased message of an error says."""
     key = hash(low.translate(_NUMBERS))
     known = _statements.get(key)
     if known is not None:

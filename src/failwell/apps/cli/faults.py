@@ -25,5 +25,5 @@ class InternalError(Fault, kind="internal.bug"):
 
 
 def reason(error: OSError) -> str:
-    """The system's text for an error number, lower-case, without the path."""
+    """The system's text for an error number as commands print it: lower-case, without the path."""
     return (error.strerror or type(error).__name__).lower()

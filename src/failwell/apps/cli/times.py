@@ -63,13 +63,13 @@ def start_time(at: str | None, delay: str | None, see: str) -> datetime | None:
 
 
 def clock(at: float) -> str:
-    """A moment in UTC, to the second; `?` for a number that is none."""
+    """A moment as commands print it: in UTC, to the second; `?` for a number that is none."""
     moment = _utc(at)
     return "?" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def iso(at: float | None) -> str | None:
-    """A moment as a program reads it; `None` for a number that is none."""
+    """A moment as commands print it for programs; `None` for a number that is none."""
     moment = None if at is None else _utc(at)
     return None if moment is None else moment.isoformat(timespec="milliseconds")
 
@@ -83,7 +83,7 @@ def _utc(at: float) -> datetime | None:
 
 
 def lasted(seconds: float | None) -> str:
-    """A span in two units at most."""
+    """A span as commands print it, in two units at most."""
     if seconds is None:
         return ""
     if not abs(seconds) < _LONGEST:

@@ -100,7 +100,7 @@ def _classes(top: str) -> list[type[BaseException]]:
 
 
 def is_about_errors(module: str) -> bool:
-    """Whether a module is named after errors."""
+    """Whether a module of an SDK is named after errors."""
     module = module.rpartition(".")[2]
     # SQLAlchemy calls its module of errors `exc`.
     return module == "exc" or any(word in module.lower() for word in _ERROR_WORDS)

@@ -305,7 +305,7 @@ def _port(sock: socket.socket | None) -> int:
 
 
 def _knock(port: int) -> None:
-    """Wake the thread that accepts connections. A thread that is busy sees the flag by itself."""
+    """Wake the thread that accepts the lab's connections. A thread that is busy sees the flag by itself."""
     try:
         socket.create_connection((_HOST, port), timeout=1).close()
     except OSError:

@@ -27,14 +27,14 @@ def _call() -> Any:
 
 
 def progress(fraction: float, message: str = "") -> None:
-    """Report progress from 0 to 1, or -1 if it is not known."""
+    """Report the progress of the job from 0 to 1, or -1 if it is not known."""
     call = _call()
     if call is not None:
         call.progress(fraction, message)
 
 
 def is_cancelled() -> bool:
-    """Whether this call was cancelled."""
+    """Whether this call of a capability was cancelled."""
     call = _call()
     return call is not None and call.cancelled.is_set()
 

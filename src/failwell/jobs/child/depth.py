@@ -9,7 +9,7 @@ _HOLDERS = (dict, list, tuple)
 
 
 def is_too_deep(value: Any, brackets: int) -> bool:
-    """Whether a value has too many levels; `brackets` is the number of opening brackets in its JSON."""
+    """Whether a value has too many levels for a frame of a worker; `brackets` is the number of opening brackets in its JSON."""
     if brackets <= DEEPEST:
         return False
     level: list[Any] = [[value]]

@@ -58,7 +58,7 @@ def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: di
 
 
 def failure_text(error: BaseException) -> str:
-    """The type, the place and the message of an exception in one line; the message as far as the policy allows."""
+    """The type, the place and the message of an exception in a worker, in one line; the message as far as the policy allows."""
     return attempt(lambda: _failure_text(error), type(error).__name__)
 
 
@@ -80,7 +80,7 @@ def _place(error: BaseException) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of an exception, with its messages and source lines as far as the policy allows."""
+    """The traceback of an exception in a worker, with its messages and source lines as far as the policy allows."""
     return attempt(lambda: _traceback_text(error), type(error).__name__)
 
 
@@ -134,7 +134,7 @@ def _with_memory(report: Any, memory: dict[str, float], text: str) -> Any:
 
 
 def class_names_and_text(error: BaseException) -> dict[str, Any]:
-    """The class names and the text of an error, with invalid characters replaced, so that it can always be sent."""
+    """The class names and the text of an error in a worker, with invalid characters replaced, so that it can always be sent."""
     classes = [
         [_sendable(cls.__module__), _sendable(cls.__qualname__)]
         for cls in type(error).__mro__

@@ -28,5 +28,5 @@ class HostPackage:
 
 
 def offer() -> None:
-    """Add the finder behind all others."""
+    """Let the worker find the host's `failwell`, behind every other finder."""
     sys.meta_path.append(HostPackage())

@@ -36,7 +36,7 @@ def _allocated_mb(torch: Any, jax: Any) -> float | None:
 
 
 def peaks() -> list[float | None]:
-    """Both peaks, for a frame."""
+    """Both peaks of a worker's memory, for a frame."""
     return [ram_peak_mb(), gpu_peak_mb()]
 
 

@@ -63,7 +63,7 @@ def _refuse(schema: Schema, mistakes: Sequence[Mistake], name: str) -> None:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A hash of a configuration that does not depend on the order of its keys."""
+    """A hash of a capability's configuration that does not depend on the order of its keys."""
     from hashlib import sha256
     from json import dumps
 

@@ -36,7 +36,7 @@ NOTES = frozenset(
 
 
 def path_text(steps: Steps) -> str:
-    """A place as text, such as `audio.channels[0]`."""
+    """A place in a capability's settings as text, such as `audio.channels[0]`."""
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -44,7 +44,7 @@ def path_text(steps: Steps) -> str:
 
 
 def schema_mistakes(schema: Any) -> list[Mistake]:
-    """Every mistake in a schema, unsupported keywords included."""
+    """Every mistake in the schema of a capability's settings, unsupported keywords included."""
     return list(_schema(schema, (), schema))
 
 
@@ -155,7 +155,7 @@ def referred(pointer: str, root: Schema) -> Any:
 
 
 def is_type(types: Any, value: Any) -> bool:
-    """Whether `value` has the type, or one of the types, of a schema."""
+    """Whether `value` has the type, or one of the types, that the schema of a capability's settings names."""
     names = cast("list[str]", types) if isinstance(types, list) else [str(types)]
     for name in names:
         if isinstance(value, bool):

@@ -33,7 +33,7 @@ def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
 
 
 def since(before: Written | None, now: Written | None) -> float | None:
-    """What was written between two readings; a process that is new in the second began with 0."""
+    """What jobs wrote to disk between two readings; a process that is new in the second began with 0."""
     if now is None:
         return None
     return sum(megabytes - (before or {}).get(pid, 0.0) for pid, megabytes in now.items())

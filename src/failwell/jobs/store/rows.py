@@ -160,7 +160,7 @@ def damaged_job(row: Sequence[Any], error: ErrorReport) -> Job:
 
 
 def result_to_json(value: Any) -> str:
-    """A result as JSON, with files as handles."""
+    """The result of a job as JSON, with files as handles."""
     if type(value) in _PLAIN:
         return to_json(value)
     return to_json(_encoded(value))

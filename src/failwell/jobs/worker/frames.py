@@ -31,7 +31,7 @@ from failwell.processes.wire import TooLarge, encoded
 
 
 def encode(frame: dict[str, Any]) -> bytes:
-    """One frame as bytes.
+    """One frame of a worker's call as bytes.
 
     Raises:
         CapabilityInputError: a value cannot be written as JSON, or it is too large.

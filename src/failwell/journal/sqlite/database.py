@@ -147,7 +147,7 @@ def translate_errors(path: Path) -> Generator[None]:
 
 
 def escape_surrogates(value: _T) -> _T | str:
-    """`value`; in a text, characters that UTF-8 cannot encode become escapes. File names may have such."""
+    """`value` for the database; in a text, characters that UTF-8 cannot encode become escapes. File names may have such."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 

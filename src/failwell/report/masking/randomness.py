@@ -10,7 +10,7 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 
 def is_random(word: str) -> bool:
-    """Whether upper case, lower case and digits of `word` alternate as they do in a key, and not as in a name."""
+    """Whether `word` is masked as a secret: upper case, lower case and digits alternate as in a key, and not as in a name."""
     changes = len(_CHANGE.findall(word))
     size = len(word)
     if size < 8 or changes < 3:

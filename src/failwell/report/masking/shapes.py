@@ -105,7 +105,7 @@ def _may_hold_a_token(text: str) -> bool:
 
 
 def _unnamed(text: str, low: str) -> Iterator[Span]:
-    """Values that something other than a name announces."""
+    """Secrets that something other than a name announces."""
     for sign, pattern in _ANNOUNCED:
         if sign in low:
             yield from (match.span("value") for match in pattern.finditer(text))

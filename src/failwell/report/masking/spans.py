@@ -16,7 +16,7 @@ def replaced(text: str, spans: Iterable[Span], mark: str) -> str:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order, those that overlap joined."""
+    """The spans to mask in order, those that overlap joined."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:

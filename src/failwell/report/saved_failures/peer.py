@@ -70,7 +70,7 @@ def as_evidence(report: ErrorReport, claim: Mapping[str, Any], *, source: str) -
 
 
 def requested_delay(claim: Mapping[str, Any], source: str, when: datetime) -> NotBefore | None:
-    """The delay from `when` on that a document requests, if it is a credible one."""
+    """The delay from `when` on that a peer's report requests, if it is a credible one."""
     stated = claim.get("not_before")
     seconds: Any = claim.get("wait_seconds")
     if isinstance(stated, Mapping):
@@ -81,7 +81,7 @@ def requested_delay(claim: Mapping[str, Any], source: str, when: datetime) -> No
 
 
 def longer(first: NotBefore | None, second: NotBefore | None) -> NotBefore | None:
-    """The delay that ends later."""
+    """Of the delays of two reports the one that ends later."""
     if first is None or second is None:
         return first or second
     return first if first.after >= second.after else second

@@ -29,7 +29,7 @@ class SavedReply:
 
 
 def parse_reply(text: str) -> SavedReply:
-    """Read `curl -i` or `curl -v` output, or JSON with `status`, `headers` and `body`.
+    """A reply to build a report of, from `curl -i` or `curl -v` output, or from JSON with `status`, `headers` and `body`.
 
     Of several replies in a row (a proxy's, a redirect's) the last is read.
 

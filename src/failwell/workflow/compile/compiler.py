@@ -10,7 +10,7 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
-from failwell.files.disk import Refused, unreadable_fault
+from failwell.files.disk import Refused, kind_of
 from failwell.files.includes import Loaded, load
 from failwell.files.item_tree import Item, Place
 from failwell.files.mistakes import Mistake
@@ -64,11 +64,22 @@ def compile_file(
         except OSError as error:
             if isinstance(error, FileNotFoundError) and (refusal := registry_refusal(file)) is not None:
                 raise _not_supported(refusal) from None
-            raise unreadable_fault(file, error) from None
+            raise _unreadable(file, error) from None
         except Refused as refused:
             raise Validation(kind=refused.kind, message=refused.message) from None
 
     return compile_loaded(load_root, file)
+
+
+def _unreadable(file: str, error: OSError) -> Validation:
+    """The fault for a workflow file that cannot be opened."""
+    kind = kind_of(error)
+    reason = {
+        "validation.path_not_found": "there is no such file",
+        "validation.path_wrong_type": "it is a folder, or lies below a file",
+        "validation.path_denied": "it may not be read",
+    }[kind]
+    return Validation(kind=kind, message=f"cannot read the workflow `{file}`: {reason}")
 
 
 def _not_supported(refusal: str) -> Validation:
@@ -78,7 +89,7 @@ def _not_supported(refusal: str) -> Validation:
 
 @contextmanager
 def without_garbage_collection() -> Generator[None]:
-    """Pause the garbage collector: compiling creates many objects and hardly any garbage."""
+    """Pause the garbage collector: compiling a workflow creates many objects and hardly any garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -26,7 +26,7 @@ _FROM_OUTSIDE = frozenset({"human_gate:answered"})
 
 
 def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
-    """The state after `facts` of a journal, each a type, a time and its data."""
+    """The state of a workflow's run after `facts`, each a type, a time and its data."""
     draft = State() if state is None else state.fork()
     for kind, at, data in facts:
         apply(draft, kind, at, data)
@@ -34,7 +34,7 @@ def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -
 
 
 def apply(state: State, kind: str, at: float, data: Data) -> None:
-    """Write one fact into a state. An unknown type changes nothing."""
+    """Write one fact into the state of a run. An unknown type changes nothing."""
     state.seq += 1
     if kind not in _FROM_OUTSIDE:
         state.at = at

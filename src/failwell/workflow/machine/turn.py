@@ -29,7 +29,7 @@ class Library(Protocol):
 
 
 class Turn:
-    """The state of one call of `advance`."""
+    """One move of a run: its state, and the facts and commands that follow from one event."""
 
     __slots__ = ("_reports", "at", "can_ask", "commands", "facts", "jitter", "pending", "plans", "state")
 

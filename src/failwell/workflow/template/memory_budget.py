@@ -27,19 +27,19 @@ _BUDGET = _Budget()
 
 
 def start_budget() -> None:
-    """Start a rendering in this thread."""
+    """Start to render a template in this thread."""
     _BUDGET.remaining = TOTAL
     _BUDGET.deadline = monotonic() + MAX_SECONDS
     _BUDGET.was_undefined = False
 
 
 def note_undefined() -> None:
-    """Note that the rendering used an undefined value where it cannot be stopped."""
+    """Note that the rendering of a template used an undefined value where it cannot be stopped."""
     _BUDGET.was_undefined = True
 
 
 def was_undefined() -> bool:
-    """Whether the rendering used an undefined value."""
+    """Whether the rendering of a template used an undefined value."""
     return _BUDGET.was_undefined
 
 

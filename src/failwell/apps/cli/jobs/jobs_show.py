@@ -66,14 +66,14 @@ _DONE = {
 
 
 def certainty(job: "Job") -> str | None:
-    """What a cancelled job did; `None` for other jobs, and for records that do not say it."""
+    """What a cancelled job did, for commands to print; `None` for other jobs, and for records that do not say it."""
     if job.state.value != "cancelled" or job.error is None or job.error.kind != "cancel.job":
         return None
     return job.error.certainty.value
 
 
 def cancelled_text(job: "Job") -> str:
-    """What a cancelled job did, in words; empty if its record does not say it."""
+    """What a cancelled job did, in the words that commands print; empty if its record does not say it."""
     return _DONE.get(certainty(job) or "", "")
 
 
@@ -267,7 +267,7 @@ def line_json(line: "OutputLine") -> dict[str, Any]:
 
 
 class OutputFollower:
-    """Reads the output of jobs as it arrives, each line once."""
+    """Reads the output of jobs for commands that follow it, each line once."""
 
     def __init__(self, folder: "Path") -> None:
         self._folder = folder

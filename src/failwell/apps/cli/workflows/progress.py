@@ -263,7 +263,7 @@ def _exit(row: Row) -> str:
 
 
 def exit_text(code: int) -> str:
-    """How a script ended: its exit code, or the signal that ended it."""
+    """How a script ended, in the words that commands print: its exit code, or the signal that ended it."""
     if code >= 0:
         return f"exit code {code}"
     import signal
@@ -298,7 +298,7 @@ _PHRASES: dict[str, Callable[[Row, Any], str]] = {
 
 
 def span(seconds: float) -> str:
-    """A duration in one or two units."""
+    """A duration as the progress of a run shows it, in one or two units."""
     if seconds < 1:
         return f"{max(seconds, 0.0) * 1000:.0f} ms"
     if seconds < 120:

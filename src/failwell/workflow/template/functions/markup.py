@@ -18,7 +18,7 @@ def _escaped(value: object) -> str:
 
 
 def forceescape(value: Any) -> str:
-    """The text with `&`, `<`, `>` and quotes as entities."""
+    """The filter `forceescape` of templates: `&`, `<`, `>` and quotes as entities."""
     return _escaped(unwrapped(value))
 
 
