@@ -6,7 +6,6 @@ batch of any size is a handful of statements. Connection, event log and lock are
 
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
@@ -127,6 +126,7 @@ class SqliteJobs:
         *,
         group: GroupPart | None = None,
     ) -> Committed:
+        twins: dict[str, str] = {}
         with self._database.transaction() as connection:
             new = [job for job in jobs if job[_KEY] is None]
             moved = [job for job in jobs if job[_KEY] is not None]
@@ -134,10 +134,10 @@ class SqliteJobs:
             if cancelled:
                 moved = [job for job in moved if job[_ID] not in cancelled]
                 events = [event for event in events if event.type != "started" or event.job not in cancelled]
-            twins: dict[str, str] = {}
-            if any(job[_ONCE] is not None for job in new):
+            if [job for job in new if job[_ONCE] is not None]:
                 twins = self._twins(connection, new)
                 new = [job for job in new if job[_ID] not in twins]
+                events = [event for event in events if event.job not in twins]
             keys = _insert(connection, new)
             if moved:
                 connection.executemany(
@@ -149,38 +149,17 @@ class SqliteJobs:
             if group is not None:
                 add_members(connection, group, list(keys.values()))
             callbacks = finish_groups(connection, moved, group)
-            callback_keys: dict[str, int] = {}
+            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
             if callbacks:
                 rows = [job_values(job, None) for job in callbacks]
-                callback_keys = _insert(connection, rows)
+                row_keys |= _insert(connection, rows)
                 new = [*new, *rows]
                 submitted = [
                     Event(0, "submitted", job.submitted_at.timestamp(), {}, job.id) for job in callbacks
                 ]
                 events = [*events, *submitted]
-            change: Counter[str] = Counter(job[_STATE] for job in (*new, *moved))
-            change.subtract(job[_WAS] for job in (*new, *moved) if job[_WAS] is not None)
-            connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
-            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys | callback_keys
-            new_events = [event for event in events if event.job not in twins]
-            for job in {event.job for event in new_events if event.job not in row_keys}:
-                row = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
-                row_keys[job] = None if row is None else row[0]
-            last = self._log.last() or 0
-            if new_events:
-                self._log.append(
-                    [
-                        (
-                            last + number,
-                            event.type,
-                            event.at,
-                            to_json(event.data) if event.data else "{}",
-                            row_keys[event.job],
-                        )
-                        for number, event in enumerate(new_events, 1)
-                    ]
-                )
-                last += len(new_events)
+            self._count(connection, new, moved)
+            last = self._append(connection, events, row_keys) if events else self._log.last() or 0
             if profiles:
                 connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
             if applied:
@@ -198,6 +177,32 @@ class SqliteJobs:
         if not starting:
             return starting
         return starting.intersection(row[0] for row in connection.execute(_CANCELLED))
+
+    def _count(
+        self, connection: sqlite3.Connection, new: Sequence[Values], moved: Sequence[Values]
+    ) -> None:
+        change: dict[str, int] = {}
+        for job in new:
+            change[job[_STATE]] = change.get(job[_STATE], 0) + 1
+        for job in moved:
+            change[job[_STATE]] = change.get(job[_STATE], 0) + 1
+            if job[_WAS] is not None:
+                change[job[_WAS]] = change.get(job[_WAS], 0) - 1
+        connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
+
+    def _append(
+        self, connection: sqlite3.Connection, events: Sequence[Event], keys: dict[str, int | None]
+    ) -> int:
+        """Append events, and return the number of the last one; `keys` has the keys of the jobs in this commit."""
+        rows: list[Values] = []
+        for event in events:
+            job = event.job
+            if job not in keys:
+                row = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
+                keys[job] = None if row is None else row[0]
+            # A row without a number gets the next one.
+            rows.append((None, event.type, event.at, to_json(event.data) if event.data else "{}", keys[job]))
+        return self._log.append(rows)
 
     def _twins(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, str]:
         twins: dict[str, str] = {}
@@ -432,10 +437,10 @@ def _insert(connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, 
     """Insert new jobs; returns the key of each."""
     if not new:
         return {}
-    first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
-    keys = {job[_ID]: first + index for index, job in enumerate(new)}
-    connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
-    return keys
+    # A row without a key gets the next one.
+    connection.executemany(_INSERT, [job[_KEY:] for job in new])
+    last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
+    return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock, Thread
+from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
 
 from failwell.fault.base import Fault
@@ -20,7 +21,7 @@ from failwell.journal.folder import make_private
 from failwell.journal.journal_faults import NoFileHandle, StoreFull
 from failwell.journal.lock import exclusive
 from failwell.journal.reserve import is_short, keep_reserve
-from failwell.journal.sqlite.migrate import migrate, migrations, transaction, version_of
+from failwell.journal.sqlite.migrate import migrate, migrations, version_of
 from failwell.runtime.suppress import suppress
 
 Durability = Literal["normal", "full"]
@@ -71,6 +72,7 @@ class Database:
             self._no_space = fault
             self.connection = _connect_sealed(path, busy)
         self._checkpointer = Checkpointer(path)
+        self._transaction = Transaction(self)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
@@ -86,15 +88,9 @@ class Database:
             except sqlite3.Error as error:
                 raise self.fault(error) from error
 
-    @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
+    def transaction(self) -> "Transaction":
         """The connection, for statements that are committed together or not at all."""
-        with self.turn:
-            try:
-                with transaction(self.connection):
-                    yield self.connection
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
+        return self._transaction
 
     def fault(self, error: sqlite3.Error) -> Fault:
         """The fault for an error of a statement."""
@@ -135,6 +131,44 @@ class Database:
         with self.turn, translate_errors(self.path):
             self._checkpointer.close()
             self.connection.close()
+
+
+class Transaction:
+    """One transaction at a time on the connection of a database. Every commit of a job enters it: it makes no object."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        database = self._database
+        database.turn.acquire()
+        try:
+            database.connection.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            database.turn.release()
+            if isinstance(error, sqlite3.Error):
+                raise database.fault(error) from error
+            raise
+        return database.connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        database = self._database
+        connection = database.connection
+        try:
+            try:
+                if error is None:
+                    connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except sqlite3.Error as refused:
+            raise database.fault(refused) from refused
+        finally:
+            database.turn.release()
+        if isinstance(error, sqlite3.Error):
+            raise database.fault(error) from error
 
 
 @contextmanager

@@ -45,16 +45,18 @@ class EventLog:
         self._page = select + order
         self._page_of_job = f"{select} AND {table}.{job} = (SELECT key FROM jobs WHERE id = ?){order}"  # noqa: S608  (constants)
 
-    def append(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows of key, type, time, JSON text and, where the table has jobs, the job's key.
+    def append(self, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows of key, type, time, JSON text and, where the table has jobs, the job's key; return the last key.
 
-        Without a transaction around it only up to `ONE_STATEMENT` rows are inserted together.
+        A row without a key gets the next one. Without a transaction around it only up to `ONE_STATEMENT` rows are
+        inserted together.
         """
         connection = self._database.connection
         if 0 < len(rows) <= ONE_STATEMENT:
-            connection.execute(self._insert[len(rows)], [value for row in rows for value in row])
-        else:
-            connection.executemany(self._insert[1], rows)
+            values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
+            return connection.execute(self._insert[len(rows)], values).lastrowid or 0
+        connection.executemany(self._insert[1], rows)
+        return connection.execute("SELECT last_insert_rowid()").fetchone()[0]
 
     def last(self, base: int = 0, end: int = 1 << 62) -> int | None:
         """The number of the latest event of a stream: the keys from `base` up to `end`.
