@@ -5,11 +5,11 @@ gaps, and returns events.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from json import encoder
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from failwell.journal.journal_faults import NotRecordable
+from failwell.processes.wire import json_encoder
 
 TERMINAL: frozenset[str] = frozenset({"run:completed", "run:failed", "run:cancelled", "session:cancelled"})
 """Types that end a run or a session. Each stream has exactly one of them, as its last event."""
@@ -52,23 +52,7 @@ class Event(NamedTuple):
         return to_json(self.to_dict())
 
 
-def _refuse(value: object) -> object:
-    raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-def _encoder() -> Callable[[object], str]:
-    make_encoder = getattr(encoder, "c_make_encoder", None)
-    if make_encoder is None:
-        return json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
-    # `JSONEncoder.encode` creates this object for every call, which costs more than encoding small data.
-    sort_keys = skip_keys = allow_nan = False
-    ascii_text = encoder.encode_basestring_ascii
-    chunks = make_encoder(None, _refuse, ascii_text, None, ":", ",", sort_keys, skip_keys, allow_nan)
-    join = "".join
-    return lambda value: join(chunks(value, 0))
-
-
-_encode = _encoder()
+_encode = json_encoder(ascii_only=True)
 
 
 def to_json(value: object) -> str:

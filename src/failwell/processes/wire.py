@@ -5,6 +5,8 @@ import re
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
+from json import encoder
 from typing import Any, cast
 
 PROTOCOL = 1
@@ -17,7 +19,27 @@ _AT_ONCE = 1 << 16
 _HEAD = re.compile(rb'\{"type":"(result|item)","job":("(?:[^"\\]|\\.)*"),')
 """The beginning of an answer; the worker writes these two fields first."""
 
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
+
+def _refuse(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def json_encoder(*, ascii_only: bool) -> Callable[[object], str]:
+    """A function that writes compact JSON, and raises `TypeError`, `ValueError` or `RecursionError`."""
+    make_encoder = getattr(encoder, "c_make_encoder", None)
+    if make_encoder is None:
+        return json.JSONEncoder(
+            separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False, check_circular=False
+        ).encode
+    # `JSONEncoder.encode` creates this object for every call, which costs more than encoding small data.
+    sort_keys = skip_keys = allow_nan = False
+    text = encoder.encode_basestring_ascii if ascii_only else encoder.encode_basestring
+    chunks = make_encoder(None, _refuse, text, None, ":", ",", sort_keys, skip_keys, allow_nan)
+    join = "".join
+    return lambda value: join(chunks(value, 0))
+
+
+_encode = json_encoder(ascii_only=False)
 _decode = json.JSONDecoder().decode
 
 
@@ -153,6 +175,18 @@ class Line:
         """Close the connection, in a process that was forked while any thread may have used it."""
         self._is_abandoned = True
         self._sock.close()
+
+    def is_ready(self) -> bool:
+        """Whether there is something to receive now: a frame, a part of one, or the end."""
+        if self._buffered:
+            return True
+        try:
+            self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""

@@ -36,13 +36,13 @@ def progress(fraction: float, message: str = "") -> None:
 def is_cancelled() -> bool:
     """Whether this call of a capability was cancelled."""
     call = _call()
-    return call is not None and call.cancelled.is_set()
+    return call is not None and call.is_cancelled
 
 
 def check_cancel() -> None:
     """Raise `CapabilityCancelledError` if this call was cancelled."""
     call = _call()
-    if call is not None and call.cancelled.is_set():
+    if call is not None and call.is_cancelled:
         raise call.cancellation()
 
 

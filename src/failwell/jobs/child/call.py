@@ -20,7 +20,7 @@ class Call:
 
     def __init__(self, line: Line, job: str | None, capability: str, window: int = 0) -> None:
         self.job = job
-        self.cancelled = threading.Event()
+        self.is_cancelled = False
         self.stage = "queued"
         """`queued`, `began` or `returned`; an answer with an error says how far the call came."""
         self._line = line
@@ -53,7 +53,7 @@ class Call:
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Register a callback; it is called at once if the call is already cancelled."""
         with self._lock:
-            late = self.cancelled.is_set()
+            late = self.is_cancelled
             if not late:
                 self._callbacks.append(callback)
         if late:
@@ -68,9 +68,9 @@ class Call:
     def cancel(self) -> None:
         """Set the flag and call the callbacks in order."""
         with self._lock:
-            if self.cancelled.is_set():
+            if self.is_cancelled:
                 return
-            self.cancelled.set()
+            self.is_cancelled = True
             waiting = list(self._callbacks)
         if self._room is not None:
             self._room.release()
@@ -105,5 +105,5 @@ class Call:
         """Wait until another item may be sent."""
         if self._room is not None:
             self._room.acquire()
-        if self.cancelled.is_set():
+        if self.is_cancelled:
             raise self.cancellation()

@@ -1,7 +1,7 @@
 """The worker process: reads frames, runs calls on its lanes, and answers each call exactly once.
 
-The main thread is the first lane, because some libraries only work there. One thread reads frames, so that a
-cancel reaches a running call; another sends the pulse.
+The main thread is the first lane, because some libraries only work there. The lanes read frames themselves, see
+`Inbox`; one thread watches them, and another sends the pulse.
 """
 
 import contextvars
@@ -12,7 +12,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 from ...processes.wire import PROTOCOL, Line, encoded
@@ -21,12 +20,11 @@ from .call import Call
 from .captured_output import capture, release
 from .failure_report import VARIABLE, attempt, class_names_and_text, describe_failure, failure_text
 from .host_package import offer
+from .inbox import Inbox
 from .peaks import peaks
 from .pulse import Pulse
 from .subject import Subject
 from .values import frame_of
-
-_STOP = (None, None)
 
 
 def work(line: int) -> int:
@@ -51,7 +49,7 @@ def _print_failure(hook: str, error: Exception) -> None:
 class _Worker:
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._inbox = Inbox(self._read, line.is_ready)
         self._calls = author.calls
         self._subject: Subject | None = None
         self._name = ""
@@ -82,7 +80,7 @@ class _Worker:
         self._instance = order["instance"]
         self._lanes = order["lanes"]
         Pulse(line, order["pulse"], self._count).start()
-        threading.Thread(target=self._read, name="failwell-reader", daemon=True).start()
+        threading.Thread(target=self._inbox.watch, name="failwell-watcher", daemon=True).start()
         if not self._load(order):
             return 1
         lanes = [
@@ -117,31 +115,30 @@ class _Worker:
             return False
         return True
 
-    # -------------------------------------------------------------- the reader
+    # -------------------------------------------------------------- reading
 
     def _read(self) -> None:
-        while True:
-            frame = self._line.receive()
-            if frame is None:
-                # The host has ended. The guardian kills the remaining processes.
-                os._exit(1)
-            kind = frame["type"]
-            if kind == "call":
-                job = frame["job"]
-                call = self._calls[job] = Call(self._line, job, self._name, frame.get("window", 0))
-                self._inbox.put((frame, call))
-            elif kind == "more":
-                call = self._calls.get(frame["job"])
-                if call is not None:
-                    call.more(frame["count"])
-            elif kind == "cancel":
-                call = self._calls.get(frame["job"])
-                if call is not None:
-                    # A callback may take long, and the next frame must not wait for it.
-                    threading.Thread(target=self._cancel, args=(call,), daemon=True).start()
-            elif kind == "stop":
-                for _ in range(self._lanes):
-                    self._inbox.put(_STOP)
+        """Read one frame and act on it."""
+        frame = self._line.receive()
+        if frame is None:
+            # The host has ended. The guardian kills the remaining processes.
+            os._exit(1)
+        kind = frame["type"]
+        if kind == "call":
+            job = frame["job"]
+            call = self._calls[job] = Call(self._line, job, self._name, frame.get("window", 0))
+            self._inbox.add((frame, call))
+        elif kind == "more":
+            call = self._calls.get(frame["job"])
+            if call is not None:
+                call.more(frame["count"])
+        elif kind == "cancel":
+            call = self._calls.get(frame["job"])
+            if call is not None:
+                # A callback may take long, and the next frame must not wait for it.
+                threading.Thread(target=self._cancel, args=(call,), daemon=True).start()
+        elif kind == "stop":
+            self._inbox.close(self._lanes)
 
     def _cancel(self, call: Call) -> None:
         author.current.set(call)
@@ -154,10 +151,7 @@ class _Worker:
 
     def _lane(self) -> None:
         runner: Any = None
-        while True:
-            frame, call = self._inbox.get()
-            if frame is None:
-                break
+        for frame, call in self._inbox.orders():
             token = author.current.set(call)
             try:
                 result = self._perform(frame, call)
@@ -195,7 +189,7 @@ class _Worker:
         phase = frame.get("phase")
         if phase is not None:
             return self._phase(subject, phase, arguments)
-        if call.cancelled.is_set():
+        if call.is_cancelled:
             raise call.cancellation()
         method = subject.method(frame["action"])
         subject.check(frame["action"], method, arguments)

@@ -35,7 +35,8 @@ class Subject:
             self._add_helpers()
         self.config: dict[str, Any] = {}
         self.schema = schema_of(self.instance)
-        self._signatures: dict[str, inspect.Signature | None] = {}
+        self._signatures: dict[str, tuple[inspect.Signature | None, set[str] | None]] = {}
+        """Action → its signature, and its parameters if all of them can be given by name."""
 
     def about(self) -> dict[str, Any]:
         """What the worker reports to the host after the import."""
@@ -77,12 +78,9 @@ class Subject:
             InvalidCall: they do not fit; every such argument is named.
         """
         if action not in self._signatures:
-            try:
-                self._signatures[action] = inspect.signature(call)
-            except (TypeError, ValueError):
-                self._signatures[action] = None
-        signature = self._signatures[action]
-        if signature is None:
+            self._signatures[action] = _signature(call)
+        signature, names = self._signatures[action]
+        if signature is None or arguments.keys() == names:
             return
         try:
             signature.bind(**arguments)
@@ -164,6 +162,19 @@ def _is_function(target: object) -> bool:
     return inspect.isroutine(target) or (
         callable(target) and not isinstance(target, type) and not hasattr(target, "execute")
     )
+
+
+def _signature(call: Callable[..., Any]) -> tuple[inspect.Signature | None, set[str] | None]:
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):
+        return None, None
+    parameters = signature.parameters.values()
+    can_be_named = all(
+        parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        for parameter in parameters
+    )
+    return signature, set(signature.parameters) if can_be_named else None
 
 
 def _misfits(signature: inspect.Signature, arguments: dict[str, Any]) -> list[str]:

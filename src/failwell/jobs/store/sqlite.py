@@ -178,9 +178,7 @@ class SqliteJobs:
             return starting
         return starting.intersection(row[0] for row in connection.execute(_CANCELLED))
 
-    def _count(
-        self, connection: sqlite3.Connection, new: Sequence[Values], moved: Sequence[Values]
-    ) -> None:
+    def _count(self, connection: sqlite3.Connection, new: Sequence[Values], moved: Sequence[Values]) -> None:
         change: dict[str, int] = {}
         for job in new:
             change[job[_STATE]] = change.get(job[_STATE], 0) + 1

@@ -142,13 +142,15 @@ class Transaction:
     def __enter__(self) -> sqlite3.Connection:
         database = self._database
         database.turn.acquire()
+        has_begun = False
         try:
             database.connection.execute("BEGIN IMMEDIATE")
-        except BaseException as error:
-            database.turn.release()
-            if isinstance(error, sqlite3.Error):
-                raise database.fault(error) from error
-            raise
+            has_begun = True
+        except sqlite3.Error as error:
+            raise database.fault(error) from error
+        finally:
+            if not has_begun:
+                database.turn.release()
         return database.connection
 
     def __exit__(
