@@ -41,7 +41,7 @@ Response = Any
 
 
 class FailwellMiddleware:
-    """Answers for views that raised, gives streams their end, and puts a request id on every answer."""
+    """Django's middleware: answers for views that raised, gives streams their end, and puts a request id on every answer."""
 
     sync_capable = True
     async_capable = True
@@ -82,7 +82,7 @@ class FailwellMiddleware:
 
 
 class _Stream:
-    """The body of a response, which ends in its protocol's way if it fails."""
+    """The body of a Django response, which ends in its protocol's way if it fails."""
 
     def __init__(self, border: Border, exchange: Exchange, request: Request, response: Response) -> None:
         self._border = border

@@ -183,14 +183,14 @@ class OtherLoop(Validation, kind="validation.input_invalid"):
 
 
 class NotEntered(Validation, RuntimeError, kind="validation.input_invalid"):
-    """A runtime was used outside of `async with`."""
+    """The runtime of jobs was used outside of `async with`."""
 
     def summary(self) -> str:
         return "a Runtime can only be used within `async with`"
 
 
 class EnteredTwice(Validation, RuntimeError, kind="validation.input_invalid"):
-    """A runtime that is already running was started."""
+    """The runtime of jobs was started while it runs."""
 
     def summary(self) -> str:
         return "this Runtime is already running; leave its `async with` first, or create another Runtime"

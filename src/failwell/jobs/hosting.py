@@ -40,7 +40,7 @@ def open_store(store: StoreLocation) -> JobStore:
 
 
 class Hosting:
-    """Everything that is open while this process is the host of a store."""
+    """Everything that is open while this process hosts the queue of a store."""
 
     def __init__(
         self,

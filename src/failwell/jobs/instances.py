@@ -31,7 +31,7 @@ NO_CHANGE = ConfigChange()
 
 
 class ConfigWatcher:
-    """Detects changes of the registry. A check without a change costs two `stat` calls."""
+    """Detects changes of the registry of capabilities. A check without a change costs two `stat` calls."""
 
     def __init__(self, registry: CapabilityRegistry) -> None:
         self._registry = registry

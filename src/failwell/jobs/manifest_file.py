@@ -200,7 +200,7 @@ RESOURCES = Shape(
 
 
 class ConfigSchema:
-    """A table with a JSON Schema of the supported part of the language."""
+    """A table of a manifest with a JSON Schema of the supported part of the language."""
 
     def read(self, item: Item, path: ItemPath, log: MistakeLog) -> Any:
         schema: Any = item.plain()

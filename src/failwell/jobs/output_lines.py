@@ -95,7 +95,7 @@ class OutputFiles:
 
 
 class _Tail:
-    """The last lines of one file."""
+    """The last lines that one job or worker printed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -77,7 +77,7 @@ class UnsupportedPlatform(CapabilityFatalError, kind="tool.unavailable"):
 
 @frozen
 class HostPlatform:
-    """The platform and the accelerators of a machine."""
+    """The platform and the accelerators of a machine, as a capability may require them."""
 
     platform: str
     accelerators: Mapping[str, bool | None]

@@ -36,7 +36,7 @@ Stream = Literal["stdout", "stderr", ""]
 
 @frozen
 class LogEntry:
-    """A piece of what one step printed, or a remark about a gap."""
+    """An entry of a run's output: a piece of what one step printed, or a remark about a gap."""
 
     at: float
     """Seconds since 1970."""

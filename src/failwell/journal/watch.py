@@ -28,7 +28,7 @@ _LONGEST_ADDRESS = 100
 
 
 class Watch:
-    """A follower's end. Use it as a context manager, and read once after entering it."""
+    """The end of a process that follows a folder. Use it as a context manager, and read once after entering it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / WATCH

@@ -190,7 +190,7 @@ class _Guardian:
 
 
 class StopWatch:
-    """Whether a signal has stopped the worker, and for how long.
+    """Whether a signal has stopped the process, and for how long.
 
     The kernel tells its parent of every stop and every continuation, and of no stop by a debugger. Silence alone
     would prove nothing: the host may have been held up. So may we, or the machine asleep; hence the looks.

@@ -113,7 +113,7 @@ def _too_deep(body: bytearray) -> dict[str, Any]:
 
 
 class Line:
-    """One end of the pipe. Any thread may send, a signal handler as well; one thread receives."""
+    """One end of a process's pipe. Any thread may send, a signal handler as well; one thread receives."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

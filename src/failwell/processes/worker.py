@@ -140,7 +140,7 @@ class Channel(asyncio.BufferedProtocol):
 
 
 class Lines(asyncio.Protocol):
-    """Splits output into lines. Of a line that was redrawn with carriage returns, the last state counts."""
+    """Splits what a process prints into lines. Of a line that was redrawn with carriage returns, the last state counts."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line

@@ -68,7 +68,7 @@ def checked(provider: str, stream: Any) -> "CheckedStream":
 
 
 class _Translation:
-    """A block that calls a foreign stream: an exception that leaves it becomes a fault. Opening is part of the stream."""
+    """A block that reads a checked stream: an exception that leaves it becomes a fault. Opening is part of the stream."""
 
     __slots__ = ("_translate",)
 
@@ -86,7 +86,7 @@ class _Translation:
 
 
 class CheckedStream:
-    """A stream that does not end quietly when something is missing."""
+    """A checked reply in pieces: it does not end quietly when something is missing."""
 
     def __init__(self, provider: str, stream: Any) -> None:
         self._provider = provider

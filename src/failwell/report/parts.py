@@ -33,7 +33,7 @@ Decode = Callable[[Any, bool], Any]
 
 
 class Wrong(Exception):
-    """A value is not what its place needs."""
+    """A value is not what its place in a stored report needs."""
 
     def __init__(self, expected: str, where: str = "") -> None:
         super().__init__(expected, where)

@@ -217,7 +217,7 @@ ENVIRONMENT_VARIABLE = "FAILWELL_TRACEBACK"
 
 
 class TracebackPolicy(StrEnum):
-    """What is recorded of the original's text; whatever is recorded is redacted.
+    """What a report records of the exception's text; whatever is recorded is redacted.
 
     Types, files, lines and functions of the traceback are recorded under every policy: they are the program's own.
     """

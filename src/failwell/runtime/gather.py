@@ -310,7 +310,7 @@ async def _in_tasks(
 
 
 class _Tasks:
-    """The tasks that run, each with the place of its item."""
+    """The calls that run at once, each with the place of its item."""
 
     def __init__(self, batch: _Batch) -> None:
         self._batch = batch

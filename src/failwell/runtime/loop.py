@@ -335,7 +335,7 @@ def _warn(text: str) -> None:
 
 
 class Parked(Fault):
-    """The work is put aside until a later time. It inherits everything from the failure that parked it."""
+    """A retry is put aside until a later time. It inherits everything from the failure that parked it."""
 
     resume_at: datetime
     """When it may make sense to try again."""

@@ -49,7 +49,7 @@ _HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
 
 
 class KeyHolder:
-    """The idempotency key of one operation; it is generated on first use."""
+    """The idempotency key of one operation that is retried; it is generated on first use."""
 
     __slots__ = ("outer", "pinned", "value")
 

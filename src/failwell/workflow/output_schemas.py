@@ -7,7 +7,7 @@ from failwell.adapters.vendors.field_paths import declared_names, field_path
 
 
 class SchemaMismatch(ValueError):
-    """An output that does not match its schema; `field` is the place, if it is known."""
+    """An output of a step that does not match its schema; `field` is the place, if it is known."""
 
     def __init__(self, reason: str, field: str | None = None) -> None:
         super().__init__(reason)
@@ -15,7 +15,7 @@ class SchemaMismatch(ValueError):
 
 
 class OutputSchemas:
-    """Validators of declared outputs, each compiled once."""
+    """Validators of the outputs that steps declare, each compiled once."""
 
     def __init__(self) -> None:
         self._validators: dict[int, tuple[Mapping[str, Any], Any]] = {}

@@ -11,7 +11,7 @@ _REACH = 9
 
 
 class Cell(NamedTuple):
-    """One row: a subject and a state near each other in one clause, or one concept alone."""
+    """One row for error messages: a subject and a state near each other in one clause, or one concept alone."""
 
     kind: str
     subjects: frozenset[str]

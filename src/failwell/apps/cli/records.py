@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 class Record(Protocol):
-    """A run or a job: something recorded under an id."""
+    """A run or a job, as commands list it: something recorded under an id."""
 
     @property
     def id(self) -> str:
@@ -189,7 +189,7 @@ def _list_action(noun: str, near: Sequence[str] = ()) -> Any:
 
 
 class Deletion(Protocol):
-    """What pruning deleted, or would delete."""
+    """What a command deleted, or would delete."""
 
     @property
     def summary(self) -> str:

@@ -45,7 +45,7 @@ class _Module:
 
 
 class SourceReader:
-    """Reads packages; a module is parsed at most once."""
+    """Reads the source of installed SDKs; a module is parsed at most once."""
 
     def __init__(self) -> None:
         self._modules: dict[str, _Module | None] = {}

@@ -45,7 +45,7 @@ class Head:
 
 
 class Connection:
-    """The connection of one client, with the bytes that were received in advance."""
+    """The connection of one client of the lab, with the bytes that were received in advance."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

@@ -41,7 +41,7 @@ class LabCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes over the wire, and how it ends."""
+    """What the lab sends over the wire, and how it ends."""
 
     status: int | None = 200
     """`None` if nothing is sent."""

@@ -12,7 +12,7 @@ from failwell.fault.registry import kind as registered
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The correct classification of the failure."""
+    """The correct classification of the failure that the lab imitates."""
 
     kind: str | None
     """The kind; `None` if nothing fails."""

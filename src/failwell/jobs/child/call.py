@@ -16,7 +16,7 @@ def signs() -> int:
 
 
 class Call:
-    """The call in progress: what the author's helpers report, and what the host has requested of it."""
+    """The job in progress inside a worker: what the author's helpers report, and what the host has requested of it."""
 
     def __init__(self, line: Line, job: str | None, capability: str, window: int = 0) -> None:
         self.job = job

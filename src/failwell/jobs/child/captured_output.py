@@ -24,7 +24,7 @@ def _job() -> str | None:
 
 
 class Captured(io.TextIOBase):
-    """A text stream that sends whole lines. Of a line that is redrawn with carriage returns, it sends the last state."""
+    """Stdout or stderr inside a worker: a text stream that sends whole lines. Of a line that is redrawn with carriage returns, it sends the last state."""
 
     def __init__(self, line: Line, name: str) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Captured(io.TextIOBase):
 
 
 class _Bytes(io.BufferedIOBase):
-    """The stream for bytes, which are decoded as text; a character may arrive in two pieces."""
+    """The stream for bytes inside a worker, which are decoded as text; a character may arrive in two pieces."""
 
     def __init__(self, text: Captured) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ _NOISE = 262_144
 
 
 class Pulse(threading.Thread):
-    """Sends a pulse to the host several times a second."""
+    """Sends the worker's pulse to the host several times a second."""
 
     def __init__(self, line: Line, interval: float, in_flight: Callable[[], int]) -> None:
         super().__init__(name="failwell-pulse", daemon=True)

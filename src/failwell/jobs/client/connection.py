@@ -12,7 +12,7 @@ from failwell.jobs.hosting import StoreLocation, folder_beside, open_store
 
 
 class Connection:
-    """What a client and its handles use. Nothing is opened before the first use."""
+    """What a client of the queue and its handles use. Nothing is opened before the first use."""
 
     def __init__(
         self, store: StoreLocation, registry: CapabilityRegistry | str | os.PathLike[str] | None

@@ -20,7 +20,7 @@ _QUICK = 0.002
 
 
 class ClientClosed(Validation, RuntimeError, kind="validation.input_invalid"):
-    """A client was used after it was closed."""
+    """A client of the queue was used after it was closed."""
 
     def summary(self) -> str:
         return "this client is closed; create another one"

@@ -10,7 +10,7 @@ Processes = dict[tuple[int, int], float]
 
 
 class Gpus:
-    """NVML, loaded at the first use. If it is missing, that is remembered."""
+    """The memory of GPUs by NVML, which is loaded at the first use. If it is missing, that is remembered."""
 
     def __init__(self) -> None:
         self._nvml: Any = None

@@ -77,7 +77,7 @@ class Limits:
 
 
 class Probe(Protocol):
-    """Reads the machine. It is called in a thread, so it may take a moment."""
+    """Reads the memory of the machine. It is called in a thread, so it may take a moment."""
 
     def read(self) -> MachineMemory:
         """The current reading. Never raises: what cannot be measured is left out."""

@@ -40,7 +40,7 @@ def since(before: Written | None, now: Written | None) -> float | None:
 
 
 class SystemProbe:
-    """Reads /proc, the control groups, the file system of `folder`, and NVML."""
+    """Reads the memory and disk that jobs may use, from /proc, the control groups, the file system of `folder`, and NVML."""
 
     def __init__(
         self, folder: Path, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")

@@ -33,7 +33,7 @@ FREEING = "freeing"
 
 
 class AttemptEnd:
-    """Carries out what `decide` says about a failed attempt."""
+    """Carries out what `decide` says about a failed attempt of a job."""
 
     def __init__(self, state: QueueState, record: Record, ends: Ends, admission: Admission) -> None:
         self._state = state

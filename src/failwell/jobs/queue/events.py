@@ -18,7 +18,7 @@ ROOM = 16
 
 
 class Items:
-    """A bounded async iterator over the items of a stream."""
+    """A bounded async iterator over the items that a job streams."""
 
     def __init__(self) -> None:
         self._items: deque[Any] = deque()
@@ -153,7 +153,7 @@ class Subscription:
 
 
 class Hub:
-    """Delivers events to subscribers."""
+    """Delivers the events of the queue to subscribers."""
 
     def __init__(self, read: Read, last: int) -> None:
         self.read = read

@@ -31,7 +31,7 @@ _PROBE = 0.5
 
 
 class Record:
-    """What has changed since the last commit."""
+    """What has changed in the queue since the last commit."""
 
     def __init__(self, state: QueueState, hub: Hub, look_outside: Callable[[], None]) -> None:
         self._state = state

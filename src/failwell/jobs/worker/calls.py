@@ -20,7 +20,7 @@ StopReason = Literal["cancel", "timeout", "stop"]
 
 
 class PendingCall:
-    """One call in flight."""
+    """One call of a worker in flight."""
 
     __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "stop_reason", "timer", "wake")
 

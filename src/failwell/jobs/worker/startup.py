@@ -37,7 +37,7 @@ _NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class Startup:
-    """Watches a process during a long operation, and kills it if it shows no progress."""
+    """Watches a worker during a long operation, and kills it if it shows no progress."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def describe_pasted(
 
 
 class _Spoken(Fault):
-    """What a provider's client printed."""
+    """What a provider's client printed, to build a report of."""
 
     reading: Reading
 

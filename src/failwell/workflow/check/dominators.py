@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class Dominators:
-    """The dominator tree of the part of a graph that its root reaches."""
+    """The dominator tree of the part of a workflow's graph that its root reaches."""
 
     def __init__(self, successors: Sequence[Sequence[int]], root: int) -> None:
         self._number, order, parents = _walk(successors, root)

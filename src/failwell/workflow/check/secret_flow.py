@@ -58,7 +58,7 @@ def _short_defaults(context: CheckContext, secret_inputs: Iterable[str]) -> Iter
 
 
 class _Taints:
-    """All tainted paths, by their first name."""
+    """All paths in templates that may hold a secret, by their first name."""
 
     def __init__(self) -> None:
         self._by_root: dict[str, dict[Path, Taint]] = {}

@@ -58,7 +58,7 @@ class Checked:
 
 @dataclass
 class _Tree:
-    """The files that have been read so far."""
+    """The workflow files that have been read so far."""
 
     path: str
     environ: Mapping[str, str]

@@ -226,7 +226,7 @@ _KIND = Shape(
 
 
 class Kinds:
-    """Name → declaration of an author's kind."""
+    """`kinds` of a workflow file: name → declaration of an author's kind."""
 
     def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         if item.keys is None:

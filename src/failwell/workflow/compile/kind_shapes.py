@@ -27,7 +27,7 @@ _KIND: Schema = {"type": "string", "pattern": f"^(?:{KIND_PATTERN.pattern})$"}
 
 
 class KindName:
-    """The name of one kind."""
+    """The name of one kind in a workflow file."""
 
     def __init__(self, *, authored: bool = False) -> None:
         self.authored = authored
@@ -113,7 +113,7 @@ _KINDS = ListOf(KindName(), min_items=1, distinct=True, hint="write `true` to ca
 
 
 class OnError:
-    """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Match`."""
+    """`on_error` of a route: `true`, a kind, a list of kinds, or a mapping of axes; read as a `Match`."""
 
     def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value

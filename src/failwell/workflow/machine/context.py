@@ -107,7 +107,7 @@ def names_of(
 
 
 class _Granted(ScopeNames):
-    """Names in explicit mode: the declared references, and the names that exist everywhere."""
+    """Names that a step's templates see in explicit mode: the declared references, and the names that exist everywhere."""
 
     __slots__ = ()
 

@@ -13,7 +13,7 @@ _ABSENT = object()
 
 
 class CowMap(Generic[_V]):
-    """A dictionary with text keys, whose forks do not see each other's writes."""
+    """A part of a run's state: a dictionary with text keys, whose forks do not see each other's writes."""
 
     __slots__ = ("__weakref__", "_entries", "_heir", "_older", "_undo")
 

@@ -23,7 +23,7 @@ Usage = Mapping[str, Any] | None
 
 
 class Outcome:
-    """Derives the outcome of one execution."""
+    """Derives the outcome of one execution of a script step."""
 
     def __init__(self, request: Request, plan: Plan, schemas: OutputSchemas) -> None:
         self._request, self._plan, self._schemas = request, plan, schemas

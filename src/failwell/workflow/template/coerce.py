@@ -51,7 +51,7 @@ _LONGEST_YAML = 1_000_000
 
 
 class CoercionFailed(Fault, kind="internal.template_error"):
-    """A text cannot be converted into the required type."""
+    """What a template rendered cannot be converted into the required type."""
 
     wanted: str
 

@@ -27,7 +27,7 @@ def view(value: object) -> Any:
 
 
 class MissingValue:
-    """The type of `MISSING_VALUE`."""
+    """The type of `MISSING_VALUE`, which templates get for what does not exist."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ def is_missing(value: object) -> bool:
 
 
 class BigNumber:
-    """A whole number that the engine would round. It is only an object there; operators and filters know it."""
+    """A whole number that the template engine would round. It is only an object there; operators and filters know it."""
 
     __slots__ = ("_of",)
 
@@ -156,7 +156,7 @@ class _View:
 
 
 class MapView(_View):
-    """A mapping that can only be read."""
+    """A mapping that templates can only read."""
 
     __slots__ = ()
 
@@ -190,7 +190,7 @@ class MapView(_View):
 
 
 class ListView(_View):
-    """A list that can only be read."""
+    """A list that templates can only read."""
 
     __slots__ = ()
 

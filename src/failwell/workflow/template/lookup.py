@@ -10,7 +10,7 @@ from failwell.workflow.template.memory_budget import note_undefined
 
 
 class _Missing:
-    """The type of `MISSING`."""
+    """The type of `MISSING`, which a template's unknown name has."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ MISSING: Final = _Missing()
 
 
 class _NeverRan:
-    """The type of `NEVER_RAN`."""
+    """The type of `NEVER_RAN`, which a step has that did not run."""
 
     __slots__ = ()
 

@@ -205,7 +205,7 @@ def _prune_filters(args: Namespace) -> dict[str, Any]:
 
 
 class _DeletedJobs:
-    """The deleted jobs, or those that would be deleted."""
+    """The jobs that a command deleted, or would delete."""
 
     def __init__(self, deleted: "Forgotten") -> None:
         self._deleted = deleted

@@ -248,7 +248,7 @@ def run_prune(args: Namespace) -> int:
 
 
 class _DeletedRuns:
-    """What pruning deleted, or would delete."""
+    """The runs that a command deleted, or would delete."""
 
     def __init__(self, pruned: "PruneResult") -> None:
         self._pruned = pruned

@@ -81,7 +81,7 @@ def _no_method(name: str, value: object) -> str:
 
 
 class _SafeFormatter(Formatter):
-    """`str.format` without access to the attributes of Python objects."""
+    """`str.format` for templates, without access to the attributes of Python objects."""
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
         if not field_name.isidentifier() and not field_name.isdigit():

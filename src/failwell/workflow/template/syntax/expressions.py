@@ -31,7 +31,7 @@ def parse_expression(tokens: list[Token]) -> Expression:
 
 
 class Parser:
-    """Reads the tokens of one tag."""
+    """Reads the tokens of one tag of a template."""
 
     def __init__(self, tokens: list[Token], before: Token = _END) -> None:
         last = tokens[-1] if tokens else before
