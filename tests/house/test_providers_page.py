@@ -36,6 +36,8 @@ def test_the_results_are_those_of_the_pinned_versions() -> None:
     missing = [
         (path.name, distribution, version)
         for path in sorted((ROOT / "requirements/sdks").glob("*.txt"))
+        # What has a folder of its own there is not called through the laboratory.
+        if not (ROOT / "tests/sdks" / path.stem).is_dir()
         for distribution, version in pinned(path.name).items()
         if distribution in callers and (distribution, version) not in tested
     ]

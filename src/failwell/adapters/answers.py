@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from failwell.adapters.facts import parse_body
+from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import safe_getattr
 
 _LONGEST_ARGUMENTS = 1_000_000
@@ -58,6 +59,8 @@ class Answer:
         self.broken_call = False
         self.stops: list[str] = []
         self.error: Any = None
+        self.failure: Reading | None = None
+        """A failure that the reply reports and that is classified already."""
         self.usage: dict[str, int] = {}
         self.model: str | None = None
         self.id: str | None = None

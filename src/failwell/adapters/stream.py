@@ -14,6 +14,9 @@ _BEDROCK_FAILURES = ("Exception", "exception")
 
 def feed(answer: Answer, event: object) -> None:
     """Take one event of a stream into account."""
+    if type(event).__module__.startswith("claude_agent_sdk"):
+        _agent_message(answer, event)
+        return
     event = opened(event)
     if isinstance(event, str):
         if event.strip().removeprefix("data:").strip() == "[DONE]":
@@ -38,6 +41,18 @@ def feed(answer: Answer, event: object) -> None:
         _responses(answer, kind, event)
     elif not (kind and _typed(answer, kind, event)) and not _bedrock(answer, event):
         _plain(answer, event)
+
+
+def _agent_message(answer: Answer, message: object) -> None:
+    """A message of claude-agent-sdk. Only the last one, the result, says how the run ended."""
+    if type(message).__name__ != "ResultMessage":
+        return
+    answer.known = answer.ended = answer.spoke = True
+    answer.about(message)
+    if take(message, "is_error") is True:
+        from failwell.adapters.vendors.frameworks.claude_agent_sdk import read_result
+
+        answer.failure = read_result(message)
 
 
 def _named_event(answer: Answer, name: str, text: str) -> bool:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from re import compile as pattern
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, cast, overload
 
 from failwell.adapters.answers import STOPS, Answer, Stop, items, opened, stop_of, take
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of
+from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.adapters.stream import feed
 from failwell.fault.axes import Certainty
@@ -58,13 +59,26 @@ def check_reply(provider: str, reply: object) -> None:
         raise fault
 
 
-def checked(provider: str, stream: Any) -> "CheckedStream":
+@overload
+def checked(provider: str, stream: Any) -> "CheckedStream": ...
+
+
+@overload
+def checked(stream: Any, /) -> "CheckedStream": ...
+
+
+def checked(provider: Any, stream: Any = None) -> "CheckedStream":
     """Wrap a stream so that whatever goes wrong in it comes out as a fault of ours.
 
     Works on iterators, asynchronous iterators, the SDKs' stream objects and the managers that open
     them, with `for`, `async for`, `with` and `async with`. The chunks pass through unchanged.
+
+    Args:
+        provider: Who answers; any name, it is only recorded. Leave it out where the stream tells it, as the messages
+            of `claude_agent_sdk.query` do: `checked(query(...))`.
+        stream: The stream.
     """
-    return CheckedStream(provider, stream)
+    return CheckedStream(None, provider) if stream is None else CheckedStream(provider, stream)
 
 
 class _Translation:
@@ -88,7 +102,7 @@ class _Translation:
 class CheckedStream:
     """A checked reply in pieces: it does not end quietly when something is missing."""
 
-    def __init__(self, provider: str, stream: Any) -> None:
+    def __init__(self, provider: str | None, stream: Any) -> None:
         self._provider = provider
         # Bedrock hands out its stream inside a reply.
         inner = cast("Mapping[str, Any]", stream).get("stream") if isinstance(stream, Mapping) else None
@@ -251,21 +265,23 @@ _SENTENCES = {
 _ID = pattern(r"[\w.:\-]{1,200}")
 
 
-def after_stream(provider: str, answer: Answer, chunks: int) -> Fault | None:
+def after_stream(provider: str | None, answer: Answer, chunks: int) -> Fault | None:
     """The fault that a stream is after its last chunk, if it is one."""
-    unfinished = (answer.known or not chunks) and not answer.ended
+    unfinished = (answer.known or not chunks) and not answer.ended and answer.failure is None
     if unfinished and answer.error is None and not answer.refused:
         return _fault(provider, answer, "interrupted", details={"chunks": chunks})
     return after_reply(provider, answer, in_stream=chunks > 1)
 
 
-def after_reply(provider: str, answer: Answer, *, in_stream: bool = False) -> Fault | None:
+def after_reply(provider: str | None, answer: Answer, *, in_stream: bool = False) -> Fault | None:
     """The fault that a finished answer is, if it is one."""
+    if answer.failure is not None:
+        return _read_fault(provider, answer, answer.failure)
     if answer.error is not None:
         return _error(provider, answer, in_stream=in_stream)
     if not answer.known:
         return None
-    stops = {stop_of(word, provider): word for word in answer.stops}
+    stops = {stop_of(word, provider or ""): word for word in answer.stops}
     if answer.refused:
         stops.setdefault("refused", answer.stops[0] if answer.blocked else "refusal")
     worst = next((stop for stop in _ORDER if stop in stops), None)
@@ -281,7 +297,11 @@ def after_reply(provider: str, answer: Answer, *, in_stream: bool = False) -> Fa
 
 
 def _fault(
-    provider: str, answer: Answer, what: str, word: str | None = None, details: dict[str, Any] | None = None
+    provider: str | None,
+    answer: Answer,
+    what: str,
+    word: str | None = None,
+    details: dict[str, Any] | None = None,
 ) -> Fault:
     kind, certainty = _KINDS[what]
     if what == "refused" and answer.blocked:
@@ -301,7 +321,7 @@ def _fault(
     )
 
 
-def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
+def _error(provider: str | None, answer: Answer, *, in_stream: bool) -> Fault:
     """An error that came inside a reply with a good status, judged like any other."""
     body = _as_mapping(answer.error)
     error_facts = Facts(
@@ -313,7 +333,10 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
         model=answer.model,
         request_id=answer.id,
     )
-    reading = classify(error_facts)
+    return _read_fault(provider, answer, classify(error_facts))
+
+
+def _read_fault(provider: str | None, answer: Answer, reading: Reading) -> Fault:
     kind = reading.kind
     family = ProviderTransient if ProviderTransient.holds(kind) else ProviderCapability
     facts: dict[str, Any] = {
@@ -322,7 +345,7 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
         "caller_facing": False,
         "certainty": reading.certainty,
         "retryable": reading.retryable,
-        "provider": provider,
+        "provider": provider or reading.provider,
         "model": answer.model,
         "provider_metadata": reading.provider_metadata,
         "not_before": reading.not_before,

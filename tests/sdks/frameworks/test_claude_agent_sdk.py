@@ -3,11 +3,13 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from failwell import checked
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
@@ -30,18 +32,25 @@ for line in sys.stdin:
 """
 
 
-def failure(folder: Path, line: object = None, **scene: Any) -> ErrorReport:
-    """The report of a query to a program that prints `line` and ends."""
+def a_program(folder: Path) -> Path:
     program = folder / "claude"
     program.write_text(_PROGRAM.format(python=sys.executable))
     program.chmod(0o700)
+    return program
+
+
+def failure(
+    folder: Path, line: object = None, *, wrap: Callable[[Any], Any] = lambda stream: stream, **scene: Any
+) -> ErrorReport:
+    """The report of a query to a program that prints `line` and ends."""
+    program = a_program(folder)
     if line is not None:
         scene["line"] = line if isinstance(line, str) else json.dumps(line)
 
     async def run() -> BaseException:
         options = sdk.ClaudeAgentOptions(cli_path=str(program), env={"SCENE": json.dumps(scene)})
         with pytest.raises(Exception) as caught:
-            async for _message in sdk.query(prompt=SECRET, options=options):
+            async for _message in wrap(sdk.query(prompt=SECRET, options=options)):
                 continue
         return caught.value
 
@@ -90,3 +99,30 @@ def test_a_program_that_is_missing_is_a_missing_dependency(tmp_path: Path) -> No
         return caught.value
 
     assert describe(asyncio.run(run())).kind == "extension.dependency_missing"
+
+
+def test_a_result_that_is_an_error_is_one_although_the_program_ended_well(tmp_path: Path) -> None:
+    limited = a_result(api_error_status=429, result=SECRET)
+    spent = a_result(subtype="error_max_turns", errors=[SECRET])
+
+    reports = [failure(tmp_path, result, wrap=checked, exit=0) for result in (limited, spent)]
+    ended = failure(tmp_path, limited, wrap=checked, exit=1)
+
+    assert [report.kind for report in (*reports, ended)] == [
+        "provider.rate_limited",
+        "limit.turn_limit",
+        "provider.rate_limited",
+    ]
+    assert reports[0].provider == "anthropic"
+    assert SECRET not in json.dumps([report.to_dict() for report in (*reports, ended)])
+
+
+def test_a_result_without_an_error_passes(tmp_path: Path) -> None:
+    program = a_program(tmp_path)
+    scene = {"line": json.dumps(a_result(is_error=False, result="done")), "exit": 0}
+
+    async def run() -> list[str]:
+        options = sdk.ClaudeAgentOptions(cli_path=str(program), env={"SCENE": json.dumps(scene)})
+        return [type(message).__name__ async for message in checked(sdk.query(prompt="hi", options=options))]
+
+    assert asyncio.run(run()) == ["ResultMessage"]
