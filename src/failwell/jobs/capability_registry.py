@@ -133,6 +133,10 @@ class CapabilityRegistry:
         """A value that differs after every change of a setting or a secret."""
         return tuple(_stamp(self.folder / name) for name in ("instances.json", "secrets.json"))
 
+    def manifest_stamps(self) -> dict[str, object]:
+        """For each capability a value that differs after every change of its manifest."""
+        return {path.stem: _stamp(path) for path in self._manifests().glob("*.toml")}
+
     def content(self) -> RegistryContent:
         """All settings and secrets.
 

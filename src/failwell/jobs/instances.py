@@ -8,7 +8,7 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.jobs.capability_registry import CapabilityRegistry, RegistryContent
 from failwell.jobs.faults import NotEntered, NotReadable
-from failwell.jobs.manifest import Manifest, check_instance, manifest_of
+from failwell.jobs.manifest import Manifest, check_instance, manifest_of, rate_limit_in
 from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.instance import Instance
@@ -101,6 +101,8 @@ class Instances:
         self._manifests: dict[str, Manifest] = {}
         self._from_registry: set[str] = set()
         """Instances from the registry; the next `async with` loads them again."""
+        self._stamps: dict[str, object] = {}
+        """Instance from the registry → which version of its manifest it has."""
         self._unloaded: set[str] = set()
         self._unsubscribe: dict[str, Callable[[], None]] = {}
         self._queue: Queue | None = None
@@ -301,12 +303,29 @@ class Instances:
 
     def apply_changes(self) -> None:
         """Apply changes that another process made to the registry to every call that has not started."""
+        self._follow_rate_limits()
         if self._watcher is None or not self._watcher.look():
             return
         for instance in list(self.loaded.values()):
             change = self._watcher.change_for(instance.id, instance.manifest.name, instance.requested_config)
             if change != NO_CHANGE:
                 self.queue.state.spawn(self._apply(instance, change))
+
+    def _follow_rate_limits(self) -> None:
+        """Apply the rate limits of manifests that were replaced since they were read."""
+        stamps = self.registry.manifest_stamps() if self._from_registry else {}
+        for name in self._from_registry:
+            instance = self.loaded[name]
+            capability = instance.manifest.name
+            stamp = stamps.get(capability)
+            if stamp is None or self._stamps.get(name) == stamp:
+                continue
+            self._stamps[name] = stamp
+            with suppress(
+                Fault, reason="an invalid manifest was reported when it was added; the old one stays"
+            ):
+                instance.rate_limit = rate_limit_in(self.registry.manifest(capability))
+                self.queue.state.wake()
 
     async def _apply(self, instance: Instance, change: ConfigChange) -> None:
         if change.is_enabled is not None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
+from failwell.jobs.timing.rate_limit import RateLimit, rate_limit_of
 from failwell.report.record import TracebackPolicy
 
 Schema = Mapping[str, Any]
@@ -61,6 +62,10 @@ class Manifest:
     """The most main memory that its worker may use, with everything that it starts, in megabytes."""
     timeout: float | Literal["none"] | None = None
     """Seconds that one attempt at a job may run, where the job itself does not say; `"none"` for no limit."""
+    rate_limit: str | None = None
+    """How often its jobs may start, over all its instances and hosts: `5/s`, `10/min`, `100/h`, `1000/d`."""
+    rate_burst: int = 1
+    """How many of them may start at once after a pause."""
     concurrency: int = 1
     """How many calls one process runs at a time."""
     stall_after: float = 60.0
@@ -83,10 +88,22 @@ class Manifest:
             raise CapabilityInputError(
                 '`timeout` must be a number of seconds above 0, or "none"', fields_invalid=["timeout"]
             )
+        if self.rate_limit is not None:
+            try:
+                rate_limit_of(self.rate_limit)
+            except ValueError as error:
+                raise CapabilityInputError(f"`rate_limit`: {error}", fields_invalid=["rate_limit"]) from None
+        if self.rate_burst < 1:
+            raise CapabilityInputError("`rate_burst` must be at least 1", fields_invalid=["rate_burst"])
         if self.traceback is not None and self.traceback not in list(TracebackPolicy):
             raise CapabilityInputError(
                 f"`traceback` must be one of {', '.join(TracebackPolicy)}", fields_invalid=["traceback"]
             )
+
+
+def rate_limit_in(manifest: Manifest) -> RateLimit | None:
+    """The rate limit of a capability, if it has one."""
+    return None if manifest.rate_limit is None else rate_limit_of(manifest.rate_limit, manifest.rate_burst)
 
 
 def check_instance(instance: str) -> str:

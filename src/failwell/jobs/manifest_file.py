@@ -38,6 +38,7 @@ from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.config.schema_language import path_text, schema_mistakes
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
+from failwell.jobs.timing.rate_limit import PATTERN
 from failwell.report.record import TracebackPolicy
 
 _INDEX = re.compile(r"\[\d+\]$")
@@ -261,6 +262,16 @@ MANIFEST = Shape(
             ByType('a number of seconds or "none"', number=Number(above=0), text=Choice("none")),
             'seconds that one attempt at a job may run, where the job does not say; `"none"` for no limit',
             otherwise="3600, an hour",
+        ),
+        "rate_limit": Key(
+            Text(PATTERN, "a rate such as `5/s`, `10/min`, `100/h` or `1000/d`"),
+            "how often its jobs may start, over all its instances and hosts; starts come evenly",
+            otherwise="no limit",
+        ),
+        "rate_burst": Key(
+            Number(1, integer=True),
+            "how many jobs may start at once after a pause, with `rate_limit`",
+            otherwise="`1`",
         ),
         "concurrency": Key(
             Number(1, integer=True), "how many jobs one process runs at a time", otherwise="`1`"

@@ -9,7 +9,8 @@ from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownGroup
 from failwell.jobs.job import JobRequest, new_job_ids
-from failwell.jobs.request import check_request
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.request import check_request, with_timeout
 from failwell.jobs.store.groups import GroupPart, JobGroup
 from failwell.jobs.store.rows import new_values
 from failwell.journal.event import Event
@@ -49,7 +50,7 @@ def submit_many(
         CapabilityInputError: a request is not valid, or the group is complete already; the message says which.
         CapabilityNotLoadedError: a capability is not registered. See `QueueClient.submit` for the others.
     """
-    _check(queue, requests, group, callback)
+    requests, callback = _checked(queue, requests, group, callback)
     ids: list[str] = []
     new = 0
     starts = range(0, len(requests), CHUNK) if requests or group is None else (0,)
@@ -82,9 +83,11 @@ def find_group(queue: QueueClient, group: str) -> JobGroup:
     return groups[0]
 
 
-def _check(
+def _checked(
     queue: QueueClient, requests: Sequence[JobRequest], group: str | None, callback: JobRequest | None
-) -> None:
+) -> tuple[list[JobRequest], JobRequest | None]:
+    """The requests and the callback as they are stored."""
+    checker = RequestChecker(queue)
     if group is not None and _GROUP.fullmatch(group) is None:
         raise CapabilityInputError(
             "`group` must be 1 to 128 letters, digits, `_`, `-`, `.` and `:`", fields_invalid=["group"]
@@ -98,16 +101,17 @@ def _check(
             raise CapabilityInputError(
                 "`callback` gets its key and its argument `group` from the group", fields_invalid=["callback"]
             )
-        queue.check_instance(check_request(callback).instance)
-    checker = RequestChecker(queue)
+        callback = checker.check(callback)
+    checked: list[JobRequest] = []
     for number, request in enumerate(requests):
         try:
-            checker.check(request)
+            checked.append(checker.check(request))
         except CapabilityInputError as error:
             raise CapabilityInputError(
                 f"request {number + 1} of {len(requests)}: {error}; no job was submitted",
                 fields_invalid=[f"requests[{number}].{field}" for field in error.fields_invalid or ()],
             ) from error
+    return checked, callback
 
 
 class RequestChecker:
@@ -115,11 +119,12 @@ class RequestChecker:
 
     def __init__(self, queue: QueueClient) -> None:
         self._queue = queue
-        self._instances: set[str] = set()
+        self._manifests: dict[str, Manifest] = {}
 
-    def check(self, request: JobRequest) -> None:
-        """Check one request; raises the faults of `QueueClient.submit`."""
+    def check(self, request: JobRequest) -> JobRequest:
+        """The request as it is stored; raises the faults of `QueueClient.submit`."""
         check_request(request)
-        if request.instance not in self._instances:
-            self._queue.check_instance(request.instance)
-            self._instances.add(request.instance)
+        manifest = self._manifests.get(request.instance)
+        if manifest is None:
+            manifest = self._manifests[request.instance] = self._queue.check_instance(request.instance)
+        return with_timeout(request, manifest)

@@ -18,6 +18,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.request import check_request, with_timeout
+from failwell.jobs.timing.rate_gate import RateGate
 from failwell.report.record import ErrorReport
 from failwell.report.revive import revive
 
@@ -131,13 +132,15 @@ class Admission:
         self._state = state
         self._record = record
         self._ends = ends
+        self._rates = RateGate(state)
         self._rescan: asyncio.TimerHandle | None = None
         self._evicted_for: dict[str, float] = {}
         self._evicting: set[str] = set()
         """The pools in which memory is being freed."""
 
     def close(self) -> None:
-        """Stop looking at the machine."""
+        """Stop looking at the machine and at the clock."""
+        self._rates.close()
         if self._rescan is not None:
             self._rescan.cancel()
 
@@ -188,9 +191,13 @@ class Admission:
         elif not (instance.is_full or instance.is_closed or self._is_last_lane(instance)) and self._may_start(
             entry, instance, blocked
         ):
-            self._state.line.take(name)
-            self._begin(entry, instance)
-            return True
+            # Last: a start that is counted has to happen.
+            wait = self._rates.wait_for(entry, instance)
+            if wait is None:
+                self._state.line.take(name)
+                self._begin(entry, instance)
+                return True
+            self.block(entry, wait, wait)
         return False
 
     def _is_last_lane(self, instance: Instance) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.jobs.config.config_schema import config_hash
-from failwell.jobs.manifest import Manifest
+from failwell.jobs.manifest import Manifest, rate_limit_in
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.worker.protocol import Worker
 
@@ -27,6 +27,8 @@ class Instance:
         self.manifest = manifest
         self.worker = worker
         self.is_enabled = is_enabled
+        self.rate_limit = rate_limit_in(manifest)
+        """How often its jobs may start. It follows the manifest while the host runs."""
         self.configure(config)
         self.entries: dict[str, Entry] = {}
         """Its running jobs."""

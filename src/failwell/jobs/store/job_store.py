@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.store.job_filter import JobFilter, JobTotal
+from failwell.jobs.timing.rate_limit import Grant, RateLimit
 from failwell.journal.event import Event
 from failwell.journal.watch import Watch
 
@@ -199,6 +200,10 @@ class JobStore(Protocol):
 
     def control_requests(self) -> list[ControlRequest]:
         """Control requests that the host has not applied yet, oldest first."""
+        ...
+
+    def take_tokens(self, capability: str, limit: RateLimit, count: int, now: float) -> Grant:
+        """Take up to `count` starts of a capability from its rate limit, in one transaction."""
         ...
 
     def forget(

@@ -45,6 +45,7 @@ from failwell.jobs.store.prune import (
     old_jobs,
 )
 from failwell.jobs.store.rows import damaged_job, job_values, read_job
+from failwell.jobs.timing.rate_limit import Grant, RateLimit, take
 from failwell.journal.errors import damaged_record_fault
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
@@ -232,6 +233,16 @@ class SqliteJobs:
             ControlRequest(*row)
             for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")
         ]
+
+    def take_tokens(self, capability: str, limit: RateLimit, count: int, now: float) -> Grant:
+        with self._database.transaction() as connection:
+            row = connection.execute(
+                "SELECT due FROM job_rates WHERE capability = ?", (capability,)
+            ).fetchone()
+            grant = take(limit, None if row is None else row[0], count, now)
+            if grant.granted:
+                connection.execute("INSERT OR REPLACE INTO job_rates VALUES (?, ?)", (capability, grant.due))
+        return grant
 
     def forget(
         self,

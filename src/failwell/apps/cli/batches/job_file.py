@@ -172,6 +172,6 @@ def _text(fields: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
-def _seconds(fields: Mapping[str, Any], name: str, otherwise: str | None, span: Any) -> float | None:
+def _seconds(fields: Mapping[str, Any], name: str, otherwise: str | None, span: Any) -> Any:
     value = fields.get(name, otherwise)
-    return span(value, f"--{name}", _SEE) if isinstance(value, str) else value
+    return span(value, f"--{name}", _SEE) if isinstance(value, str) and value != "none" else value

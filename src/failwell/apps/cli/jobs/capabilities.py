@@ -62,11 +62,11 @@ def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
     from failwell.journal.folder import state_folder
 
     capabilities = CapabilityRegistry(state_folder(args.store))
-    before = capabilities.stamp()
+    before = capabilities.stamp(), capabilities.manifest_stamps()
     try:
         yield capabilities
     finally:
-        if capabilities.stamp() != before:
+        if (capabilities.stamp(), capabilities.manifest_stamps()) != before:
             from failwell.jobs.store.sqlite import wake_host
 
             wake_host(capabilities.folder)

@@ -1,0 +1,1 @@
+"""When jobs start: rate limits of capabilities, and schedules."""
