@@ -52,6 +52,12 @@ def test_a_clock_that_is_set_back_blocks_for_one_interval_at_most() -> None:
 
 def test_several_processes_share_one_limit(tmp_path: Path) -> None:
     rate = rate_limit_of("100/h", 7)
+    with closing(SqliteJobs(tmp_path)) as store:
+        # What a slower limit, or a clock that was set back, has left is corrected in the store.
+        slower = rate_limit_of("1/d")
+        assert store.take_tokens("other", slower, 1, 5_000.0).granted == 1
+        next_at = store.take_tokens("other", rate_limit_of("1/s"), 1, 5_000.0).next_at
+        assert store.take_tokens("other", rate_limit_of("1/s"), 1, next_at).granted == 1
     granted: list[int] = []
 
     def take_some() -> None:

@@ -239,8 +239,10 @@ class SqliteJobs:
             row = connection.execute(
                 "SELECT due FROM job_rates WHERE capability = ?", (capability,)
             ).fetchone()
-            grant = take(limit, None if row is None else row[0], count, now)
-            if grant.granted:
+            due = None if row is None else row[0]
+            grant = take(limit, due, count, now)
+            # Also without a grant: a number that was too far ahead has been corrected.
+            if grant.due != due:
                 connection.execute("INSERT OR REPLACE INTO job_rates VALUES (?, ?)", (capability, grant.due))
         return grant
 
