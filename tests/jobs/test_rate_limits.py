@@ -121,7 +121,7 @@ def test_a_rate_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "m.toml"
     file.write_text('name = "a"\nobject = "a:b"\nrate_limit = "10/week"\n')
 
-    with pytest.raises(CapabilityConfigError, match=r"line 3.*`10/min`"):
+    with pytest.raises(CapabilityConfigError, match=r"m\.toml:3:14: `rate_limit` must be .*`10/min`"):
         read_manifest(file)
     with pytest.raises(CapabilityInputError, match="`rate_limit`"):
         Manifest(name="a", object="a:b", rate_limit="often")
