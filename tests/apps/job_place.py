@@ -87,6 +87,10 @@ class Place:
     def until(self, path: Path) -> None:
         wait_until(path.exists)
 
+    def until_hosted(self, state: Path, hosts: int = 1) -> None:
+        """Wait until so many hosts run the jobs of a state folder."""
+        wait_until(lambda: len(list((state / "jobs" / "hosts").glob("*/host.json"))) >= hosts)
+
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Look until it holds."""

@@ -50,7 +50,7 @@ def test_a_failed_job_fails_the_command_that_waited_for_it(place: Place) -> None
 def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place: Place) -> None:
     go = place.folder / "go"
     with place.start("workers", "run", "--lanes", "2") as host:
-        place.until(place.folder / "state" / "jobs" / "host.json")
+        place.until_hosted(place.folder / "state")
         slow = place("jobs", "submit", "slow", f"path={go}", "--json").data["id"]
         place.until(Path(f"{go}.began"))
         with place.start("jobs", "tail", slow, "--json") as tail:
@@ -195,7 +195,7 @@ def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
     file = place.folder / "w.yaml"
     file.write_text(WORKFLOW.format(job="echo", kind="worker.crashed"))
     with place.start("workers", "run") as host:
-        place.until(place.folder / "state" / "jobs" / "host.json")
+        place.until_hosted(place.folder / "state")
         done = place("run", str(file), "--quiet")
         seen = place("workers", "--json").data
         host.send_signal(signal.SIGTERM)

@@ -92,7 +92,7 @@ def test_a_bulk_cancel_ends_waiting_jobs_with_and_without_a_host(place: Place) -
     refused = place("jobs", "cancel", "--all", "--capability", "echo")
     alone = place("jobs", "cancel", "--all", "--capability", "echo", "--yes", "--json").data
     with place.start("workers", "run"):
-        place.until(place.folder / "state" / "jobs" / "host.json")
+        place.until_hosted(place.folder / "state")
         hosted = place("jobs", "cancel", "--all", "--yes", "--json").data
         ended = place("jobs", "wait", kept, "--json").data
 

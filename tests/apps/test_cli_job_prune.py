@@ -16,6 +16,7 @@ import pytest
 
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.sqlite.run_store import SqliteStore
+from tests.apps.job_place import wait_until
 from tests.apps.running import Done, environment, failwell
 
 MODULE = """
@@ -89,6 +90,9 @@ class Place:
         while not path.exists():
             assert time.monotonic() < end, f"{path} never came"
             time.sleep(0.01)
+
+    def until_hosted(self, state: Path) -> None:
+        wait_until(lambda: bool(list((state / "jobs" / "hosts").glob("*/host.json"))))
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +342,7 @@ def test_a_host_is_not_disturbed_and_keeps_what_it_has(place: Place) -> None:
         env=environment(),
     )
     try:
-        place.until(place.state / "jobs" / "host.json")
+        place.until_hosted(place.state)
         over = [
             place("jobs", "submit", "echo", f"value={n}", "--wait", "--json").data["id"] for n in range(3)
         ]

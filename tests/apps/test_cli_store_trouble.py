@@ -69,7 +69,7 @@ def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written
     place = a_place(tmp_path)
 
     with place.start("workers", "run"):
-        place.until(place.path("state") / "jobs" / "host.json")
+        place.until_hosted(place.path("state"))
         waited = place("jobs", "submit", "echo", "value=2", "--wait")
         log = place.path("state") / "journal.db-wal"
         size = log.stat().st_size

@@ -19,7 +19,7 @@ async def serve(folder: Path, number: int, running: int) -> None:
                 path = str(folder / f"go-{value}")
                 await jobs.submit("host", {"path": path, "value": value}, action="until", key=f"job-{value}")
         print("ready", flush=True)
-        while any(not entry.is_over for entry in jobs.queue.state.live.values()):
+        while any(jobs.counts()[state] for state in ("pending", "running", "waiting")):
             busy = sum(entry.state is JobState.RUNNING for entry in jobs.queue.state.live.values())
             print(f"running {busy}", flush=True)
             await asyncio.sleep(0.01)

@@ -19,10 +19,9 @@ from failwell.fault.capability import (
 from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.faults import QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.protocol import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
@@ -314,16 +313,6 @@ def test_a_kept_configuration_that_is_not_allowed_any_more_fails_the_job_and_not
             assert ended.error.fields_invalid == ("colour", "size")
             assert jobs.worker("sample").pid is None
             assert await jobs.call("worker", {"value": 1}) == 1
-
-    run(work())
-
-
-def test_one_process_runs_the_jobs_of_a_store(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with a_runtime(tmp_path) as _jobs:
-            with pytest.raises(HostElsewhere, match="already runs the jobs"):
-                async with Runtime(tmp_path / "state", registry=tmp_path / "registry"):
-                    raise AssertionError("two hosts at a time")
 
     run(work())
 

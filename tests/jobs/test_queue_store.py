@@ -14,11 +14,12 @@ from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.store.job_store import Unowned
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.journal_faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
-from tests.jobs.workers import SAMPLES, run
+from tests.jobs.workers import SAMPLES, run, until
 
 
 def _in_the_registry(folder: Path) -> CapabilityRegistry:
@@ -34,8 +35,8 @@ class _Interrupted(SqliteJobs):
 
     between: Any = None
 
-    def unfinished(self, after: int = 0) -> list[Job]:
-        found = super().unfinished(after)
+    def unowned(self) -> Unowned:
+        found = super().unowned()
         if self.between is not None:
             happens, self.between = self.between, None
             happens()
@@ -54,8 +55,10 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
             client.cancel(made[0])
 
         async with Runtime(store, registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
+            await asyncio.sleep(0)
             store.between = meanwhile
             jobs.queue.look_outside()
+            await until(lambda: bool(made))
             ended = await jobs.wait(made[0], timeout=20)
 
             assert ended.state is JobState.CANCELLED
@@ -69,10 +72,10 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
 def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> None:
     async def work() -> None:
         client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
-        job = client.submit(JobRequest(instance="worker"))
-        client.store.request_control(job.id, "cancel", 1.0)
         async with Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             jobs.pause()
+            job = await jobs.submit("worker")
+            assert client.store.request_control(job.id, "cancel", 1.0)
             jobs.queue.look_outside()
             assert len(client.store.control_requests()) == 1
             await jobs.drained()
@@ -173,7 +176,7 @@ class _Counted(SqliteJobs):
         return super().commit(*given, **named)
 
 
-def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_path: Path) -> None:
+def test_an_old_job_that_cannot_start_here_is_not_claimed(tmp_path: Path) -> None:
     async def work() -> None:
         client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
         old = client.submit(JobRequest(instance="worker"))
@@ -186,10 +189,12 @@ def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_p
         async with Runtime(store, registry=tmp_path / "nothing", probe=OutsideWorld()) as jobs:
             for _ in range(3):
                 jobs.queue.look_outside()
+                await asyncio.sleep(0.02)
 
-            assert store.asked[0] == 0
-            assert set(store.asked[1:]) == {4}
+            assert (store.looks > 0, store.claims) == (True, 0)
             assert jobs.job(old.id).state is JobState.PENDING
+            assert jobs.job(old.id).block_reason == "`worker` is not loaded here"
+            assert types(jobs, old) == ["submitted", "blocked"]
         store.close()
         client.store.close()
 
@@ -197,15 +202,18 @@ def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_p
 
 
 class _Asked(SqliteJobs):
-    """A store that notes from where on jobs are looked for."""
+    """A store that counts how often jobs are looked for and claimed."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.asked: list[int] = []
+    looks = 0
+    claims = 0
 
-    def unfinished(self, after: int = 0) -> list[Job]:
-        self.asked.append(after)
-        return super().unfinished(after)
+    def unowned(self) -> Unowned:
+        self.looks += 1
+        return super().unowned()
+
+    def claim(self, *args: Any) -> list[Job]:
+        self.claims += 1
+        return super().claim(*args)
 
 
 class _Refusing(SqliteJobs):

@@ -40,7 +40,7 @@ def test_a_workflow_goes_on_when_the_process_that_ran_its_jobs_ends(place: Place
     file = _workflow(place, ["one", "two"], go)
 
     with place.start("workers", "run", "--lanes", "1") as host:
-        place.until(place.path("state") / "jobs" / "host.json")
+        place.until_hosted(place.path("state"))
         with place.start("run", file, "--quiet") as running:
             wait_until(lambda: sorted(_states(place)) == ["pending", "running"])
             host.send_signal(signal.SIGTERM)
@@ -58,7 +58,7 @@ def test_many_waiting_nodes_are_all_stopped_at_once(place: Place) -> None:
     file = _workflow(place, [f"n{number}" for number in range(14)], place.path("never"))
 
     with place.start("workers", "run", "--lanes", "1") as host:
-        place.until(place.path("state") / "jobs" / "host.json")
+        place.until_hosted(place.path("state"))
         with place.start("run", file, "--quiet") as running:
             wait_until(lambda: len(_states(place)) == 14)
             running.send_signal(signal.SIGINT)

@@ -1,12 +1,19 @@
 """The report of a cancelled job, whose certainty says what the job did."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityCancelledError
+from failwell.jobs.job import Job, JobState
+from failwell.jobs.store.rows import job_values, moment
+from failwell.journal.event import Event
 from failwell.report.describe import describe
 from failwell.report.record import Attempt, ErrorReport, Scene
+
+if TYPE_CHECKING:
+    from failwell.jobs.store.job_store import JobStore, Values
 
 
 def cancelled_report(
@@ -39,3 +46,27 @@ def end_data(report: ErrorReport, attempt: int) -> dict[str, Any]:
     if report.kind == "cancel.job":
         data["certainty"] = report.certainty.value
     return data
+
+
+def cancel_unowned(store: "JobStore", jobs: Sequence[Job], now: float) -> list[str]:
+    """Cancel the jobs that no live host owns and that are as they were read; return their ids."""
+    return store.commit_unowned([_cancelled(job, now) for job in jobs])
+
+
+def _cancelled(job: Job, now: float) -> "tuple[Values, Event]":
+    request = job.request
+    scene = Scene(job=job.id, run=request.run, instance=request.instance, attempt=job.attempt or None)
+    # A job that is recorded as running lost its host; it may have run.
+    last = Certainty.UNKNOWN if job.state is JobState.RUNNING else None
+    report = cancelled_report(request.instance, scene, job.attempt, last, job.error)
+    cancelled = replace(
+        job,
+        error=report,
+        state=JobState.CANCELLED,
+        completed_at=moment(now),
+        cancel_requested_at=moment(now),
+        not_before=None,
+        block_reason=None,
+    )
+    event = Event(0, JobState.CANCELLED.value, now, end_data(report, job.attempt), job.id)
+    return job_values(cancelled, job.state), event

@@ -1,4 +1,4 @@
-"""Everything that is open while a host runs jobs: the store, the host lock, the queue and the workers."""
+"""Everything that is open while a host runs jobs: the store, the lease, the queue and the workers."""
 
 import asyncio
 import os
@@ -16,6 +16,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.snapshot import leave_picture, picture
 from failwell.jobs.queue.state import Rules
+from failwell.jobs.store.hosts import SNAPSHOT
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.sqlite import open_jobs
 from failwell.jobs.worker.protocol import CancelPhased, Died, Measured, OutputLine, Ready, WorkerEvent
@@ -39,8 +40,12 @@ def open_store(store: StoreLocation) -> JobStore:
     return open_jobs(store)
 
 
+_REST = 0.01
+"""Seconds between two looks at the store, however often other processes wake this one."""
+
+
 class Hosting:
-    """Everything that is open while this process hosts the queue of a store."""
+    """Everything that is open while this process is a host of a store."""
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Hosting:
         self._queue: Queue | None = None
         self._stack = AsyncExitStack()
         self._snapshot_timer: asyncio.TimerHandle | None = None
+        self._snapshot_file = Path()
 
     @property
     def queue(self) -> Queue:
@@ -76,17 +82,20 @@ class Hosting:
     # -------------------------------------------------------------- starting and stopping
 
     async def begin(self) -> None:
-        """Take the host lock and resume the jobs of the store.
+        """Become a host of the store, take over the jobs of dead hosts and claim waiting ones.
 
         Raises:
-            HostElsewhere: another process holds the lock. Nothing is left open.
+            HostElsewhere: a host of an earlier version runs. Nothing is left open.
         """
         store = self.store
         async with AsyncExitStack() as stack:
             if store is not self._location:
                 stack.callback(store.close)
             stack.push_async_callback(self.book.close)
-            stack.enter_context(store.hosting())
+            # The others take over at once what this host leaves.
+            stack.callback(store.wake_host)
+            host = stack.enter_context(store.hosting())
+            self._snapshot_file = host.folder / SNAPSHOT
             stack.enter_context(store.short_waits())
             results = make_private(store.folder / "results")
             stack.callback(self._lines.flush)
@@ -95,12 +104,12 @@ class Hosting:
             self._instances.prepare(str(results), self._on_event)
             instances, find = self._instances.loaded, self._instances.find
             known = self._instances.registry.names
-            self._queue = Queue(store, self.book, self._rules, instances, finder=find, known=known)
+            self._queue = Queue(store, host, self.book, self._rules, instances, finder=find, known=known)
             self._instances.serve(self._queue)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
             self._listen(stack)
-            self._queue.outside.recover()
+            self._queue.outside.tick()
             self._stack = stack.pop_all()
         self._publish_snapshot()
 
@@ -120,10 +129,21 @@ class Hosting:
         number = watch.fileno()
         queue = self.queue
 
+        timer: asyncio.TimerHandle | None = None
+        last = -_REST
+
         def woken() -> None:
+            nonlocal timer
             watch.drain()
-            self._instances.apply_changes()
-            queue.look_outside()
+            if timer is None:
+                timer = loop.call_at(max(last + _REST, loop.time()), look)
+
+        def look() -> None:
+            nonlocal timer, last
+            timer, last = None, loop.time()
+            if not queue.outside.is_closed:
+                self._instances.apply_changes()
+                queue.outside.tick()
 
         if number is not None:
             loop.add_reader(number, woken)
@@ -139,7 +159,7 @@ class Hosting:
             self._hurry.set()
             raise
         finally:
-            self._snapshot_file().unlink(missing_ok=True)
+            self._snapshot_file.unlink(missing_ok=True)
 
     async def _stop_workers(self) -> None:
         cut: asyncio.CancelledError | None = None
@@ -196,14 +216,11 @@ class Hosting:
             return
         # A reader of the snapshot finds all output that is older.
         self._lines.flush()
-        leave_picture(self._snapshot_file(), self.stats)
+        leave_picture(self._snapshot_file, self.stats)
         self._snapshot_timer = asyncio.get_running_loop().call_later(1.0, self._tick)
 
     def _tick(self) -> None:
         # A wake-up that was lost is made up for here.
         self._instances.apply_changes()
-        self.queue.look_outside()
+        self.queue.outside.tick()
         self._publish_snapshot()
-
-    def _snapshot_file(self) -> Path:
-        return self.store.folder / "host.json"

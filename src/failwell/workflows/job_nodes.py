@@ -114,18 +114,18 @@ class JobExecutor:
         return opening
 
     async def _open(self) -> "Runtime | JobClient":
-        from failwell.jobs.faults import HostElsewhere
-        from failwell.jobs.runtime import Runtime
+        from failwell.jobs.store.sqlite import is_hosted
 
-        try:
-            runtime = await Runtime(self._folder).__aenter__()
-            if self._while_hosting is not None:
-                self._hosting.enter_context(self._while_hosting())
-            return runtime
-        except HostElsewhere:
+        if is_hosted(self._folder):
             from failwell.workflows.job_client import JobClient
 
             return JobClient(self._folder)
+        from failwell.jobs.runtime import Runtime
+
+        runtime = await Runtime(self._folder).__aenter__()
+        if self._while_hosting is not None:
+            self._hosting.enter_context(self._while_hosting())
+        return runtime
 
     async def close(self, run: str, *, grace: float = 2.0) -> object:  # noqa: ARG002  (its jobs have ended with their nodes)
         """The run has ended: stop the workers."""

@@ -6,8 +6,8 @@ from time import time
 
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
+from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job, JobState, new_job
 from failwell.jobs.store.job_filter import RETRY_KEY, JobFilter, JobTotal
 from failwell.jobs.store.rows import job_values
@@ -100,27 +100,16 @@ class Bulk:
         return BulkPlan(chosen=chosen, totals=tuple(self._store.totals(chosen)), left_out={})
 
     def cancel(self, plan: BulkPlan) -> BulkResult:
-        """Cancel the jobs of a plan, through their host if there is one."""
+        """Cancel the jobs of a plan, those that a host has through that host."""
         cancelled: list[str] = []
         is_requested = False
         for page in self._pages(plan.chosen):
-            try:
-                with self._store.hosting():
-                    # Read again: a host may have ended since and taken some of them further.
-                    ids = {job.id for job in page}
-                    jobs = [
-                        job
-                        for job in self._store.select(
-                            replace(plan.chosen, states=OPEN), after=(page[0].key or 1) - 1, limit=len(page)
-                        )
-                        if job.id in ids
-                    ]
-                    rows = [self._queue.cancelled(job, time()) for job in jobs]
-                    self._store.commit([row for row, _ in rows], [event for _, event in rows])
-                    cancelled += [job.id for job in jobs]
-            except HostElsewhere:
-                is_requested = True
-                cancelled += self._store.request_controls([job.id for job in page], "cancel", time())
+            ended = cancel_unowned(self._store, page, time())
+            # The others have a host, which stops them. It cannot start a job whose cancel is stored.
+            rest = [job.id for job in page if job.id not in set(ended)]
+            requested = self._store.request_controls(rest, "cancel", time()) if rest else []
+            cancelled += [*ended, *requested]
+            is_requested = is_requested or bool(requested)
         return BulkResult(jobs=tuple(cancelled), is_requested=is_requested)
 
     def _pages(self, chosen: JobFilter) -> Iterator[list[Job]]:

@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import time
 
-from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityDisabledError
-from failwell.jobs.cancelled import cancelled_report, end_data
+from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
-from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
-from failwell.jobs.job import Job, JobRequest, JobState, new_job
+from failwell.jobs.faults import UnknownJob, check_same
+from failwell.jobs.job import Job, JobRequest, new_job
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.request import check_request, with_timeout
 from failwell.jobs.store.job_filter import RETRY_KEY
-from failwell.jobs.store.job_store import JobStore, Values
-from failwell.jobs.store.rows import job_values, moment
+from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.rows import job_values
 from failwell.journal.event import Event
-from failwell.report.record import Scene
 
 
 class QueueClient:
@@ -84,44 +82,14 @@ class QueueClient:
         return record
 
     def cancel(self, job: str) -> bool:
-        """Cancel a job, through its host if there is one; `False` if the job has already ended."""
-        record = self.find(job)
-        if record.state.is_final:
-            return False
-        try:
-            with self.store.hosting():
-                return self._cancel_here(job)
-        except HostElsewhere:
-            # The host stops it. It cannot start a job whose cancel is stored.
-            return self.store.request_control(job, "cancel", time())
-
-    def _cancel_here(self, job: str) -> bool:
-        """Cancel a job while this process holds the host lock, so that no host can start it."""
-        before = self.find(job)
-        if before.state.is_final:
-            return False
-        row, event = self.cancelled(before, time())
-        self.store.commit([row], [event])
-        return True
-
-    def cancelled(self, before: Job, now: float) -> tuple[Values, Event]:
-        """The row and the event of a job that is cancelled while no host runs."""
-        job, request = before.id, before.request
-        scene = Scene(job=job, run=request.run, instance=request.instance, attempt=before.attempt or None)
-        # A job that is recorded as running lost its host; it may have run.
-        last = Certainty.UNKNOWN if before.state is JobState.RUNNING else None
-        report = cancelled_report(request.instance, scene, before.attempt, last, before.error)
-        cancelled = replace(
-            before,
-            error=report,
-            state=JobState.CANCELLED,
-            completed_at=moment(now),
-            cancel_requested_at=moment(now),
-            not_before=None,
-            block_reason=None,
-        )
-        event = Event(0, JobState.CANCELLED.value, now, end_data(report, before.attempt), job)
-        return job_values(cancelled, before.state), event
+        """Cancel a job, through its host if it has one; `False` if the job has already ended."""
+        while not (record := self.find(job)).state.is_final:
+            if cancel_unowned(self.store, [record], time()):
+                return True
+            # Its host stops it. It cannot start a job whose cancel is stored.
+            if self.store.request_control(job, "cancel", time()):
+                return True
+        return False
 
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None

@@ -125,7 +125,8 @@ class Ends:
         now = self._state.loop.time() + _EARLY
         while self._timers and self._timers[0][0] <= now:
             _, _, what, entry = heappop(self._timers)
-            if entry.is_over:
+            if entry.is_over or self._state.live.get(entry.id) is not entry:
+                # It has ended, or another host has it.
                 continue
             if what == "due" and entry.state in (JobState.PENDING, JobState.WAITING):
                 due.append(entry)

@@ -30,6 +30,7 @@ class Entry:
         "error",
         "has_result",
         "id",
+        "is_queued",
         "is_sent",
         "is_starting",
         "items",
@@ -89,6 +90,8 @@ class Entry:
         """Whether a task waits for its worker to start, and nothing was sent."""
         self.is_sent = False
         """Whether it was sent to a worker that was ready, and no answer has come."""
+        self.is_queued = False
+        """Whether it is in the waiting line."""
         self.place = 0
         """Which of its tickets in the waiting line is the valid one."""
         self.accepted: Future[Entry] | None = None
@@ -135,6 +138,7 @@ class Entry:
             self.result,
             None if self.error is None else self.error.to_json(),
             stored_key(self.request, is_over=self.state.is_final),
+            self.deadline,
         )
 
     def job(self) -> Job:

@@ -4,7 +4,7 @@ Priority weighs against waiting: so many seconds of waiting outweigh one step of
 the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush, nsmallest
 
@@ -60,12 +60,19 @@ class Line:
         self._of: dict[str, list[Ticket]] = {}
         self._most: dict[str, int] = {}
         """Instance → number of tickets at which the void ones are removed."""
+        self._queued: Counter[str] = Counter()
+        self.size = 0
+        """How many jobs are in line."""
 
     def add(self, entry: Entry) -> None:
         """Add a job; an earlier ticket of it becomes void."""
         entry.place += 1
         ticket = (self.rank(entry), entry.sequence, entry.place, entry)
         instance = entry.request.instance
+        if not entry.is_queued:
+            entry.is_queued = True
+            self._queued[instance] += 1
+            self.size += 1
         line = self._of.setdefault(instance, [])
         if len(line) >= self._most.get(instance, _FEW):
             line[:] = [ticket for ticket in line if ticket[2] == ticket[3].place]
@@ -76,6 +83,14 @@ class Line:
     def leave(self, entry: Entry) -> None:
         """Remove a job."""
         entry.place += 1
+        if entry.is_queued:
+            entry.is_queued = False
+            self._queued[entry.request.instance] -= 1
+            self.size -= 1
+
+    def queued(self, instance: str) -> int:
+        """How many jobs of an instance are in line."""
+        return self._queued[instance]
 
     def rank(self, entry: Entry) -> float:
         """Smaller goes first."""
@@ -96,8 +111,7 @@ class Line:
 
     def take(self, instance: str) -> None:
         """Remove the next job of an instance."""
-        entry = heappop(self._of[instance])[3]
-        entry.place += 1
+        self.leave(heappop(self._of[instance])[3])
 
     def firsts(self) -> list[Entry]:
         """The next job of each instance, best first."""

@@ -28,8 +28,9 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.outside import OutsideJobs
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState, Rules
+from failwell.jobs.queue.store_changes import StoreChanges
 from failwell.jobs.request import check_request, is_priority
-from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.job_store import Host, JobStore
 from failwell.jobs.worker.protocol import (
     CancelPhased,
     Died,
@@ -107,16 +108,13 @@ class WorkerListener:
         return book.profile(instance) is None and not book.is_fresh
 
 
-_PAUSE = 0.02
-"""Seconds between two attempts to resume a job."""
-
-
 class Queue:
     """The jobs of one store, run by this process."""
 
     def __init__(
         self,
         store: JobStore,
+        host: Host,
         book: Book,
         rules: Rules,
         instances: Mapping[str, Instance],
@@ -127,7 +125,7 @@ class Queue:
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
         """Create it; `finder` loads an instance that was not used before, `known` lists the registered capabilities."""
-        self.state = QueueState(store, book, rules, instances, finder, known, now, jitter, self._turn)
+        self.state = QueueState(store, host, book, rules, instances, finder, known, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )
@@ -139,6 +137,7 @@ class Queue:
         self.outside = OutsideJobs(self.state, self._record, self._ends, self.cancel)
         self.intake = Intake(self.state, self._record, self._ends, self.cancel, self.over)
         self.listener = WorkerListener(self.state, self._record, self.hub, self._admission)
+        self._changes = StoreChanges(store)
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -147,6 +146,7 @@ class Queue:
         if self._record.is_resting:
             return
         state = self.state
+        self.outside.refill()
         starting = [] if self._record.trouble is not None else self._admission.admit()
         if not self._record.write(starting):
             return
@@ -182,36 +182,48 @@ class Queue:
         """
         entry = self.state.live.get(job)
         if entry is None:
-            entry = await self._resumed(job)
-            if entry is None:
-                return self.job(job)
+            stored = self.job(job)
+            if stored.state.is_final:
+                return stored
+            entry = Entry.of(stored)
         return (await self.over(entry)).job()
 
-    async def _resumed(self, job: str) -> Entry | None:
-        """A job that another process submitted a moment ago; `None` where it is over."""
-        while not (stored := self.job(job)).state.is_final:
-            if self._is_over:
-                raise QueueStopped(job=job, was=stored.state.value)
-            self.look_outside()
-            if job in self.state.live:
-                return self.state.live[job]
-            # The store is unavailable for a moment, or another process has just ended the job.
-            await asyncio.sleep(_PAUSE)
-        return None
-
     async def over(self, entry: Entry) -> Entry:
-        """The entry once its end is recorded."""
-        if entry.id not in self.state.live:
-            return entry
-        if self._is_over:
-            raise QueueStopped(job=entry.id, was=entry.state.value)
-        done: asyncio.Future[Entry] = self.state.loop.create_future()
-        entry.waiters.add(done)
-        try:
-            return await done
-        finally:
-            # A caller that stops waiting leaves nothing behind, however long the job lives.
-            entry.waiters.discard(done)
+        """The entry once its end is recorded, by this host or another one."""
+        while not entry.is_over or entry.id in self.state.live:
+            if self._is_over:
+                raise QueueStopped(job=entry.id, was=entry.state.value)
+            here = self.state.live.get(entry.id)
+            if here is None:
+                entry = await self._elsewhere(entry)
+                continue
+            done: asyncio.Future[Entry] = self.state.loop.create_future()
+            here.waiters.add(done)
+            try:
+                entry = await done
+            finally:
+                # A caller that stops waiting leaves nothing behind, however long the job lives.
+                here.waiters.discard(done)
+        return entry
+
+    async def _elsewhere(self, entry: Entry) -> Entry:
+        """A job that this host does not have, once it has ended or this host has it."""
+        with self._changes.watched():
+            while not self._is_over and entry.id not in self.state.live:
+                change = self._changes.next()
+                try:
+                    stored = self.state.store.find(entry.id)
+                except Fault:
+                    # The store is unavailable for a moment.
+                    await self._changes.wait(change)
+                    continue
+                if stored is None:
+                    raise UnknownJob(job=entry.id)
+                entry = Entry.of(stored)
+                if entry.is_over:
+                    break
+                await self._changes.wait(change)
+        return entry
 
     def job(self, job: str) -> Job:
         """The current state of a job.
@@ -228,9 +240,11 @@ class Queue:
         return stored
 
     def cancel(self, job: str, grace: float | None = None) -> bool:
-        """Stop a job; `False` where it is over, has its result or is unknown."""
+        """Stop a job, on whatever host it is; `False` if it has ended, has its result or is unknown."""
         entry = self.state.live.get(job)
-        if entry is None or entry.is_over or entry.has_result:
+        if entry is None:
+            return job not in self.state.recent and self.outside.cancel(job)
+        if entry.is_over or entry.has_result:
             return False
         if entry.state is not JobState.RUNNING:
             entry.cancelled = self.state.now()
@@ -254,12 +268,16 @@ class Queue:
             entry.task.cancel()
 
     def reorder(self, job: str, priority: int) -> bool:
-        """Change the priority of a waiting job; `False` if it does not wait."""
+        """Change the priority of a waiting job; `False` if it does not wait, or another host is about to start it."""
         entry = self.state.live.get(job)
-        if entry is None or entry.state not in (JobState.PENDING, JobState.WAITING):
+        if entry is not None and entry.state not in (JobState.PENDING, JobState.WAITING):
             return False
         if not is_priority(priority):
-            check_request(JobRequest(instance=entry.request.instance, priority=priority))
+            check_request(
+                JobRequest(instance=job if entry is None else entry.request.instance, priority=priority)
+            )
+        if entry is None:
+            return self.outside.reorder(job, priority)
         entry.request = replace(entry.request, priority=priority)
         self._record.say(entry, "reordered", {"priority": priority})
         if entry.block != FREEING and (entry.due or 0) <= self.state.now():
@@ -282,7 +300,13 @@ class Queue:
         return self.hub.subscribe(job, after, buffer, live=live, is_over=is_over)
 
     def waiting(self, most: int | None = None) -> list[Job]:
-        """The waiting jobs, best first, then those that are not due yet."""
+        """The waiting jobs, best first, then those that are not due yet: of this host, and of none."""
+        jobs = self._waiting_here(most)
+        jobs += self.state.store.unowned_jobs(most)
+        jobs.sort(key=_order)
+        return jobs[:most]
+
+    def _waiting_here(self, most: int | None) -> list[Job]:
         standing = self.state.line.best(most)
         ids = {entry.id for entry in standing}
         later = (
@@ -299,13 +323,32 @@ class Queue:
         Raises:
             QueueStopped: the queue stopped before that.
         """
-        while self.state.live:
+        while True:
+            entry = next(iter(self.state.live.values()), None)
+            if entry is None:
+                if await self._nothing_elsewhere():
+                    return
+                continue
             if self._is_over:
-                entry = next(iter(self.state.live.values()))
                 raise QueueStopped(job=entry.id, was=entry.state.value)
             if self._empty is None or self._empty.done():
                 self._empty = self.state.loop.create_future()
             await asyncio.shield(self._empty)
+
+    async def _nothing_elsewhere(self) -> bool:
+        """Whether no job is left that this host does not have; waits for a change if there is one."""
+        with self._changes.watched():
+            change = self._changes.next()
+            ownership = self.state.store.ownership(self.state.host.key)
+            if not ownership.unowned and not ownership.elsewhere:
+                return True
+            if self._is_over:
+                states = [state.value for state in JobState if not state.is_final]
+                for job in self.state.store.jobs(states=states, limit=1, results=False):
+                    raise QueueStopped(job=job.id, was=job.state.value)
+            if not self.state.live:
+                await self._changes.wait(change)
+        return False
 
     @property
     def trouble(self) -> Fault | None:
@@ -322,6 +365,7 @@ class Queue:
         """
         self.intake.is_closed = True
         self.state.is_paused = True
+        self.outside.release_all()
         cancellation = await _outlast(self._drain(drain))
         self.state.is_stopping = True
         for part in (self._ends, self._admission, self._record):
@@ -340,7 +384,9 @@ class Queue:
         self.state.turn()
         if not self._is_hurried:
             cancellation = await _outlast(self._record.finish()) or cancellation
-        self._is_over = self.outside.is_closed = True
+        self._is_over = True
+        self.outside.close()
+        self._changes.end()
         self._leave_nobody_waiting()
         if cancellation is not None:
             raise cancellation
@@ -371,6 +417,12 @@ class Queue:
             return
         self.state.idle = self.state.loop.create_future()
         await asyncio.wait([self.state.idle], timeout=seconds)
+
+
+def _order(job: Job) -> tuple[bool, float]:
+    """Jobs that are not due come last; the sort is stable, so jobs of equal rank keep their order."""
+    is_late = job.not_before is not None
+    return is_late, job.submitted_at.timestamp() - 60.0 * job.request.priority
 
 
 async def _outlast(waiting: Awaitable[object]) -> asyncio.CancelledError | None:

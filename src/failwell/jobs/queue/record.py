@@ -45,6 +45,7 @@ class Record:
         """Whether it has refused them for so long that no more jobs are accepted."""
         self.granted: set[int] = set()
         """The requests of other processes that this turn applies."""
+        self._released: dict[str, Entry] = {}
         self._decision: Decision | None = None
         """What follows from the latest refusal of the store; `None` while it takes writes."""
         self._refusals = 0
@@ -84,12 +85,20 @@ class Record:
             list(self._state.book.learned.values()),
         )
         granted = list(self.granted)
-        if not rows and not events and not granted:
+        released = self._released
+        if not rows and not events and not granted and not released:
             # Learned figures are written with the next event.
             self._recovered()
             return True
         try:
-            done = self._state.store.commit([entry.values() for entry in rows], events, learned, granted)
+            done = self._state.store.commit(
+                [entry.values() for entry in rows],
+                events,
+                learned,
+                granted,
+                host=self._state.host.key,
+                released=[entry.key for entry in released.values() if entry.key is not None],
+            )
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
@@ -120,23 +129,37 @@ class Record:
         if self.hub.has_subscribers:
             self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(published)])
         self.hub.last = done.last
-        if done.keys or done.callbacks:
-            self._see(done.keys.values(), done.callbacks)
+        if done.callbacks:
+            # Callbacks of groups are claimed like the jobs of another process.
+            self._look_outside()
+        if released:
+            self._let_go(released)
         return True
 
     def _recovered(self) -> None:
         self.trouble, self.is_wedged = None, False
         self._decision, self._refusals = None, 0
 
-    def _see(self, keys: Collection[int], callbacks: int) -> None:
-        """Note the keys of new jobs. A gap before them is another process's, which may notify us too late.
+    def release(self, entry: Entry) -> None:
+        """Let another host have a waiting job, with the next write."""
+        self._state.line.leave(entry)
+        self._released[entry.id] = entry
 
-        Callbacks of groups are read from the store like the jobs of another process.
-        """
-        if not callbacks and min(keys) == self._state.newest + 1:
-            self._state.newest = max(keys)
-        else:
-            self._look_outside()
+    def _let_go(self, released: Mapping[str, Entry]) -> None:
+        """Forget the jobs that were released."""
+        self._released = {}
+        for entry in released.values():
+            if entry.is_over:
+                continue
+            self._state.live.pop(entry.id, None)
+            if entry.request.key is not None:
+                self._state.once.pop(entry.request.key, None)
+            for waiter in list(entry.waiters):
+                if not waiter.done():
+                    # It goes on waiting for the other host.
+                    waiter.set_result(entry)
+            entry.waiters.clear()
+        self._state.store.wake_host()
 
     def _merge(self, entry: Entry, twin: str) -> None:
         """Replace a job by one that another process submitted under the same key a moment earlier."""
@@ -161,12 +184,10 @@ class Record:
         """
         entry = self._state.live.get(job)
         if entry is None:
-            self._look_outside()
-            entry = self._state.live.get(job)
-        if entry is None:
             stored = self._state.store.find(job)
-            if stored is None or not stored.state.is_final:
+            if stored is None:
                 raise self.trouble or UnknownJob(job=job)
+            # If it has not ended, another host has it, or none.
             entry = Entry.of(stored)
         check_same(entry.id, entry.request, request)
         return entry

@@ -1,6 +1,6 @@
 """A snapshot of a running queue: totals, workers, memory, waiting jobs and why they wait. Plain JSON.
 
-The host leaves it in a file a second, so that other processes can look without asking.
+Each host leaves it in a file every second, so that other processes can look without asking.
 """
 
 import os
@@ -16,20 +16,24 @@ from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
+from failwell.jobs.store.hosts import SNAPSHOT, live_folders
 from failwell.jobs.store.job_store import JobStore
 
 _MOST_WAITING = 50
+_OF_HOST = ("pid", "at", "lanes", "running", "paused", "trouble")
+"""What the snapshot says of the host itself."""
 
 
 def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     """The current state of the queue."""
-    waiting = queue.waiting(_MOST_WAITING)
+    waiting, counts = queue.waiting(_MOST_WAITING), store.counts()
     machine = {} if book.machine is None else book.machine.pools()
     return {
         "pid": os.getpid(),
         "at": time(),
         "paused": queue.state.is_paused,
         "trouble": None if queue.trouble is None else str(queue.trouble),
+        "lanes": queue.state.rules.lanes,
         "running": queue.state.running,
         "machine": [
             {
@@ -44,6 +48,7 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
         "jobs": [
             {
                 "id": entry.id,
+                "host": os.getpid(),
                 "instance": entry.request.instance,
                 "attempt": entry.attempt,
                 "started": entry.started,
@@ -65,8 +70,8 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
             }
             for job in waiting
         ],
-        "waiting_total": len(queue.state.live) - queue.state.running,
-        "counts": store.counts(),
+        "waiting_total": counts["pending"] + counts["waiting"],
+        "counts": counts,
     }
 
 
@@ -77,6 +82,7 @@ def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -
     gpu = sum(much for pool, much in memory_by_pool.items() if pool.startswith("gpu:"))
     return {
         "id": instance.id,
+        "host": os.getpid(),
         "capability": instance.manifest.name,
         "state": instance.worker.state.value,
         "enabled": instance.is_enabled,
@@ -107,10 +113,37 @@ def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
         return
 
 
+def read_pictures(folder: Path) -> list[dict[str, Any]]:
+    """The last snapshots of all live hosts; `folder` is that of the jobs."""
+    return [picture for host in live_folders(folder) if (picture := _read(host / SNAPSHOT)) is not None]
+
+
 def read_picture(folder: Path) -> dict[str, Any] | None:
-    """The last snapshot of a host; `None` if there is none."""
+    """The last snapshots of all live hosts as one; `None` if there is none.
+
+    `hosts` has what differs: the process, its lanes, and what it does. Each worker and running job names its host.
+    """
+    pictures = read_pictures(folder)
+    if not pictures:
+        return None
+    latest = max(pictures, key=lambda picture: picture["at"])
+    hosts = [{name: picture[name] for name in _OF_HOST} for picture in pictures]
+    waiting = {job["id"]: job for picture in pictures for job in picture["waiting"]}
+    return {
+        **latest,
+        "hosts": hosts,
+        "paused": all(picture["paused"] for picture in pictures),
+        "trouble": next((picture["trouble"] for picture in pictures if picture["trouble"]), None),
+        "running": sum(picture["running"] for picture in pictures),
+        "workers": [worker for picture in pictures for worker in picture["workers"]],
+        "jobs": [job for picture in pictures for job in picture["jobs"]],
+        "waiting": list(waiting.values())[:_MOST_WAITING],
+    }
+
+
+def _read(file: Path) -> dict[str, Any] | None:
     try:
-        data: object = loads((folder / "host.json").read_text(encoding="ascii"))
+        data: object = loads(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else None

@@ -1,7 +1,7 @@
 """What the parts of a queue share: its jobs, what runs, and its rules."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from failwell.jobs.memory.book import Book
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.line import Line, Recent
-from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.job_store import Host, JobStore
 from failwell.jobs.worker.death import kept_report
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
@@ -51,6 +51,8 @@ class Rules:
     """Seconds between two evictions for the same job."""
     history: int = 100
     """Ended jobs that are kept in memory; all are in the store."""
+    claims: bool = True
+    """Whether jobs are run too that other processes submitted."""
     patience: float = 5.0
     """Seconds that a store may be unavailable before submits are refused."""
 
@@ -67,6 +69,7 @@ class QueueState:
     def __init__(
         self,
         store: JobStore,
+        host: Host,
         book: Book,
         rules: Rules,
         instances: Mapping[str, Instance],
@@ -77,6 +80,9 @@ class QueueState:
         turn: Callable[[], None],
     ) -> None:
         self.store = store
+        self.host = host
+        self.peers: Sequence[Host] = ()
+        """The other live hosts, at the last look."""
         self.book = book
         self.rules = rules
         self.instances = instances
@@ -92,8 +98,6 @@ class QueueState:
         self.once: dict[str, Entry] = {}
         """Idempotency key → its job, while it lives."""
         self.running = 0
-        self.newest = 0
-        """The key of the newest job that this host knows."""
         self.idle: asyncio.Future[None] | None = None
         """Done when nothing runs any more."""
         self.is_paused = False
@@ -120,6 +124,10 @@ class QueueState:
         if abs(shift - self._shift) > _STEP:
             self._shift = shift
         return min(submitted + self._shift, self.steady())
+
+    def wall(self, since: float) -> float:
+        """A time of the steady clock by the wall clock."""
+        return since - self._shift
 
     def number(self) -> int:
         """A number that rises with every call."""

@@ -3,6 +3,7 @@
 A commit is one transaction: jobs, events, counts and profiles are stored together or not at all.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -23,6 +24,7 @@ Values = tuple[Any, ...]
 COLUMNS = (
     "key", "id", "instance", "state", "priority", "submitted", "started", "ended", "attempt", "charged", "losses",
     "due", "reason", "cancelled", "phase", "request", "result", "error", "once",
+    "deadline",
 )  # fmt: skip
 """Times are seconds since 1970; the request, the result and the error are JSON. `key` is a number that the store
 assigns."""
@@ -57,6 +59,50 @@ class ControlRequest(NamedTuple):
     at: float
 
 
+class Host(NamedTuple):
+    """A process that runs jobs of the store, as the store lists it."""
+
+    key: int
+    name: str
+    pid: int
+    folder: Path
+    """Its own folder, which it locks as long as it lives."""
+
+
+class Peers(NamedTuple):
+    """The other hosts of a store."""
+
+    live: Sequence[Host]
+    dead: Sequence[Host]
+    """Those that have ended, and whose jobs were not taken over yet."""
+
+
+class Want(NamedTuple):
+    """How many jobs of an instance a host claims at most."""
+
+    number: int
+    before: float = math.inf
+    """Only jobs that come before this rank: when they were submitted, less a minute for each step of priority."""
+
+
+class Ownership(NamedTuple):
+    """Where the open jobs of a store are."""
+
+    unowned: Mapping[str, int]
+    """Instance → how many of its jobs no host owns."""
+    elsewhere: int
+    """How many the other hosts own."""
+
+
+class Unowned(NamedTuple):
+    """Jobs that wait for a host to claim them."""
+
+    instances: Sequence[str]
+    """The instances for which such jobs are ready."""
+    next_time: float
+    """When the next one becomes due or reaches its deadline."""
+
+
 class Committed(NamedTuple):
     """The result of a commit."""
 
@@ -87,10 +133,10 @@ class Forgotten:
 
 
 class JobStore(Protocol):
-    """Stores jobs. One process at a time runs them; any process may submit and read."""
+    """Stores jobs. Any process may submit and read; those that hold a lease run them."""
 
     folder: Path
-    """For everything beside rows: result files, sockets, the lock."""
+    """For everything beside rows: result files, sockets, locks."""
 
     def commit(
         self,
@@ -100,20 +146,52 @@ class JobStore(Protocol):
         applied: Sequence[int] = (),
         *,
         group: "GroupPart | None" = None,
+        host: int | None = None,
+        released: Sequence[int] = (),
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
 
         New jobs become members of `group`. The last end of a group submits its callback.
 
-        The start of a stored job is refused if a request to cancel it is stored: `Committed.cancelled`.
+        New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
+        the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
+        `Committed.cancelled`.
 
         Raises:
             Fault: nothing was stored.
         """
         ...
 
-    def unfinished(self, after: int = 0) -> list[Job]:
-        """Jobs that have not ended and have a key above `after`, oldest first."""
+    def commit_unowned(self, jobs: Sequence[tuple[Values, Event]]) -> list[str]:
+        """Store jobs that no live host owns, each with an event; return the ids of those that were stored.
+
+        A job is left out if a live host owns it, or if its state has changed since it was read.
+        """
+        ...
+
+    def unowned(self) -> Unowned:
+        """The jobs that wait for a host to claim them."""
+        ...
+
+    def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
+        """Waiting jobs that no host owns, without results: those that are ready, best first, then those due later."""
+        ...
+
+    def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
+        """Give the host jobs that it wants and that no host owns, the best first, in one transaction.
+
+        Each comes with the time since which it waits for its turn. Jobs whose deadline has passed are given to it too, so that it fails them.
+
+        Args:
+            host: The key of the host.
+            wants: Instance → how many of its jobs.
+            most: How many in all.
+            now: The current time. Jobs that are due by then can be claimed.
+        """
+        ...
+
+    def ownership(self, host: int) -> Ownership:
+        """Where the jobs are that have not ended."""
         ...
 
     def last_key(self) -> int:
@@ -191,7 +269,7 @@ class JobStore(Protocol):
         ...
 
     def request_control(self, job: str, action: str, at: float) -> bool:
-        """Ask the host to do `action` with a job, and wake the host; `False` if the job has ended."""
+        """Ask the host that owns a job to do `action` with it; `False` if the job has ended or no host owns it."""
         ...
 
     def request_controls(self, jobs: Sequence[str], action: str, at: float) -> list[str]:
@@ -199,7 +277,7 @@ class JobStore(Protocol):
         ...
 
     def control_requests(self) -> list[ControlRequest]:
-        """Control requests that the host has not applied yet, oldest first."""
+        """Control requests that no host has applied yet, oldest first."""
         ...
 
     def take_tokens(self, capability: str, limit: RateLimit, count: int, now: float) -> Grant:
@@ -230,11 +308,22 @@ class JobStore(Protocol):
         """
         ...
 
-    def hosting(self) -> AbstractContextManager[object]:
-        """Hold the host lock within the block: this process runs the jobs.
+    def hosting(self) -> AbstractContextManager[Host]:
+        """Hold a lease within the block: this process runs jobs. Those that it leaves wait for another host.
 
         Raises:
-            HostElsewhere: another process holds the lock.
+            HostElsewhere: a host of an earlier version runs, which shares the jobs with nobody.
+        """
+        ...
+
+    def peers(self, host: int) -> Peers:
+        """The other hosts."""
+        ...
+
+    def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
+        """Take the jobs of dead hosts over: those that only waited are released, the others are returned.
+
+        A job that is returned belongs to `host`, and is stored as it was when its host died.
         """
         ...
 
@@ -246,14 +335,14 @@ class JobStore(Protocol):
         ...
 
     def is_hosted(self) -> bool:
-        """Whether a live process holds the host lock."""
+        """Whether a live process runs jobs."""
         ...
 
     wake_host: Callable[[], object]
-    """Wakes the host. Never raises."""
+    """Wakes all hosts. Never raises."""
 
     def host_watch(self) -> Watch:
-        """The watch that wakes the host."""
+        """The watch that wakes a host."""
         ...
 
     def commit_watch(self) -> Watch:

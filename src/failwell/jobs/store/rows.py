@@ -79,6 +79,7 @@ def job_values(job: Job, was: JobState | None) -> Values:
         None if job.result is None else result_to_json(job.result),
         None if job.error is None else job.error.to_json(),
         stored_key(job.request, is_over=job.state.is_final),
+        _seconds(job.request.deadline),
     )
 
 
@@ -87,6 +88,7 @@ def new_values(job: str, request: JobRequest, now: float) -> Values:
     return (
         None, None, job, request.instance, "pending", request.priority, now, None, None, 0, 0, 0,
         _seconds(request.not_before), None, None, None, request_to_json(request), None, None, request.key,
+        _seconds(request.deadline),
     )  # fmt: skip
 
 
@@ -118,7 +120,7 @@ def read_job(row: Sequence[Any]) -> Job:
     """The job of a row, whose values are in the order of `COLUMNS`."""
     (
         key, job, instance, state, priority, submitted, started, ended, attempt, charged, losses,
-        due, reason, cancelled, phase, request, result, error, idempotency_key,
+        due, reason, cancelled, phase, request, result, error, idempotency_key, _deadline,
     ) = row  # fmt: skip
     fields = cast("dict[str, Any]", loads(request))
     return Job(

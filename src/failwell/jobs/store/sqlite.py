@@ -6,16 +6,16 @@ batch of any size is a handful of statements. Connection, event log and lock are
 
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.output_lines import LINES
+from failwell.jobs.store import hosts
 from failwell.jobs.store.groups import (
     GroupPart,
     JobGroup,
@@ -31,8 +31,13 @@ from failwell.jobs.store.job_store import (
     Committed,
     ControlRequest,
     Forgotten,
+    Host,
+    Ownership,
+    Peers,
     Profile,
+    Unowned,
     Values,
+    Want,
 )
 from failwell.jobs.store.prune import (
     BATCH,
@@ -50,7 +55,7 @@ from failwell.journal.errors import damaged_record_fault
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
-from failwell.journal.lock import Holder, ProcessLock, is_held
+from failwell.journal.lock import is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
@@ -60,16 +65,16 @@ from failwell.runtime.suppress import suppress
 
 JOBS = "jobs"
 HOST = "host"
-"""The socket folder of the host. It is separate, so that the host's own commits do not wake it."""
+"""The folder of the hosts' sockets. It is separate, so that the commits of hosts do not wake them."""
 _MOMENT = 0.02
 """Seconds for which an event loop may be blocked by a database that another process has locked."""
 _STATES = {state.value: state for state in JobState}
 _MOST_IDS = 500
 """Ids in one query."""
-_OPEN = "state IN ('pending', 'running', 'waiting')"
+_OPEN = hosts.OPEN
 _COLUMNS = ", ".join(COLUMNS)
 _BRIEF = _COLUMNS.replace(" result,", " NULL,")
-_INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
+_INSERT = f"INSERT INTO jobs ({_COLUMNS}, owner) VALUES ({','.join('?' * (len(COLUMNS) + 1))})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
@@ -78,19 +83,25 @@ _PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
 )  # fmt: skip
 _profile_values = attrgetter(*_PROFILE_COLUMNS)
-_REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND {_OPEN}"  # noqa: S608  (constants)
+_REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND owner NOT NULL AND {_OPEN}"  # noqa: S608  (constants)
 _CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
 _APPLIED = "DELETE FROM job_wishes WHERE key = ?"
 _FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
-_WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
+_WAS, _KEY, _ID, _STATE, _ATTEMPT, _ONCE = 0, 1, 2, 4, 9, 19
 """Positions in `Values`."""
 
 
 def wake_host(state: Path) -> None:
-    """Wake the host of a state folder, if there is one."""
+    """Wake the hosts of a state folder, if there are any."""
     waker = Waker(state / JOBS / HOST)
     waker.wake()
     waker.close()
+
+
+def is_hosted(state: Path) -> bool:
+    """Whether a live process runs the jobs of a state folder."""
+    # The second one is a host of an earlier version.
+    return bool(hosts.live_folders(state / JOBS)) or is_held(state / JOBS)
 
 
 class SqliteJobs:
@@ -126,51 +137,80 @@ class SqliteJobs:
         applied: Sequence[int] = (),
         *,
         group: GroupPart | None = None,
+        host: int | None = None,
+        released: Sequence[int] = (),
     ) -> Committed:
-        twins: dict[str, str] = {}
         with self._database.transaction() as connection:
-            new = [job for job in jobs if job[_KEY] is None]
-            moved = [job for job in jobs if job[_KEY] is not None]
-            cancelled = self._cancelled(connection, moved)
-            if cancelled:
-                moved = [job for job in moved if job[_ID] not in cancelled]
-                events = [event for event in events if event.type != "started" or event.job not in cancelled]
-            if [job for job in new if job[_ONCE] is not None]:
-                twins = self._twins(connection, new)
-                new = [job for job in new if job[_ID] not in twins]
-                events = [event for event in events if event.job not in twins]
-            keys = _insert(connection, new)
-            if moved:
-                connection.executemany(
-                    _MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
-                )
-                freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
-                if freed:
-                    connection.executemany(_FREE_KEY, freed)
-            if group is not None:
-                add_members(connection, group, list(keys.values()))
-            callbacks = finish_groups(connection, moved, group)
-            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
-            if callbacks:
-                rows = [job_values(job, None) for job in callbacks]
-                row_keys |= _insert(connection, rows)
-                new = [*new, *rows]
-                submitted = [
-                    Event(0, "submitted", job.submitted_at.timestamp(), {}, job.id) for job in callbacks
-                ]
-                events = [*events, *submitted]
-            self._count(connection, new, moved)
-            last = self._append(connection, events, row_keys) if events else self._log.last() or 0
+            committed = self._write(connection, jobs, events, host, group)
             if profiles:
                 connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
             if applied:
                 connection.executemany(_APPLIED, [(key,) for key in applied])
-        self._followers.wake()
-        self._database.written(len(jobs) + len(events))
-        if callbacks:
+            if released and host is not None:
+                hosts.release(connection, host, released)
+        self._wake_followers(len(jobs) + len(events))
+        if committed.callbacks:
             # They are like jobs that another process submitted.
             self._host.wake()
+        return committed
+
+    def _wake_followers(self, rows: int) -> None:
+        self._followers.wake()
+        self._database.written(rows)
+
+    def _write(
+        self,
+        connection: sqlite3.Connection,
+        jobs: Sequence[Values],
+        events: Sequence[Event],
+        host: int | None = None,
+        group: GroupPart | None = None,
+    ) -> Committed:
+        twins: dict[str, str] = {}
+        new = [job for job in jobs if job[_KEY] is None]
+        moved = [job for job in jobs if job[_KEY] is not None]
+        cancelled = self._cancelled(connection, moved)
+        if cancelled:
+            moved = [job for job in moved if job[_ID] not in cancelled]
+            events = [event for event in events if event.type != "started" or event.job not in cancelled]
+        if [job for job in new if job[_ONCE] is not None]:
+            twins = self._twins(connection, new)
+            new = [job for job in new if job[_ID] not in twins]
+            events = [event for event in events if event.job not in twins]
+        keys = _insert(connection, new, host)
+        if moved:
+            connection.executemany(_MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved])
+            freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
+            if freed:
+                connection.executemany(_FREE_KEY, freed)
+        if group is not None:
+            add_members(connection, group, list(keys.values()))
+        callbacks = finish_groups(connection, moved, group)
+        row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
+        if callbacks:
+            rows = [job_values(job, None) for job in callbacks]
+            row_keys |= _insert(connection, rows)
+            new = [*new, *rows]
+            submitted = [Event(0, "submitted", job.submitted_at.timestamp(), {}, job.id) for job in callbacks]
+            events = [*events, *submitted]
+        self._count(connection, new, moved)
+        last = self._append(connection, events, row_keys) if events else self._log.last() or 0
         return Committed(keys, twins, last, cancelled, len(callbacks))
+
+    def commit_unowned(self, jobs: Sequence[tuple[Values, Event]]) -> list[str]:
+        with self._database.transaction() as connection:
+            unchanged = [
+                (job, event)
+                for job, event in jobs
+                if hosts.is_unowned(connection, self.folder, job[_KEY], job[_WAS], job[_ATTEMPT])
+            ]
+            committed = self._write(
+                connection, [job for job, _ in unchanged], [event for _, event in unchanged]
+            )
+        self._wake_followers(2 * len(unchanged))
+        if committed.callbacks:
+            self._host.wake()
+        return [job[_ID] for job, _ in unchanged]
 
     def _cancelled(self, connection: sqlite3.Connection, moved: Sequence[Values]) -> set[str]:
         """The jobs that are about to start and that another process has cancelled."""
@@ -299,16 +339,6 @@ class SqliteJobs:
 
     # -------------------------------------------------------------- reading
 
-    def unfinished(self, after: int = 0) -> list[Job]:
-        # The number of open jobs is known, and they are among the newest, so this needs no index.
-        count = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
-        rows = self._database.rows(
-            f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({count})",  # noqa: S608  (constants)
-            (after,),
-        )
-        # A damaged row is a failed job: nobody can run it.
-        return [job for job in map(self._job, reversed(rows)) if not job.state.is_final]
-
     def last_key(self) -> int:
         return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
 
@@ -409,11 +439,47 @@ class SqliteJobs:
 
     # -------------------------------------------------------------- the host
 
-    def hosting(self) -> AbstractContextManager[object]:
-        def refusal(holder: Holder) -> HostElsewhere:
-            return HostElsewhere(pid=holder.pid, host=holder.host, since=holder.since)
+    def hosting(self) -> AbstractContextManager[Host]:
+        return hosts.HostLease(self._database, self.folder, self._clock)
 
-        return ProcessLock(self.folder, refusal)
+    def peers(self, host: int) -> Peers:
+        with self._database.reading() as connection:
+            others = [other for other in hosts.hosts_of(connection, self.folder) if other.key != host]
+        is_live = {other: is_held(other.folder) for other in others}
+        return Peers(
+            [other for other in others if is_live[other]], [other for other in others if not is_live[other]]
+        )
+
+    def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
+        with self._database.transaction() as connection:
+            rows = hosts.take_over(connection, host, dead)
+        hosts.delete_folders(dead)
+        return self._open_jobs(rows)
+
+    def unowned(self) -> Unowned:
+        with self._database.reading() as connection:
+            return Unowned(hosts.ready_instances(connection), hosts.next_time(connection))
+
+    def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
+        with self._database.reading() as connection:
+            rows = hosts.unowned_jobs(connection, most, instance)
+        return self._open_jobs(rows)
+
+    def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
+        with self._database.transaction() as connection:
+            hosts.make_ready(connection, now)
+            rows = hosts.claim(connection, host, wants, most, now)
+        jobs = [(self._job(values), ready) for ready, *values in rows]
+        # A damaged row is a failed job: nobody can run it.
+        return [(job, ready) for job, ready in jobs if not job.state.is_final]
+
+    def ownership(self, host: int) -> Ownership:
+        with self._database.reading() as connection:
+            return hosts.ownership(connection, host)
+
+    def _open_jobs(self, rows: Sequence[Any]) -> list[Job]:
+        # A damaged row is a failed job: nobody can run it.
+        return [job for job in map(self._job, rows) if not job.state.is_final]
 
     @contextmanager
     def short_waits(self) -> Generator[None]:
@@ -424,7 +490,7 @@ class SqliteJobs:
             self._database.set_busy_timeout(self._busy)
 
     def is_hosted(self) -> bool:
-        return is_held(self.folder)
+        return is_hosted(self.folder.parent)
 
     def host_watch(self) -> Watch:
         return Watch(self.folder / HOST)
@@ -444,12 +510,12 @@ class SqliteJobs:
             return damaged_job(values, describe(damaged_record_fault(f"job `{values[1]}`", error)))
 
 
-def _insert(connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, int]:
-    """Insert new jobs; returns the key of each."""
+def _insert(connection: sqlite3.Connection, new: Sequence[Values], host: int | None = None) -> dict[str, int]:
+    """Insert new jobs, which belong to `host`; returns the key of each."""
     if not new:
         return {}
     # A row without a key gets the next one.
-    connection.executemany(_INSERT, [job[_KEY:] for job in new])
+    connection.executemany(_INSERT, [(*job[_KEY:], host) for job in new])
     last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 

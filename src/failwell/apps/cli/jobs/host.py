@@ -30,10 +30,12 @@ def host(
     lanes: int = 4,
     limits: "Limits | None" = None,
     respawn: bool = True,
+    claims: bool = True,
 ) -> Exit:
     """Run the jobs of the store until `until` is done or a signal arrives, and return the exit code.
 
-    An open `queue` is used as it is; without one, the store is opened and closed here.
+    An open `queue` is used as it is; without one, the store is opened and closed here. Without `claims`, only jobs
+    are run that `until` submits.
 
     A first signal gives running jobs a few seconds to end, a second one does not. Jobs that have not ended
     wait for the next host.
@@ -41,7 +43,7 @@ def host(
     from asyncio import run
 
     with warnings_as_lines():
-        return run(_host(args, until, queue, lanes, limits, respawn=respawn))
+        return run(_host(args, until, queue, lanes, limits, respawn=respawn, claims=claims))
 
 
 async def _host(
@@ -52,10 +54,12 @@ async def _host(
     limits: "Limits | None",
     *,
     respawn: bool,
+    claims: bool,
 ) -> Exit:
     import asyncio
 
     from failwell.jobs.memory.book import NO_LIMITS
+    from failwell.jobs.queue.state import Rules
     from failwell.jobs.runtime import DRAIN, Runtime
     from failwell.jobs.worker.protocol import Supervision
 
@@ -77,7 +81,7 @@ async def _host(
         jobs = Runtime(
             state_folder_of(args) if queue is None else queue.store,
             registry=None if queue is None else queue.registry,
-            lanes=lanes,
+            rules=Rules(lanes=lanes, claims=claims),
             limits=limits or NO_LIMITS,
             # A command that waits for one job restarts a dead worker only if that job is retried.
             supervision=Supervision(respawn=respawn),

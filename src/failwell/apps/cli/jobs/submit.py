@@ -206,7 +206,6 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons") -> Exit:
     """Follow the job if another process runs it, else run it here. The caller repeats this until the job ends."""
     from failwell.apps.cli.jobs.host import host
-    from failwell.jobs.faults import HostElsewhere
 
     if queue.store.is_hosted():
         for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
@@ -226,11 +225,7 @@ def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_R
             finally:
                 waiting.cancel()
 
-    try:
-        return host(args, until=until, queue=queue, respawn=False)
-    except HostElsewhere:
-        # Another process took the host lock first; the next round follows it.
-        return Exit.DONE
+    return host(args, until=until, queue=queue, respawn=False)
 
 
 class _Reasons:
@@ -312,15 +307,16 @@ def _print_timeout(args: Namespace, job: "Job") -> None:
 def _stream(args: Namespace, request: "JobRequest") -> int:
     """Run the job here and print its items. Leaving before the end cancels it.
 
+    Other jobs of the store are run here too, unless another process does that.
+
     Raises:
-        Usage: another process runs the jobs of this store, so the items would go there.
         Fault: the job failed.
     """
     from failwell.apps.cli.jobs.host import host
     from failwell.fault.base import Fault
     from failwell.jobs.capability_registry import CapabilityRegistry
-    from failwell.jobs.faults import HostElsewhere
     from failwell.jobs.store.rows import result_to_json
+    from failwell.jobs.store.sqlite import is_hosted
     from failwell.report.describe import describe
 
     registry = CapabilityRegistry(state_folder_of(args))
@@ -348,14 +344,7 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
                     print_json_text(result_to_json(item))
 
     try:
-        return host(args, until=until, respawn=False)
-    except HostElsewhere as elsewhere:
-        host_name = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
-        raise usage_error(
-            f"{host_name} runs the jobs of this store, and only the process that runs a job gets its items;"
-            " stop it, or give another `--store DIR`",
-            see="failwell workers list",
-        ) from None
+        return host(args, until=until, respawn=False, claims=not is_hosted(registry.folder))
     except Fault as fault:
         job = describe(fault).scene.job
         if job is not None:

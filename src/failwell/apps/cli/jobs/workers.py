@@ -12,7 +12,6 @@ from failwell.apps.cli.records import add_store, at_least
 
 if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits
-    from failwell.jobs.queue.entry import Entry
     from failwell.jobs.runtime import Runtime
 
 _LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of each GPU"}
@@ -28,14 +27,21 @@ def add_run_options(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--until-empty", action="store_true", help="end when no job is left")
     parser.add_argument(
-        "--lanes", metavar="N", type=at_least(1), default=4, help="jobs that run at a time (default: 4)"
+        "--lanes",
+        metavar="N",
+        type=at_least(1),
+        default=4,
+        help="jobs that this process runs at a time (default: 4)",
     )
     for option, resource in _LIMITS.items():
         parser.add_argument(
             f"--{option}", metavar="MB", type=float, help=f"the most {resource} that jobs may use together"
         )
     add_store(parser)
-    parser.epilog = "One process at a time runs the jobs of a store; submitting a job wakes it."
+    parser.epilog = (
+        "Several processes may run the jobs of one store: each has its own lanes and workers, and they share the"
+        " machine's memory. When one ends or dies, the others take its jobs over."
+    )
 
 
 def run_run(args: Namespace) -> int:
@@ -119,6 +125,8 @@ class HostRun:
         self._stuck: dict[str, int] = {}
         """Instance that cannot run → number of its waiting jobs."""
         self._announced: set[str] = set()
+        self._is_reported = False
+        """Whether the jobs that no host has were looked at."""
         self._words: dict[str, str] = {}
 
     async def work(self, jobs: "Runtime") -> None:
@@ -129,8 +137,8 @@ class HostRun:
         with jobs.events(live=False) as events:
             while True:
                 stuck = self._look(jobs)
-                if self._args.until_empty and len(stuck) == len(jobs.queue.state.live):
-                    self._stuck = Counter(entry.request.instance for entry in stuck)
+                if self._args.until_empty and stuck is not None:
+                    self._stuck = stuck
                     return
                 try:
                     async with asyncio.timeout(_LOOK_EVERY):
@@ -165,17 +173,35 @@ class HostRun:
             f"capabilities: {listing}",
         )
 
-    def _look(self, jobs: "Runtime") -> "list[Entry]":
-        """The jobs that cannot run now; each instance that cannot run is reported once."""
-        stuck: list[Entry] = []
+    def _look(self, jobs: "Runtime") -> dict[str, int] | None:
+        """The jobs that cannot run, by instance, once no other job is left; until then `None`.
+
+        Each instance that cannot run is reported once.
+        """
+        stuck: Counter[str] = Counter()
         able: dict[str, bool] = {}
+        is_busy = False
         for entry in jobs.queue.state.live.values():
             instance = entry.request.instance
             if instance not in able:
                 able[instance] = self._can_run(jobs, instance)
-            if not able[instance] and entry.state.value != "running":
-                stuck.append(entry)
-        return stuck
+            if able[instance] or entry.state.value == "running":
+                is_busy = True
+            else:
+                stuck[instance] += 1
+        if is_busy and self._is_reported:
+            # The jobs that no host has are counted when this one has nothing to do.
+            return None
+        self._is_reported = True
+        ownership = jobs.store.ownership(jobs.queue.state.host.key)
+        for instance, number in ownership.unowned.items():
+            if instance not in able:
+                able[instance] = self._can_run(jobs, instance)
+            if able[instance]:
+                is_busy = True
+            else:
+                stuck[instance] += number
+        return None if is_busy or ownership.elsewhere else dict(stuck)
 
     def _can_run(self, jobs: "Runtime", name: str) -> bool:
         instance = jobs.queue.state.find_instance(name)
