@@ -211,7 +211,7 @@ class _Asked(SqliteJobs):
         self.looks += 1
         return super().unowned()
 
-    def claim(self, *args: Any) -> list[Job]:
+    def claim(self, *args: Any) -> list[tuple[Job, float]]:
         self.claims += 1
         return super().claim(*args)
 
