@@ -211,9 +211,9 @@ class _Asked(SqliteJobs):
         self.looks += 1
         return super().unowned()
 
-    def claim(self, *args: Any) -> list[tuple[Job, float]]:
+    def claim(self, *args: Any, **named: Any) -> list[tuple[Job, float]]:
         self.claims += 1
-        return super().claim(*args)
+        return super().claim(*args, **named)
 
 
 class _Refusing(SqliteJobs):

@@ -223,4 +223,5 @@ class Hosting:
         # A wake-up that was lost is made up for here.
         self._instances.apply_changes()
         self.queue.outside.tick()
+        self.queue.hub.catch_up()
         self._publish_snapshot()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakSet
 
+from failwell.fault.base import Fault
 from failwell.jobs.store.rows import delete_files
 from failwell.journal.event import JOB_TERMINAL, Event
 
@@ -94,8 +95,8 @@ class Subscription:
         """Add an event to the buffer."""
         if (self._job is not None and event.job != self._job) or (event.seq == 0 and not self._live):
             return
-        if self._replay and event.seq:
-            # It is in the store, and is read from there.
+        if event.seq and (self._replay or event.seq <= self.cursor):
+            # It is in the store and is read from there, or was already.
             return
         if len(self._waiting) >= self._room:
             self.dropped += 1
@@ -186,6 +187,19 @@ class Hub:
                 subscription.offer(event)
         for event in events:
             self.last = max(self.last, event.seq)
+
+    def catch_up(self, until: int | None = None) -> None:
+        """Deliver what other processes have stored, up to the event with this number."""
+        while self._listening and (until is None or self.last < until):
+            limit = _PAGE if until is None else min(_PAGE, until - self.last)
+            try:
+                events = self.read(self.last, None, limit)
+            except Fault:
+                # The store is unavailable for a moment.
+                return
+            if not events:
+                return
+            self.publish(events)
 
     def end(self) -> None:
         """End all subscriptions."""

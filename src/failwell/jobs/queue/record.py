@@ -19,6 +19,7 @@ from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import QueueState
+from failwell.jobs.store.job_store import Committed
 from failwell.journal.event import Event
 from failwell.report.describe import describe
 from failwell.report.revive import translate
@@ -124,17 +125,22 @@ class Record:
                 entry.accepted = None
             if entry.is_over:
                 self.settle(entry)
-        published = [event for event in events if event.job not in done.twins]
-        first = done.last - len(published) + 1
-        if self.hub.has_subscribers:
-            self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(published)])
-        self.hub.last = done.last
-        if done.callbacks:
-            # Callbacks of groups are claimed like the jobs of another process.
-            self._look_outside()
+        self._publish([event for event in events if event.job not in done.twins], done)
         if released:
             self._let_go(released)
         return True
+
+    def _publish(self, events: list[Event], done: Committed) -> None:
+        """Deliver the events of a commit, after those that other processes have stored since the one before."""
+        # Callbacks of groups are submitted last, and are claimed like the jobs of another process.
+        last = done.last - done.callbacks
+        first = last - len(events) + 1
+        if self.hub.has_subscribers:
+            self.hub.catch_up(first - 1)
+            self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(events)])
+        self.hub.last = last
+        if done.callbacks:
+            self._look_outside()
 
     def _recovered(self) -> None:
         self.trouble, self.is_wedged = None, False
