@@ -108,6 +108,7 @@ def _without(value: Any, quotes: list[str]) -> Any:
 
 
 def _say(event: Event, report: ErrorReport) -> None:
+    """Add what a report says to the event for Sentry."""
     event["fingerprint"] = [report.fingerprint]
     tags = {"kind": report.kind, "category": report.category.value, "provider": report.provider}
     event["tags"] = dict(event.get("tags") or {}) | {k: v for k, v in tags.items() if v is not None}

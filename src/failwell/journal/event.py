@@ -68,7 +68,7 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str) -> Any:
-    """The value that `to_json` wrote.
+    """The data of an event that `to_json` wrote.
 
     Raises:
         ValueError: the text is not JSON.

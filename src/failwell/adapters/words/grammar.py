@@ -69,7 +69,7 @@ def forms(word: str) -> tuple[str, ...]:
 
 
 class Lexicon:
-    """The alternatives as tables to read texts and codes with."""
+    """The alternatives as tables to read messages and codes of errors with."""
 
     def __init__(self, rows: Sequence[tuple[str, str, str]]) -> None:
         self.words: dict[str, _Word] = {}

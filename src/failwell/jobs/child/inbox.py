@@ -19,7 +19,7 @@ _RESTS_AFTER = 50
 
 
 class Inbox:
-    """Gives each lane its next call.
+    """Gives each lane of a worker its next call.
 
     A free lane reads the next call itself: handing a call to another thread takes longer than a short call does. It
     keeps its turn while it runs a short call. While calls are long, the turn passes to another free lane before the

@@ -39,7 +39,7 @@ def resource_of(pool: str) -> ResourceName:
 
 
 def words_for(pool: str) -> str:
-    """The name of the pool in messages."""
+    """The name of a pool of memory in messages about jobs."""
     if pool == RAM:
         return "memory"
     return "disk space" if pool == DISK else f"memory of GPU {pool.partition(':')[2]}"

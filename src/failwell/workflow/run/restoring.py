@@ -59,7 +59,7 @@ def check_nodes_exist(run: str, state: State, plans: Mapping[str, Plan]) -> None
 
 
 def differences(recorded: Mapping[str, str], on_disk: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The changes between the recorded files of a run and those on disk, one line per file."""
+    """The changes of a workflow's files on disk since a run recorded them, one line per file."""
     from difflib import SequenceMatcher
 
     lines: list[str] = []
