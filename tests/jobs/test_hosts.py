@@ -304,7 +304,7 @@ def an_old_store(folder: Path) -> None:
     (state / "jobs").mkdir(parents=True)
     (state / "jobs" / "lock").touch()
     with closing(sqlite3.connect(state / "journal.db", isolation_level=None)) as raw:
-        migrate(raw, state / "journal.db", [step for step in migrations() if step.number <= 4])
+        migrate(raw, state / "journal.db", [step for step in migrations() if step.number <= 5])
         raw.executescript(OLD_JOBS)
 
 

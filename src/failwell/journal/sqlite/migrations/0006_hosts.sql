@@ -14,6 +14,8 @@ CREATE TABLE job_reserved (
     host INTEGER NOT NULL,
     pool TEXT NOT NULL,
     mb   REAL NOT NULL,
+    -- What its workers hold of it already.
+    used REAL NOT NULL DEFAULT 0,
     PRIMARY KEY (host, pool)
 ) STRICT, WITHOUT ROWID;
 
