@@ -208,3 +208,9 @@ def test_a_value_of_the_environment_is_never_told(tmp_path: Path) -> None:
 def test_a_root_that_is_not_there_is_a_typed_error(tmp_path: Path) -> None:
     with pytest.raises(Validation, match="there is no such file"):
         checked(str(tmp_path / "none.yaml"))
+
+
+def test_what_is_printed_of_a_check_holds_no_value_of_the_environment(tmp_path: Path) -> None:
+    done = checked(a_leaf(tmp_path), API_KEY="correct-horse-battery")
+
+    assert "correct-horse-battery" not in repr(done)

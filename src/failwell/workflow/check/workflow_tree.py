@@ -36,7 +36,7 @@ class Checked:
     """Every sub-workflow by its path, resolved against the file that names it."""
     files: Mapping[str, tuple[str, str]]
     """Every file that was read: path → digest and text."""
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
     """The variables that the files may use."""
 
     @property
