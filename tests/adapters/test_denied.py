@@ -244,3 +244,19 @@ def test_a_denial_is_not_blamed_on_the_content(status: int, body: dict[str, obje
         httpx.Response(status, json=body, request=request).raise_for_status()
 
     assert failwell.describe(caught.value).kind in ("provider.auth", "provider.permission")
+
+
+def test_a_denial_beside_an_empty_account_is_the_accounts() -> None:
+    def kind(message: str) -> str:
+        row = {"body": {"error": {"status": "PERMISSION_DENIED", "message": message}}}
+        return failwell.classify(row).kind
+
+    assert kind("Your organization does not have enough balance") == "provider.quota_exhausted"
+    assert kind("The caller may not use this project") == "provider.permission"
+
+
+def test_what_a_gateway_repeats_of_the_provider_is_read_though_it_is_cut() -> None:
+    raw = '{"error":{"message":"Your account is suspended due to insufficient balance, please recharge'
+    body = {"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": raw}}}
+
+    assert failwell.classify({"http_status": 429, "body": body}).kind == "provider.quota_exhausted"

@@ -138,3 +138,19 @@ def test_a_class_that_only_shares_a_builtins_name_is_not_taken_for_it() -> None:
     other = type("ValueError", (Exception,), {"__module__": "acme"})
 
     assert read(caught(throwing(other("x")))) is None
+
+
+def test_a_library_of_the_system_that_does_not_load_is_a_missing_dependency_and_a_missing_name_is_a_bug() -> (
+    None
+):
+    missing = (
+        "libcudart.so.11.0: cannot open shared object file: No such file or directory",
+        "/lib64/libc.so.6: version `GLIBC_2.32' not found (required by kernels.so)",
+        "DLL load failed while importing _ssl: The specified module could not be found.",
+    )
+
+    assert {failwell.describe(ImportError(text)).kind for text in missing} == {"extension.dependency_missing"}
+    assert (
+        failwell.describe(ImportError("cannot import name 'x' from 'os'", name="os", path="/x/os.py")).kind
+        == "internal.bug"
+    )

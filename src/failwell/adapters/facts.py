@@ -45,6 +45,8 @@ _FIRST = (
     "promptFeedback",
 )
 _FIRST_SET = frozenset(_FIRST)
+_TEXTS = frozenset({"raw", "details"})
+"""Members that hold an object, or else a sentence."""
 _AFTER = frozenset({"violations", "innererror", "inner_error", "body", "detail", "data"})
 """Members of a body that are searched: those before the object around them, and those after it."""
 _MESSAGE_KEYS = (
@@ -235,6 +237,9 @@ def _collect_first(holder: dict[str, Any], depth: int, objects: Objects) -> None
                 inner = parse_body(inner)
             if isinstance(inner, STRUCTURES):
                 _collect(inner, depth, objects)
+            elif key in _TEXTS and isinstance(inner, str) and inner:
+                # A gateway repeats what the provider said, cut where it was too long.
+                objects.append({"message": inner})
 
 
 def _last_event(text: str) -> Any:

@@ -95,8 +95,8 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     decided = _by_machine(codes.rule, status) or _by_machine(by_name, status)
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
-    if (decided is None or decided.kind == CAPABILITY) and facts.message and _is_generic(facts, status):
-        decided = _by_words(facts, status) or decided
+    if facts.message:
+        decided = _with_words(decided, facts, status)
     if status == 503 and _NO_CREDENTIALS in facts.message:
         decided = Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if decided is None and base is None:
@@ -106,6 +106,17 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     if decided is None:
         return [base or _UNKNOWN]
     return [decided] if base is None or base.kind == decided.kind else [decided, base]
+
+
+def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule | None:
+    """What the codes decided, where the words say no more."""
+    if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
+        return _by_words(facts, status) or decided
+    if decided is not None and decided.kind == PERM and status in (None, 403):
+        # A denial is what some services call an empty account.
+        words = _by_words(facts, status)
+        return words if words is not None and words.kind == QUOTA else decided
+    return decided
 
 
 def status_of(facts: Facts) -> int | None:

@@ -177,7 +177,8 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
         cls = getattr(builtins, name, None)
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             return None
-        error = cls.__new__(cls)
+        # Of the built-in classes only this one is read by its message.
+        error = cls.__new__(cls, message) if cls is ImportError else cls.__new__(cls)
         if isinstance(error, OSError) and (number := _ERRNO.search(message)):
             error.errno = int(number.group(1))
         return read(error)

@@ -120,3 +120,9 @@ def test_texts_that_differ_in_numbers_are_read_once_and_none_is_stored(
     assert len(read) == 1
     assert all(isinstance(key, int) for key in vars(reader)["_statements"])
     forget()
+
+
+def test_one_word_in_brackets_interrupts_no_clause() -> None:
+    hits = LEXICON.read("memory limit (total) exceeded: would use 56 gib (of 64)")
+
+    assert {clause for _, clause, concept in hits if concept in ("memory", "exceeded")} == {0}

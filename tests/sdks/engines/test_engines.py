@@ -127,3 +127,16 @@ def test_ray_tasks_fail_die_hang_and_are_cancelled() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
     assert kinds == ["resource.system_memory", "worker.crashed", "worker.timeout", "cancel.job"]
+
+
+def test_celery_a_lost_worker_is_read_by_its_signal() -> None:
+    exceptions: Any = pytest.importorskip(
+        "billiard.exceptions", reason="`make test-sdks` runs it with celery"
+    )
+
+    def kind(text: str) -> str:
+        return describe(exceptions.WorkerLostError(text)).kind
+
+    assert kind("Worker exited prematurely: signal 15 (SIGTERM) Job: 11.") == "cancel.run"
+    assert kind("Worker exited prematurely: signal 9 (SIGKILL) Job: 0.") == "worker.oom"
+    assert kind("Worker exited prematurely: exitcode 0 Job: 0.") == "worker.crashed"

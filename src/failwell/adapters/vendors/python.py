@@ -4,9 +4,12 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
+import re
+
+from failwell.adapters.printed import arguments_text
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.text.message import read_message
 from failwell.fault.axes import Certainty
@@ -87,6 +90,16 @@ def _missing_module(error: BaseException) -> Reading:
     )
 
 
+_LIBRARY = re.compile(r"\.so\b|\.dylib\b|\.pyd\b|DLL load failed|GLIBC")
+
+
+def _import(error: BaseException) -> Reading:
+    """A name that a module does not have is a bug; a library of the system that is missing or too old is not."""
+    is_library = _LIBRARY.search(safe_call(arguments_text, "", error)[:1_000]) is not None
+    kind = "extension.dependency_missing" if is_library else "internal.bug"
+    return Reading.from_rule(kind=kind, rule="python.ImportError", saw="ImportError")
+
+
 def _exit(error: BaseException) -> Reading:
     code = safe_getattr(error, "code")
     if code is None or code == 0:
@@ -149,7 +162,7 @@ TABLES: dict[str, Table] = {
         **_is("validation.input_invalid", "ValueError", "TypeError", "KeyError"),
         **_is(
             "internal.bug",
-            "AssertionError", "AttributeError", "NameError", "ImportError", "NotImplementedError", "IndexError",
+            "AssertionError", "AttributeError", "NameError", "NotImplementedError", "IndexError",
             "LookupError", "ArithmeticError", "StopIteration", "StopAsyncIteration", "RecursionError",
             "SystemError", "EOFError", "BufferError", "ReferenceError", "SyntaxError", "GeneratorExit",
         ),
@@ -159,6 +172,7 @@ TABLES: dict[str, Table] = {
         "RuntimeError": _MISUSE,
         "UnicodeDecodeError": _of_a_reply,
         "ModuleNotFoundError": _missing_module,
+        "ImportError": _import,
         "SystemExit": _exit,
         "OSError": read_oserror,
     },

@@ -128,6 +128,9 @@ class Lexicon:
         core = opened.rstrip(_CLOSING)
         lead, tail = piece[: len(piece) - len(opened)], opened[len(core) :]
         if lead and lead[0] in "([{":
+            if lead == "(" and tail == ")":
+                # One word in brackets interrupts no clause: `limit (total) exceeded`.
+                return
             tokens.append(".")
         if core:
             if lead and lead[-1] in _QUOTES and tail and tail[0] in _QUOTES:

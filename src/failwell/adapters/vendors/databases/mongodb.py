@@ -86,7 +86,18 @@ def _is(kind: str, *names: str) -> Table:
 
 _TABLE: Table = {
     "OperationFailure": _failed,
-    "ConnectionFailure": _reconnect,
+    # By name as well, because a log shows the class and not its bases.
+    **dict.fromkeys(
+        (
+            "ConnectionFailure",
+            "AutoReconnect",
+            "NetworkTimeout",
+            "NotPrimaryError",
+            "ServerSelectionTimeoutError",
+            "WaitQueueTimeoutError",
+        ),
+        _reconnect,
+    ),
     # The write was done on the primary, and its replicas did not confirm it in time.
     **_is("provider.outcome_unknown", "WTimeoutError"),
     **_is("validation.config_invalid", "ConfigurationError", "InvalidURI"),

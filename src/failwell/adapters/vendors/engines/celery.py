@@ -1,8 +1,12 @@
 """celery with kombu and billiard: its own signals, the broker, and what became of a worker's process."""
 
+import re
+
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.sdk import text_of
+from failwell.adapters.vendors.process import read_exit
 from failwell.adapters.vendors.rows import envelopes, inner_of, rows
 from failwell.adapters.vendors.wrapper import carries
 from failwell.fault.facts import NotBefore
@@ -17,9 +21,32 @@ def _again(error: BaseException) -> Reading:
     return carries(inner, "celery.Retry", otherwise="worker.transient", saw="Retry", not_before=wait)
 
 
+_SIGNAL = re.compile(r"\bsignal (\d{1,2})\b|\bexitcode (\d{1,3})\b")
+
+
+def _lost(error: BaseException) -> Reading:
+    """A worker's process that ended: the message names the signal or the exit code."""
+    ended = _SIGNAL.search(text_of(error))
+    if ended is None or ended[2] == "0":
+        return Reading.from_rule(
+            kind="worker.crashed", rule="billiard.WorkerLostError", saw="WorkerLostError"
+        )
+    return read_exit(-int(ended[1]) if ended[1] else int(ended[2]))
+
+
+_POOL: Table = {
+    "WorkerLostError": _lost,
+    **rows("billiard", {
+        "worker.timeout": "TimeLimitExceeded SoftTimeLimitExceeded",
+        "cancel.job": "Terminated",
+    }),
+}  # fmt: skip
+"""What celery shows under its own name too."""
+
 TABLES: dict[str, Table] = {
     "celery": {
         "Retry": _again,
+        **_POOL,
         **envelopes("celery", {
             "retry.exhausted": "MaxRetriesExceededError",
             "internal.unknown": "CeleryError TaskError TaskPredicate ChordError",
@@ -55,12 +82,11 @@ TABLES: dict[str, Table] = {
                                  "UnableToUnsubscribeQueueFromTopicException",
         }),
     },
-    "billiard": rows("billiard", {
-        "worker.timeout": "TimeLimitExceeded SoftTimeLimitExceeded TimeoutError",
-        "worker.crashed": "WorkerLostError ProcessError",
+    "billiard": {**_POOL, **rows("billiard", {
+        "worker.timeout": "TimeoutError",
+        "worker.crashed": "ProcessError",
         "worker.fatal": "RestartFreqExceeded",
-        "cancel.job": "Terminated",
         "provider.auth": "AuthenticationError",
         "internal.bug": "BufferTooShort CoroStop",
-    }),
+    })},
 }  # fmt: skip
