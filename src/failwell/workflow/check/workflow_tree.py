@@ -30,8 +30,8 @@ class Checked:
 
     plan: Plan | None
     """`None` if the file itself has errors of shape."""
-    raw_mistakes: tuple[Mistake, ...]
-    """The mistakes as the rules report them."""
+    raw_mistakes: tuple[Mistake, ...] = field(repr=False)
+    """The mistakes as the rules report them, which may quote values of the environment."""
     children: Mapping[str, Plan]
     """Every sub-workflow by its path, resolved against the file that names it."""
     files: Mapping[str, tuple[str, str]]
