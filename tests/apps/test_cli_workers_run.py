@@ -59,3 +59,17 @@ def test_waiting_for_a_job_that_cannot_run_says_why(place: Place) -> None:
 
     assert "`slow` is disabled" in told
     assert f"`failwell jobs wait {job}`" in rest
+
+
+def test_a_memory_limit_ends_a_job_with_its_numbers(place: Place) -> None:
+    manifest = place.folder / "hungry.toml"
+    manifest.write_text('name = "hungry"\nobject = "hungry:eat"\nmemory_limit = 100\n')
+    (place.folder / "hungry.py").write_text("def eat():\n    return len(b'x' * (400 << 20))\n")
+    place("capabilities", "add", str(manifest))
+
+    done = place("jobs", "submit", "hungry", "--wait", "--error-format", "json")
+
+    assert done.code == 1
+    assert done.error["kind"] == "resource.system_memory"
+    assert "and its `memory_limit` is 100 MB" in done.error["message"]
+    assert place("jobs", "show", "last", "--json").data["attempts"] == 1

@@ -161,7 +161,10 @@ def test_what_was_learned_with_another_configuration_counts_as_declared(tmp_path
 
             assert instance is not None
             assert learned(jobs, "large") is None
-            assert (book_of(jobs).limit(instance) or 0) > 150 * 1.25 > 400 * 0.9 / 4
+            limit = book_of(jobs).limit(instance)
+            assert limit is not None
+            assert limit.source == "share"
+            assert limit.megabytes > 150 * 1.25 > 400 * 0.9 / 4
 
     run(work())
 

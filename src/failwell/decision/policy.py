@@ -166,6 +166,8 @@ class Tries(NamedTuple):
     """Whether the work was cancelled, whatever the failure is."""
     lost: Lost | None = None
     """Set where the attempt failed through no fault of the work: it is repeated and not charged."""
+    same_limit: str | None = None
+    """A limit of ours that ended the attempt and was not raised since: a repeat would reach it again."""
     exhausted: str | None = None
     """Why a loop inside this one has given up, if a limit ended it; see `exhausted_inside`."""
     delivered: bool = False
@@ -271,8 +273,9 @@ def decide_by(
         return GiveUp(why=_SEEN)
     if lost is not None and lost.before < lost.most:
         return _uncharged(tries, report, lost)
-    if tries.max_attempts is not None and tries.max_attempts <= 1:
-        return _fall_back(tries, report, _ONCE_ONLY)
+    never_again = _reason_to_stop(tries)
+    if never_again is not None:
+        return _fall_back(tries, report, never_again)
     schedule = schedule_of(rule, report, tries.max_attempts)
     allowed = None if rule is None else rule.retryable
     if allowed is False:
@@ -292,6 +295,13 @@ def decide_by(
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
         return _fall_back(tries, report, _reason_against(report))
     return _repeat(policy, tries, report, schedule, jitter)
+
+
+def _reason_to_stop(tries: Tries) -> str | None:
+    """Why the work is not repeated, whatever the policy says."""
+    if tries.same_limit is not None:
+        return f"a repeat would reach {tries.same_limit} again"
+    return _ONCE_ONLY if tries.max_attempts is not None and tries.max_attempts <= 1 else None
 
 
 def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:

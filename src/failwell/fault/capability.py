@@ -28,8 +28,8 @@ OOM_CONFIRMED = UserAction(
 )
 OOM_ASSUMED = UserAction(
     ActionKind.CONTACT_SUPPORT,
-    "Look for an out-of-memory kill in the kernel log (`journalctl -k` or `dmesg`). If there is one, free memory or make the work "
-    "smaller; if there is none, somebody else killed the process.",
+    "Look for an out-of-memory kill in the kernel log (`journalctl -k` or `dmesg`), and at `oom_kill` in `memory.events` of its control "
+    "group. If there is one, free memory or make the work smaller; if there is none, somebody else killed the process.",
 )
 _RESOURCE_KINDS = {
     "gpu_vram_mb": "resource.gpu_memory",

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.capability import (
     CapabilityConfigError,
     CapabilityInputError,
+    CapabilityResourceError,
     CapabilityTimeoutError,
     CapabilityTransientError,
 )
 from failwell.fault.classes import Cancellation, Session, Validation
+from failwell.fault.facts import ResourceShortfall, UserAction
+from failwell.processes.worker_memory import OverLimit
 
 if TYPE_CHECKING:
     from failwell.jobs.job import JobRequest
@@ -68,6 +72,64 @@ class WorkerStalled(CapabilityTimeoutError, kind="worker.stalled"):
         self.doing = doing
         self.stderr_tail = stderr_tail
         self.message = f"capability {capability_name!r} showed no sign of progress for {silence:.1f} s while it was {doing}"
+
+
+class MemoryLimitReached(CapabilityResourceError, kind="resource.system_memory"):
+    """A worker used more memory than it may, and was ended."""
+
+    capability_name: str = ""
+    used_mb: float = 0.0
+    limit_mb: float = 0.0
+    limit_source: str = ""
+    """`manifest`, `share`, `total` or `together`; see `MemoryLimit`."""
+    jobs: int = 1
+    """How many jobs ran in it. With more than one it is not known which of them used the memory."""
+    out_of_memory: str = "confirmed"
+    stderr_tail: str = ""
+
+    def own_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super().own_fields().items() if value != ""}
+
+
+_LIMITS = {
+    "manifest": (
+        "its `memory_limit` is {limit}",
+        "Raise `memory_limit` in the manifest, or make the work smaller.",
+    ),
+    "share": (
+        "before it is measured it may use {limit}",
+        "Set `memory_limit` in the manifest to the megabytes that it needs, or make the work smaller.",
+    ),
+    "total": (
+        "all jobs together may use {limit}",
+        "Raise `--memory` of `failwell workers run`, or make the work smaller.",
+    ),
+    "together": (
+        "they may use {limit}",
+        "Raise `--memory` of `failwell workers run`, run fewer jobs at a time, or make the work smaller.",
+    ),
+}
+
+
+def memory_limit_reached(
+    capability: str, over: OverLimit, *, jobs: int = 1, stderr_tail: str = ""
+) -> MemoryLimitReached:
+    """The fault of a worker that was ended because of its memory limit."""
+    limit, advice = _LIMITS.get(over.source, _LIMITS["manifest"])
+    used, most = round(over.used, 1), round(over.limit, 1)
+    subject = "the workers together used" if over.source == "together" else "it used"
+    return MemoryLimitReached(
+        message=f"the worker of capability {capability!r} was ended: {subject} {used:,.0f} MB of memory, and"
+        f" {limit.format(limit=f'{most:,.0f} MB')}",
+        resource_shortfall=ResourceShortfall("system_ram_mb", used, most),
+        capability_name=capability,
+        used_mb=used,
+        limit_mb=most,
+        limit_source=over.source,
+        jobs=jobs,
+        stderr_tail=stderr_tail,
+        user_action=UserAction(ActionKind.FREE_RESOURCES, advice),
+    )
 
 
 class WorkerStartFailed(CapabilityInputError, kind="worker.start_failed"):

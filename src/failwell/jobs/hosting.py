@@ -21,6 +21,7 @@ from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.sqlite import open_jobs
 from failwell.jobs.worker.protocol import CancelPhased, Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
+from failwell.processes.memory_groups import MemoryGroups
 
 StoreLocation = JobStore | str | os.PathLike[str] | None
 """A store, its state folder, or `None` for the user's state folder."""
@@ -63,6 +64,7 @@ class Hosting:
         self._location = store
         self._instances = instances
         self._rules = rules
+        self._limits = limits
         self._drain = drain
         self._hurry = hurry
         self.store = open_store(store)
@@ -101,17 +103,33 @@ class Hosting:
             stack.callback(self._lines.flush)
             self.book.load(store.profiles())
             stack.callback(self._instances.leave)
-            self._instances.prepare(str(results), self._on_event)
+            groups = self._memory_groups(stack)
+            self._instances.prepare(str(results), self._on_event, groups)
             instances, find = self._instances.loaded, self._instances.find
             known = self._instances.registry.names
             self._queue = Queue(store, host, self.book, self._rules, instances, finder=find, known=known)
             self._instances.serve(self._queue)
+            if groups is None and self._limits.memory_mb is not None:
+                self._queue.limit_memory(self._limits.memory_mb)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
             self._listen(stack)
             self._queue.outside.tick()
             self._stack = stack.pop_all()
         self._publish_snapshot()
+
+    def _memory_groups(self, stack: AsyncExitStack) -> MemoryGroups | None:
+        """Control groups that enforce the memory limits, where this process may create them."""
+        groups = MemoryGroups.find()
+        if groups is None:
+            return None
+        stack.callback(groups.close)
+        if self._limits.memory_mb is not None:
+            try:
+                groups.limit(self._limits.memory_mb)
+            except OSError:
+                return None
+        return groups
 
     def hurry(self) -> None:
         """Put running jobs back to the queue at once instead of waiting for them."""

@@ -15,6 +15,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.worker.protocol import Supervision, WorkerEvent
 from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.processes.memory_groups import MemoryGroups
 from failwell.runtime.suppress import suppress
 
 
@@ -109,12 +110,13 @@ class Instances:
         self._watcher: ConfigWatcher | None = None
         self._on_event: EventCallback | None = None
         self._results: str | None = None
+        self._groups: MemoryGroups | None = None
 
     # -------------------------------------------------------------- entering and leaving `async with`
 
-    def prepare(self, results: str, on_event: EventCallback) -> None:
+    def prepare(self, results: str, on_event: EventCallback, groups: MemoryGroups | None = None) -> None:
         """Create the workers of registered instances; `results` is the folder for result files."""
-        self._results, self._on_event = results, on_event
+        self._results, self._on_event, self._groups = results, on_event, groups
         registered = [instance for instance in self.loaded.values() if instance.id not in self._from_registry]
         self.loaded.clear()
         self._unsubscribe.clear()
@@ -133,7 +135,7 @@ class Instances:
         """Stop listening to the registry and to workers."""
         for leave in self._unsubscribe.values():
             leave()
-        self._queue = self._on_event = self._results = self._watcher = None
+        self._queue = self._on_event = self._results = self._watcher = self._groups = None
 
     @property
     def queue(self) -> Queue:
@@ -235,6 +237,7 @@ class Instances:
             secrets=secrets,
             folder=self._results,
             supervision=self._supervision,
+            groups=self._groups,
         )
         if check and manifest.config is not None:
             worker.settle()

@@ -29,9 +29,11 @@ from . import tree
 #     kill                  end the worker and everything below it now
 #     signal NUMBER         send a signal to the worker's group
 #     stopped SECONDS       report a worker that a signal has stopped for so long
+#     limit MEGABYTES       end the worker once it uses so much memory, with everything below it; 0 for no limit
 # guardian → host:
 #     forked PID            the worker's number
 #     stopped               the worker has been stopped for too long
+#     over MEGABYTES        the worker uses so much memory, which is more than it may, and is ended
 #     exit CODE             how the worker ended; negative for a signal
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -94,6 +96,7 @@ class _Guardian:
         """The number of each process that is watched, with its start time."""
         self._folders: set[str] = set()
         self._stop = StopWatch()
+        self._memory = MemoryWatch()
 
     def watch(self) -> NoReturn:
         """Wait for the worker's end, for orders and for the host's end."""
@@ -107,9 +110,10 @@ class _Guardian:
             except (AttributeError, OSError):
                 check = _WORKER_CHECK
         while True:
-            ready = [fd for fd, _ in poll.poll(min(check, self._stop.pause))]
+            ready = [fd for fd, _ in poll.poll(min(check, self._stop.pause, self._memory.pause))]
             if self._worker is not None:
                 self._check_worker(self._worker)
+                self._check_memory()
             if self._leash in ready:
                 self._obey()
             elif os.getppid() != self._host:
@@ -125,6 +129,14 @@ class _Guardian:
         if self._stop.is_too_long():
             self._report("stopped")
         _reap_orphans(worker)
+
+    def _check_memory(self) -> None:
+        if self._memory.limit is None or not self._memory.is_over(tree.children_below(os.getpid())):
+            return
+        # All at once: while one process is waited for, another may go on growing.
+        tree.send(signal.SIGKILL, tree.children_below(os.getpid()))
+        self._report(f"over {self._memory.used:.1f}")
+        self._finish()
 
     def _obey(self) -> None:
         """Carry out the orders that have arrived; several may come together."""
@@ -150,6 +162,8 @@ class _Guardian:
                 tree.send(int(words[0]), (), [self._worker])
             elif order == "stopped":
                 self._stop.limit = float(words[0])
+            elif order == "limit":
+                self._memory.set(float(words[0]) or None)
 
     def _finish(self) -> NoReturn:
         """End the worker, say how it ended, and end everything else."""
@@ -224,6 +238,65 @@ class StopWatch:
             return False
         self._since = None
         return True
+
+
+_FASTEST = 4.0
+"""Megabytes per millisecond that a process may grow by: no memory is written much faster."""
+_SLACK = 1.05
+"""By how much of the limit it may be crossed before it is seen, if memory grows that fast."""
+_SHORTEST, _LONGEST = 2.0, 250.0
+"""Milliseconds between two looks."""
+_REST = 2.0
+"""The pause after an exact measurement, as a multiple of its duration."""
+
+
+def milliseconds_to_limit(limit: float, used: float) -> float:
+    """How long processes that use so many megabytes need at least to cross their limit."""
+    return min(_LONGEST, max(_SHORTEST, (limit * _SLACK - used) / _FASTEST))
+
+
+class MemoryWatch:
+    """Whether processes use more memory than they may. The nearer to the limit, the more often they are looked at.
+
+    Their resident sizes are added up. What they share is counted once, but it takes the kernel long to tell how much
+    that is: it is only measured when it decides, and taken to be the same until the processes are others.
+    """
+
+    def __init__(self) -> None:
+        self.limit: float | None = None
+        """Megabytes; no limit until the host sets one."""
+        self.used = 0.0
+        self._pids: list[int] = []
+        self._shared = 0.0
+        """What the sum of the sizes counts too often."""
+        self._exact_cost = 0.0
+        """Milliseconds that the exact measurement of the last look took; 0 if none was needed."""
+
+    def set(self, limit: float | None) -> None:
+        """Set another limit, and look at once."""
+        self.limit, self.used, self._exact_cost = limit, limit or 0.0, 0.0
+
+    @property
+    def pause(self) -> float:
+        """Milliseconds until the next look, at most."""
+        if self.limit is None:
+            return _HOST_CHECK
+        return min(_LONGEST, max(milliseconds_to_limit(self.limit, self.used), self._exact_cost * _REST))
+
+    def is_over(self, pids: list[int]) -> bool:
+        """Look once more."""
+        assert self.limit is not None
+        if pids != self._pids:
+            self._pids, self._shared = pids, 0.0
+        sizes = [tree.resident_mb(pid) for pid in pids]
+        self.used, self._exact_cost = sum(sizes) - self._shared, 0.0
+        if self.used >= self.limit and len(pids) > 1 and max(sizes) < self.limit:
+            began = time.monotonic()
+            shares = [tree.memory_shares(pid) for pid in pids]
+            self.used = sum(part for _, part in shares)
+            self._shared = sum(whole for whole, _ in shares) - self.used
+            self._exact_cost = (time.monotonic() - began) * 1000
+        return self.used >= self.limit
 
 
 def _ignore_signals() -> dict[signal.Signals, Any]:

@@ -71,6 +71,18 @@ def descendants(root: int) -> list[int]:
     return sorted(_below(living(), {root}) - {root})
 
 
+def children_below(pid: int) -> list[int]:
+    """The descendants of a process, by the kernel's list of each thread's children: quicker than a scan of all processes."""
+    try:
+        threads = os.listdir(f"{_PROC}/{pid}/task")
+    except OSError:
+        return []
+    children: list[int] = []
+    for thread in threads:
+        children += map(int, _read(f"{_PROC}/{pid}/task/{thread}/children").split())
+    return children + [deeper for child in children for deeper in children_below(child)]
+
+
 def cpu_seconds(pid: int | None) -> float:
     """Processor time that a process, its descendants and everything they waited for used; 0 where unknown."""
     total = 0
@@ -188,6 +200,22 @@ def resident_mb(pid: int | str) -> float:
         return int(_read(f"{_PROC}/{pid}/statm").split()[1]) * _PAGE / 1048576
     except (ValueError, IndexError):
         return 0.0
+
+
+def memory_shares(pid: int) -> tuple[float, float]:
+    """The resident size of a process and its part of it, in megabytes, where shared pages count in part.
+
+    The same value twice where the kernel does not tell. It walks the pages for it: about 30 ms per gigabyte.
+    """
+    sizes: dict[bytes, float] = {}
+    for row in _read(f"{_PROC}/{pid}/smaps_rollup").splitlines():
+        name, _, rest = row.partition(b":")
+        if name in (b"Rss", b"Pss"):
+            sizes[name] = int(rest.split()[0]) / 1024
+    if len(sizes) < 2:
+        resident = resident_mb(pid)
+        return resident, resident
+    return sizes[b"Rss"], sizes[b"Pss"]
 
 
 def _below(alive: dict[int, LivingProcess], roots: set[int]) -> set[int]:

@@ -17,8 +17,10 @@ from uuid import uuid4
 
 from failwell.fault.frozen import frozen
 from failwell.processes import tree
+from failwell.processes.memory_groups import MemoryGroup
 from failwell.processes.script import watch_exit
 from failwell.processes.wire import BrokenFrame, Decoder, encoded
+from failwell.processes.worker_memory import OverLimit, WorkerMemory
 
 
 @frozen
@@ -31,40 +33,8 @@ class Ending:
     oom_kills: int | None = None
     """How often the kernel killed a process for memory in the worker's control group while it ran. The group may hold
     other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
-
-
-def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
-    """The files that count out-of-memory kills in the control group of `pid`."""
-    try:
-        with open(f"/proc/{pid}/cgroup", encoding="ascii", errors="replace") as file:
-            rows = [row.rstrip("\n").split(":", 2) for row in file]
-    except OSError:
-        return ()
-    paths: list[str] = []
-    for row in rows:
-        if len(row) != 3:
-            continue
-        _, controllers, group = row
-        if controllers == "":
-            roots, name = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "memory.events"
-        elif "memory" in controllers.split(","):
-            roots, name = ("/sys/fs/cgroup/memory",), "memory.oom_control"
-        else:
-            continue
-        paths += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
-    return tuple(paths)
-
-
-def oom_kills(counters: Sequence[str]) -> int | None:
-    """How many processes the kernel killed for memory, by the highest count in these files; `None` if none can be read."""
-    counts: list[int] = []
-    for path in counters:
-        try:
-            with open(path, encoding="ascii") as file:
-                counts += [int(row.split()[1]) for row in file if row.startswith("oom_kill ")]
-        except (OSError, ValueError, IndexError):
-            continue
-    return max(counts) if counts else None
+    over: OverLimit | None = None
+    """The memory limit that it was ended for, if it was."""
 
 
 _log = logging.getLogger("failwell.jobs")
@@ -216,7 +186,12 @@ Output = Callable[[Literal["stdout", "stderr"], str], None]
 class WorkerProcess:
     """A worker process, with everything that it started."""
 
-    def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_output: Output) -> None:
+    def __init__(
+        self,
+        on_frame: Callable[[dict[str, Any]], None],
+        on_output: Output,
+        group: MemoryGroup | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._on_frame = on_frame
@@ -231,13 +206,13 @@ class WorkerProcess:
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
         self._code: int | None = None
         self._is_code_known = False
-        self._counters: tuple[str, ...] = ()
-        self._kills_before: int | None = None
         self._transports: list[asyncio.BaseTransport] = []
         self._outputs: list[tuple[IO[bytes], Lines]] = []
         self._mark = uuid4().hex
         self._line = Channel(on_frame, self._check)
         self._leash = Leash(self._on_report)
+        self.memory = WorkerMemory(self._leash.send, group)
+        """Its memory limit."""
         self._guardian: subprocess.Popen[bytes] | None = None
         self._last_resort: asyncio.TimerHandle | None = None
 
@@ -304,6 +279,10 @@ class WorkerProcess:
         self.stderr.append(line)
         self._on_output("stderr", line)
 
+    def processes(self) -> list[int]:
+        """The worker and everything that it started."""
+        return [] if self._guardian is None else tree.children_below(self._guardian.pid)
+
     @property
     def is_started(self) -> bool:
         """Whether a process was started."""
@@ -326,6 +305,11 @@ class WorkerProcess:
     def watch(self, stopped: float) -> None:
         """Kill it as `frozen` once a signal has stopped it for this many seconds."""
         self._leash.send(f"stopped {stopped}")
+
+    def end_over_limit(self, over: OverLimit) -> None:
+        """Kill it because a limit that it shares with others was reached."""
+        self.memory.over = over
+        self._leash.send("kill")
 
     def signal(self, number: int) -> None:
         """Send a signal to the worker's process group."""
@@ -350,10 +334,11 @@ class WorkerProcess:
         match report.split():
             case ["forked", pid]:
                 self.pid = int(pid)
-                self._counters = oom_kill_counter(self.pid)
-                self._kills_before = oom_kills(self._counters)
+                self.memory.began(self.pid)
             case ["stopped"]:
                 self.kill("frozen")
+            case ["over", used]:
+                self.memory.exceeded(float(used))
             case ["exit", code]:
                 self._on_exit(int(code))
             case _:
@@ -382,6 +367,7 @@ class WorkerProcess:
         if not self.cleared.done():
             self.cleared.set_result(None)
         self._check()
+        self.memory.leave_group()
 
     def _end_by_hand(self, pid: int) -> None:
         """End the worker and everything that it started in place of its guardian."""
@@ -394,9 +380,8 @@ class WorkerProcess:
         for pipe, lines in self._outputs:
             # Its last output is in the pipe by now, and may say why it ended.
             lines.read_rest(pipe)
-        kills = oom_kills(self._counters)
-        new_kills = None if kills is None or self._kills_before is None else kills - self._kills_before
-        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=new_kills))
+        kills, over = self.memory.ended()
+        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=kills, over=over))
         if not self.cleared.done():
             self.cleared.add_done_callback(lambda _done: self._close())
         else:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...processes.tree import children_below
 from ...processes.wire import Line
 from .call import signs
 from .peaks import ram_peak_mb
@@ -48,7 +49,7 @@ class Pulse(threading.Thread):
             self._busy += 1
         self._bytes = moved
         # From the guardian down, so that orphaned descendants of the worker are counted too.
-        pids = _below(self._guardian) or [os.getpid()]
+        pids = children_below(self._guardian) or [os.getpid()]
         rss = self._shares.held_mb(pids)
         self._peak = max(self._peak, rss)
         return {
@@ -71,19 +72,3 @@ def _bytes_moved() -> int:
         return int(rows[1]) + int(rows[3])
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _below(pid: int) -> list[int]:
-    """The descendants of a process, by the kernel's list of each thread's children."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    children: list[int] = []
-    for thread in threads:
-        try:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                children += [int(child) for child in file.read().split()]
-        except (OSError, ValueError):
-            continue
-    return children + [deeper for child in children for deeper in _below(child)]

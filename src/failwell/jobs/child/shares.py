@@ -8,7 +8,7 @@ now and then, and kept as a ratio to the resident size, which costs nothing to r
 from collections.abc import Sequence
 from time import monotonic
 
-from ...processes.tree import resident_mb
+from ...processes.tree import memory_shares, resident_mb
 
 _FRESH = 1.0
 """Seconds for which a ratio is used while the processes are the same."""
@@ -39,28 +39,9 @@ class Shares:
         is_due = frozenset(pids) != self._pids or age > _FRESH
         if not self._pids or (is_due and age > min(_LONGEST_REST, _REST * self._cost)):
             # Both values from the same moment, or the ratio would include memory that was allocated in between.
-            pairs = [_share(pid) for pid in pids]
+            pairs = [memory_shares(pid) for pid in pids]
             whole = sum(rss for rss, _ in pairs)
             self._ratio = min(1.0, sum(pss for _, pss in pairs) / whole) if whole > 0 else 1.0
             self._pids, self._measured_at = frozenset(pids), monotonic()
             self._cost = self._measured_at - now
         return self._ratio * sum(resident_mb(pid) for pid in pids if pid in self._pids)
-
-
-def _share(pid: int) -> tuple[float, float]:
-    """The resident size of a process and its proportional share; the same value twice if there is no share."""
-    rss = pss = None
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for row in file:
-                if row.startswith(b"Rss:"):
-                    rss = int(row.split()[1]) / 1024
-                elif row.startswith(b"Pss:"):
-                    pss = int(row.split()[1]) / 1024
-                    break
-    except (OSError, ValueError, IndexError):
-        rss = pss = None
-    if rss is None or pss is None:
-        resident = resident_mb(pid)
-        return resident, resident
-    return rss, pss

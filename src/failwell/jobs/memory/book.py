@@ -28,6 +28,7 @@ from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
 from failwell.jobs.memory.system import Written, since, written
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.store.job_store import Profile
+from failwell.jobs.worker.protocol import MemoryLimit
 from failwell.processes.tree import resident_mb
 
 FORGET = 0.05
@@ -272,24 +273,32 @@ class Book:
             return None
         snapshot = self.snapshot(instances)
         if instance.manifest.memory_limit is None or RAM not in snapshot.pools:
-            return admit_unmeasured(instance.id, self.limit(instance) or 0.0, snapshot)
-        return admit(instance.id, {RAM: self.limit(instance) or 0.0}, snapshot)
+            return admit_unmeasured(instance.id, self._first_need(instance), snapshot)
+        return admit(instance.id, {RAM: self._first_need(instance)}, snapshot)
 
-    def limit(self, instance: Instance) -> float | None:
+    def limit(self, instance: Instance) -> MemoryLimit | None:
         """The most main memory that the worker of an instance may use; `None` if there is no limit.
 
         `memory_limit` of its manifest; without it, and until it is measured, its share of the budget, or what it needed
         with another configuration. Never more than all jobs may use together.
         """
-        declared = instance.manifest.memory_limit
-        budget = self._budgets.get(RAM)
-        most = self._limits.memory_mb
+        declared, total, budget = (
+            instance.manifest.memory_limit,
+            self._limits.memory_mb,
+            self._budgets.get(RAM),
+        )
+        limit = None if declared is None else MemoryLimit(declared, "manifest")
         if declared is None and self.profile(instance) is None and budget is not None:
-            declared = min(budget, max(budget / self._lanes, self._profiles.highest_ram(instance) * MARGIN))
-        if declared is None:
-            return most
-        bounds = [bound for bound in (most, budget) if bound is not None]
-        return min(declared, *bounds)
+            share = max(budget / self._lanes, self._profiles.highest_ram(instance) * MARGIN)
+            limit = MemoryLimit(min(budget, share), "share")
+        if total is not None and (limit is None or limit.megabytes >= total):
+            return MemoryLimit(total, "total")
+        return limit
+
+    def _first_need(self, instance: Instance) -> float:
+        """What must be unreserved for a job whose needs are not known: its limit, but no more than the budget."""
+        limit = self.limit(instance)
+        return 0.0 if limit is None else min(limit.megabytes, self._budgets.get(RAM, limit.megabytes))
 
     def needs(self, instance: Instance, instances: Iterable[Instance]) -> dict[str, float]:
         """What is reserved for a job of the instance, by pool: its learned peaks, or its share while it has none."""
@@ -298,9 +307,9 @@ class Book:
         snapshot, card = self.snapshot(instances), self.card(instance)
         needs: dict[str, float] = {}
         if RAM in snapshot.pools:
-            limit = self.limit(instance) or 0.0
-            is_default = instance.manifest.memory_limit is None and limit <= share(RAM, self._lanes, snapshot)
-            needs[RAM] = first_reserve(instance.id, RAM, self._lanes, snapshot) if is_default else limit
+            need = self._first_need(instance)
+            is_default = instance.manifest.memory_limit is None and need <= share(RAM, self._lanes, snapshot)
+            needs[RAM] = first_reserve(instance.id, RAM, self._lanes, snapshot) if is_default else need
         if instance.uses_gpu and card in snapshot.pools:
             needs[card] = first_reserve(instance.id, card, self._lanes, snapshot)
         return needs

@@ -257,6 +257,7 @@ class Admission:
         self._state.running += 1
         instance.entries[entry.id] = entry
         self._state.book.reserve(instance, self._state.instances.values())
+        instance.worker.limit_memory(self._state.book.limit(instance))
         entry.begin(self._state.now())
         self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
 
@@ -325,13 +326,14 @@ class Admission:
 
         self._evicting.add(pool)
         try:
-            await evict(self._state.instances, self._state.book, pool, target, excluded, self._evicted)
+            await evict(self._state.instances, self._state.book, pool, target, excluded, self.evicted)
             await self._state.book.look()
         finally:
             self._evicting.discard(pool)
         self._state.wake()
 
-    def _evicted(self, eviction: Evicted) -> None:
+    def evicted(self, eviction: Evicted) -> None:
+        """Record that the memory of a worker was freed."""
         how = "released" if eviction.in_place else "stopped"
         self._record.tell_of_worker(
             "worker:evicted",

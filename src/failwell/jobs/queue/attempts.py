@@ -25,6 +25,7 @@ from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import delete_files, result_to_json
 from failwell.jobs.worker.protocol import WorkerState
 from failwell.journal.journal_faults import NotRecordable
+from failwell.processes.worker_memory import SHARED
 from failwell.report.describe import describe
 from failwell.report.record import Attempt, ErrorReport
 
@@ -58,7 +59,7 @@ class AttemptEnd:
             decision = decide(
                 self._state.rules.policy,
                 report,
-                attempt_facts(entry, instance, report, now),
+                attempt_facts(entry, instance, report, now, self._same_limit(instance, report)),
                 self._state.jitter(),
             )
         except PredicateFailed as broken:
@@ -139,13 +140,27 @@ class AttemptEnd:
     def _never(self, entry: Entry, instance: Instance, report: ErrorReport) -> ErrorReport | None:
         """The report of a job that needs more than there is for all jobs together."""
         short = report.resource_shortfall
-        if short is None:
+        if short is None or "limit_mb" in report.details:
+            # A limit of ours ended it, which is less than there is.
             return None
         pool = self._pool(report, instance)
         budget = self._state.book.budget(pool)
         if budget is None or not short.needed > budget:
             return None
         return self._admission.never(entry, ledger.Never(pool, short.needed, budget), report)
+
+    def _same_limit(self, instance: Instance, report: ErrorReport) -> str | None:
+        """The memory limit that ended an attempt, if the next attempt has no higher one.
+
+        Several workers, or several jobs in one worker, may have reached it together; then a repeat may succeed.
+        """
+        reached, source = report.details.get("limit_mb"), report.details.get("limit_source")
+        if not isinstance(reached, int | float) or source == SHARED or report.details.get("jobs") != 1:
+            return None
+        limit = self._state.book.limit(instance)
+        if limit is None or round(limit.megabytes, 1) > reached:
+            return None
+        return f"the memory limit of {reached:,.0f} MB"
 
     def _pool(self, report: ErrorReport, instance: Instance) -> str:
         short = report.resource_shortfall
@@ -169,7 +184,9 @@ _LOST = ("replaced", "stopped", "quarantined")
 """What a report says of a worker that was ended for another reason than the job."""
 
 
-def attempt_facts(entry: Entry, instance: Instance, report: ErrorReport, now: float) -> Tries:
+def attempt_facts(
+    entry: Entry, instance: Instance, report: ErrorReport, now: float, same_limit: str | None = None
+) -> Tries:
     """What `decide` must know of a failed attempt besides its report."""
     control = entry.request.control
     lost = None
@@ -192,6 +209,7 @@ def attempt_facts(entry: Entry, instance: Instance, report: ErrorReport, now: fl
         max_attempts=control.get("max_attempts"),
         cancelled=entry.cancelled is not None,
         lost=lost,
+        same_limit=same_limit,
         exhausted=exhausted_inside(report),
     )
 

@@ -19,6 +19,7 @@ from failwell.jobs.faults import (
 )
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.book import Book
+from failwell.jobs.memory.total_limit import TotalLimit
 from failwell.jobs.queue.admission import Admission, Intake
 from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
 from failwell.jobs.queue.ends import Ends
@@ -156,6 +157,13 @@ class Queue:
             state.instances[instance].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
+
+    def limit_memory(self, megabytes: float) -> None:
+        """End workers as soon as all of them together use so much main memory."""
+        limit = TotalLimit(
+            megabytes, self.state.instances, self.state.book, self.state.spawn, self._admission.evicted
+        )
+        self.state.spawn(limit.watch())
 
     # -------------------------------------------------------------- submitting
 

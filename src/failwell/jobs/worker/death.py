@@ -10,7 +10,7 @@ from failwell.adapters.vendors.process import read_exit
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, WorkerOOMError
 from failwell.fault.facts import NotBefore
-from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed
+from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed, memory_limit_reached
 from failwell.jobs.manifest import Manifest
 from failwell.processes.worker import Ending
 from failwell.report.describe import describe
@@ -53,10 +53,12 @@ def recorded_output(
 
 
 def death(
-    capability: str, ending: Ending, policy: TracebackPolicy = TracebackPolicy.STRICT
+    capability: str, ending: Ending, policy: TracebackPolicy = TracebackPolicy.STRICT, *, jobs: int = 1
 ) -> CapabilityError:
-    """The fault of a worker that died."""
+    """The fault of a worker that died while so many jobs ran in it."""
     tail = recorded_output(ending.stderr, policy)
+    if ending.over is not None:
+        return memory_limit_reached(capability, ending.over, jobs=jobs, stderr_tail=tail)
     if _is_out_of_memory(ending):
         confirmed = bool(ending.oom_kills) or not _was_killed(ending)
         error = WorkerOOMError(capability, process_returncode=ending.code, confirmed=confirmed)

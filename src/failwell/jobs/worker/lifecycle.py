@@ -22,6 +22,7 @@ from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.protocol import (
     Died,
     Memory,
+    MemoryLimit,
     Quarantined,
     Ready,
     Started,
@@ -30,12 +31,15 @@ from failwell.jobs.worker.protocol import (
 )
 from failwell.jobs.worker.startup import Startup, load_frame
 from failwell.jobs.worker.worker_events import WorkerEvents
+from failwell.processes.memory_groups import MemoryGroups
+from failwell.processes.tree import memory_shares, resident_mb
 from failwell.processes.worker import Ending, WorkerProcess
+from failwell.processes.worker_memory import OverLimit
 from failwell.report.describe import describe
 from failwell.report.record import Scene
 
 _TERM_GRACE = 2.0
-_DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled"})
+_DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled", "resource.system_memory"})
 Config = Mapping[str, Any]
 
 
@@ -55,6 +59,7 @@ class WorkerLifecycle:
         secrets: Mapping[str, str] | None = None,
         folder: str | None = None,
         supervision: Supervision | None = None,
+        groups: MemoryGroups | None = None,
     ) -> None:
         """Create the worker of one instance; no process is started.
 
@@ -65,6 +70,7 @@ class WorkerLifecycle:
             secrets: Values of the manifest's secret variables.
             folder: The folder for binary results; without one, a capability cannot return bytes.
             supervision: How the worker is watched and restarted.
+            groups: Control groups with memory limits, where the kernel can enforce them.
         """
         self.manifest = manifest
         self.capability = manifest.name
@@ -76,6 +82,10 @@ class WorkerLifecycle:
         self.about: dict[str, Any] = {}
         """What the capability reported when it was imported: version, schema, actions, hooks."""
         self._supervision = supervision or Supervision()
+        self._groups = groups
+        self._limit = (
+            None if manifest.memory_limit is None else MemoryLimit(manifest.memory_limit, "manifest")
+        )
         self._secrets = dict(secrets or {})
         self._folder = folder
         self._settings = Settings(manifest)
@@ -121,6 +131,26 @@ class WorkerLifecycle:
     def memory(self) -> Memory | None:
         """What its processes hold, by the last pulse."""
         return None if self._process is None else self._events.memory
+
+    def limit_memory(self, limit: MemoryLimit | None) -> None:
+        """Set the most memory that its process may use, now and after a restart; see `Worker.limit_memory`."""
+        self._limit = limit
+        if self._process is not None:
+            self._process.memory.limit(
+                None if limit is None else limit.megabytes, "" if limit is None else limit.source
+            )
+
+    def used_mb(self, *, exact: bool = True) -> float:
+        """The main memory that its processes use now; see `Worker.used_mb`."""
+        pids = [] if self._process is None else self._process.processes()
+        if len(pids) < 2 or not exact:
+            return sum(map(resident_mb, pids))
+        return sum(memory_shares(pid)[1] for pid in pids)
+
+    def end_over_limit(self, over: OverLimit) -> None:
+        """Kill its process; see `Worker.end_over_limit`."""
+        if self._process is not None:
+            self._process.end_over_limit(over)
 
     def give_secrets(self, secrets: Mapping[str, str]) -> bool:
         """Set the secrets of the next process; return whether they differ from the current ones."""
@@ -177,7 +207,9 @@ class WorkerLifecycle:
         if self.manifest.config is not None:
             self.settle()
         env = worker_environment(self.manifest, self._supervision.environment, self._secrets)
-        process = self._process = WorkerProcess(self._on_frame, self._events.printed)
+        group = None if self._groups is None or self._limit is None else self._groups.group()
+        process = self._process = WorkerProcess(self._on_frame, self._events.printed, group)
+        self.limit_memory(self._limit)
         self._state = WorkerState.STARTING
         process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
         startup = self._startup = Startup(self.manifest, process, self._policy)
@@ -350,7 +382,8 @@ class WorkerLifecycle:
         if doomed == "frozen":
             tail = recorded_output(ending.stderr, self._policy)
             return WorkerStalled(self.capability, self._supervision.stopped, "stopped by a signal", tail)
-        return None if doomed is not None else death(self.capability, ending, self._policy)
+        jobs = max(1, len(self._calls.jobs()))
+        return None if doomed is not None else death(self.capability, ending, self._policy, jobs=jobs)
 
     def _error_of_call(
         self, fault: CapabilityError | None, doomed: str | None, ending: Ending

@@ -9,11 +9,12 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.manifest import Manifest
+from failwell.processes.worker_memory import OverLimit
 from failwell.report.record import ErrorReport, TracebackPolicy, default_policy
 
 
@@ -70,6 +71,15 @@ class Memory:
     """The highest `rss_mb` seen in this process's life."""
     pids: tuple[int, ...]
     """The worker's process and its descendants. Their GPU memory counts as the worker's."""
+
+
+class MemoryLimit(NamedTuple):
+    """The most main memory that a worker may use, with everything that it starts."""
+
+    megabytes: float
+    source: str
+    """`manifest`: `memory_limit` of its manifest. `share`: its share of the memory, until it is measured. `total`: what all
+    jobs may use together. `together`: the same, where several workers reached it."""
 
 
 @frozen
@@ -248,6 +258,18 @@ class Worker(Protocol):
 
     def memory(self) -> Memory | None:
         """What the process and its descendants hold, by the last measurement; `None` without a process."""
+        ...
+
+    def used_mb(self, *, exact: bool = True) -> float:
+        """The main memory that its processes use now. Shared pages count in part if `exact`, which takes longer."""
+        ...
+
+    def limit_memory(self, limit: MemoryLimit | None) -> None:
+        """Set the most memory that its process may use, now and after a restart. One that uses more is ended."""
+        ...
+
+    def end_over_limit(self, over: OverLimit) -> None:
+        """Kill the process because all workers together use more memory than they may."""
         ...
 
     async def start(self) -> None:
