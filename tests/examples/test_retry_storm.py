@@ -59,6 +59,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert again == outcome(OURS[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_result_does_not_depend_on_the_seed(seed: int) -> None:
     ours = simulate(STRATEGIES[OURS[0]], seed=seed)

@@ -156,6 +156,7 @@ def test_no_installed_sdk_that_an_adapter_reads_is_left_out() -> None:
     assert homes - {sdk.partition(".")[0] for sdk in EXPORTS} == set()
 
 
+@pytest.mark.slow  # loads every SDK that is installed
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.acceptance("pipelex 38")
 @pytest.mark.parametrize("sdk", INSTALLED)
