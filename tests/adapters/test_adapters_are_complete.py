@@ -15,7 +15,7 @@ from failwell.adapters.registry import HOMES, read
 from failwell.apps.lab.dialects.table import dialect
 from failwell.report.describe import describe
 from tests.sdks.matrix import caller, caller_names
-from tests.specimens import failures
+from tests.specimens import each, failures
 
 ADAPTERS = Path(import_module("failwell.adapters.vendors").__path__[0])
 MODULES = sorted(
@@ -108,7 +108,7 @@ def _named(base: type[BaseException], top: str, name: str) -> BaseException:
 
 
 @pytest.mark.acceptance("pipelex 38")
-@pytest.mark.parametrize("name", VENDORS)
+@each("name", VENDORS)
 def test_a_vendor_file_is_found_by_every_module_it_speaks_for(name: str) -> None:
     homes = {top: HOMES.get(top) for top in TABLES[name]}
 
@@ -123,7 +123,7 @@ def test_every_home_exists_and_speaks_for_the_module_that_leads_to_it() -> None:
 
 
 @pytest.mark.acceptance("pipelex 38")
-@pytest.mark.parametrize("name", VENDORS)
+@each("name", VENDORS)
 def test_a_vendor_file_has_a_dialect_and_a_caller_or_a_reason_for_none(name: str) -> None:
     callers = [one for key in caller_names() if HOMES.get((one := caller(key)).SDK.partition(".")[0]) == name]
 
@@ -133,7 +133,7 @@ def test_a_vendor_file_has_a_dialect_and_a_caller_or_a_reason_for_none(name: str
     assert [one.DIALECT for one in callers if dialect(one.DIALECT) is None] == []
 
 
-@pytest.mark.parametrize("name", caller_names())
+@each("name", caller_names())
 def test_a_caller_gives_a_reason_for_every_scenario_that_it_leaves_out(name: str) -> None:
     one: Any = caller(name)
 

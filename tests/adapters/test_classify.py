@@ -17,6 +17,7 @@ from failwell.apps.lab.dialects.table import dialect, dialect_names
 from failwell.apps.lab.lab_reply import LabCall
 from failwell.fault.registry import KindError, kind, kinds
 from failwell.report.record import ErrorReport
+from tests.specimens import each
 
 SILENT: list[Any] = [None, "", "<html><body>Bad Gateway</body></html>", b"\xff\xfe", [], {}, 7, [[[]]]]
 REFUSALS: list[tuple[str, dict[str, Any]]] = [
@@ -198,7 +199,7 @@ def test_a_bare_status_has_one_meaning(status: int, name: str) -> None:
 
 
 @pytest.mark.acceptance("relavium 2")
-@pytest.mark.parametrize("name", [one.name for one in kinds()])
+@each("name", [one.name for one in kinds()])
 def test_only_what_passes_may_be_repeated_and_nobody_can_say_otherwise(name: str) -> None:
     fault = failwell.Fault(kind=name, message="x", retryable=True)
 

@@ -9,6 +9,7 @@ import pytest
 
 from failwell import describe
 from tests.adapters.raisers import CANARY
+from tests.specimens import each
 
 
 def an_error(dotted: str, *args: Any, **attributes: Any) -> Exception:
@@ -19,7 +20,7 @@ def an_error(dotted: str, *args: Any, **attributes: Any) -> Exception:
     return error
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "kind", "certainty"),
     [
         (an_error("psycopg.errors.UniqueViolation", CANARY, sqlstate="23505"), "provider.bad_request", "rejected"),

@@ -3,11 +3,10 @@
 import sys
 from typing import Any
 
-import pytest
-
 from failwell import describe
 from failwell.adapters.registry import read
 from tests.adapters.raisers import CANARY, caught
+from tests.specimens import each
 
 
 def an_error(module: str, name: str, text: str = CANARY, **attributes: Any) -> BaseException:
@@ -88,7 +87,7 @@ ERRORS: list[tuple[BaseException, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "provider", "kind"),
     ERRORS,
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,

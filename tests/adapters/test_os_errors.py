@@ -13,6 +13,7 @@ import pytest
 import failwell
 from failwell.adapters.vendors.python import read_oserror
 from tests.adapters.raisers import CANARY, Action, caught, closed_port
+from tests.specimens import each
 
 KINDS = {
     "resource.disk": "ENOSPC EDQUOT EFBIG",
@@ -136,7 +137,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "kind"), NUMBERED)
+@each(("name", "kind"), NUMBERED)
 def test_the_number_decides(name: str, kind: str) -> None:
     report = failwell.describe(failing_with(name), origin="input")
 

@@ -12,7 +12,7 @@ from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find
 from failwell.fault.registry import kind
-from tests.specimens import failures
+from tests.specimens import each, failures
 
 DENIED = {
     "provider.auth",
@@ -23,7 +23,7 @@ DENIED = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "meaning"),
     [
         ("08001", "provider.connection"),
@@ -313,7 +313,7 @@ def test_a_class_that_repeats_the_status_decides_nothing_beside_it(
     assert classify(facts).kind == meaning
 
 
-@pytest.mark.parametrize(
+@each(
     ("provider", "status", "body", "meaning"),
     [
         # vLLM and NVIDIA NIM answer in OpenAI's form, older releases without the outer object

@@ -11,6 +11,7 @@ from failwell import faults
 from failwell.adapters.registry import read
 from failwell.adapters.vendors.python import TABLES
 from tests.adapters.raisers import BUILTINS, CANARY, PLUMBING, Action, caught, throwing
+from tests.specimens import each
 
 EVERY = {**{("builtins", name): row for name, row in BUILTINS.items()}, **PLUMBING}
 SECOND_NAMES = {
@@ -20,7 +21,7 @@ SECOND_NAMES = {
 }  # fmt: skip
 """Rows for other builds and other names of classes that are raised above."""
 
-CASES = [pytest.param(*row, id=".".join(names)) for names, row in EVERY.items()]
+NAMES = [".".join(names) for names in EVERY]
 
 
 def test_every_row_of_the_tables_is_raised_below() -> None:
@@ -29,7 +30,7 @@ def test_every_row_of_the_tables_is_raised_below() -> None:
     assert rows == set(EVERY) | SECOND_NAMES
 
 
-@pytest.mark.parametrize(("action", "kind"), CASES)
+@each(("action", "kind"), EVERY.values(), NAMES)
 def test_each_exception_becomes_its_kind(action: Action, kind: str) -> None:
     report = failwell.describe(caught(action), origin="input")
 
@@ -37,7 +38,7 @@ def test_each_exception_becomes_its_kind(action: Action, kind: str) -> None:
     assert report.evidence[0].rule.startswith("python.")
 
 
-@pytest.mark.parametrize(("action", "kind"), CASES)
+@each(("action", "kind"), EVERY.values(), NAMES)
 def test_no_words_or_values_of_the_exception_are_kept(action: Action, kind: str) -> None:
     report = failwell.describe(caught(action), origin="input")
 

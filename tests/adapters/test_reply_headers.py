@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import httpx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.adapters.headers import SAFE_HEADERS, allow_listed, is_read_header, lower_headers
+from tests.specimens import each
 
 ADAPTERS = Path(__file__).resolve().parents[2] / "src/failwell/adapters"
 NAMES = sorted(
@@ -66,7 +66,7 @@ def test_what_is_kept_is_cut_and_counted() -> None:
     assert {len(value) for value in kept.values()} == {200}
 
 
-@pytest.mark.parametrize("path", sorted(ADAPTERS.rglob("*.py")), ids=lambda path: path.stem)
+@each("path", sorted(ADAPTERS.rglob("*.py")), ids=lambda path: path.stem)
 def test_every_header_that_an_adapter_asks_for_is_read(path: Path) -> None:
     asked = re.findall(r'headers(?:\.get\(|\[)"([a-z-]+)"', path.read_text(encoding="utf-8"))
 

@@ -12,6 +12,7 @@ import pytest
 from failwell.fault.axes import Certainty
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
+from tests.specimens import each
 
 WORDS = {
     "INVALID_ARGUMENT": "provider.bad_request",
@@ -74,8 +75,8 @@ async def acalled(address: str) -> BaseException:
     return caught.value
 
 
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("flavour", ["sync", "async"])
+@each("word", WORDS)
+@each("flavour", ["sync", "async"])
 def test_each_status_word_of_grpc_is_known(word: str, flavour: str) -> None:
     with serving(word) as address:
         error = called(address) if flavour == "sync" else asyncio.run(acalled(address))

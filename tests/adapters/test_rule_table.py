@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from failwell.adapters.saved import read_saved
+from tests.specimens import each
 
 RATE, QUOTA, OVER = "provider.rate_limited", "provider.quota_exhausted", "provider.overloaded"
 AUTH, PERMISSION, MODEL = "provider.auth", "provider.permission", "provider.model_not_found"
@@ -84,7 +83,7 @@ CASES: list[tuple[int, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body", "kind"), CASES, ids=range(len(CASES)))
+@each(("status", "body", "kind"), CASES, ids=range(len(CASES)))
 def test_a_reply_is_read_as_what_it_means(status: int, body: Any, kind: str) -> None:
     reading = read_saved({"http_status": status, "body": body, "transport": "http"})
 

@@ -9,6 +9,7 @@ import pytest
 import failwell
 from failwell.adapters.vendors.databases.sqlite import _BY_CODE as BY_CODE  # pyright: ignore[reportPrivateUsage]
 from tests.adapters.raisers import CANARY, caught
+from tests.specimens import each
 
 
 @pytest.fixture
@@ -135,8 +136,8 @@ def test_a_forbidden_statement_is_denied(store: sqlite3.Connection) -> None:
     assert report_of(store, "select * from held").category == "denied"
 
 
-@pytest.mark.parametrize(("code", "kind"), BY_CODE.items())
-@pytest.mark.parametrize("suffix", ["", "_EXTENDED_CODE"])
+@each(("code", "kind"), BY_CODE.items())
+@each("suffix", ["", "_EXTENDED_CODE"])
 def test_every_code_is_read_in_its_plain_and_its_extended_form(code: str, kind: str, suffix: str) -> None:
     error = sqlite3.OperationalError(CANARY)
     error.sqlite_errorname = f"{code}{suffix}"

@@ -11,6 +11,7 @@ import pytest
 import failwell
 from failwell.adapters.facts import Facts
 from failwell.adapters.waits import Waits, read_waits, wait_of
+from tests.specimens import each
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 EPOCH = 1_772_366_400
@@ -36,7 +37,7 @@ def test_the_two_clocks_of_this_file_agree() -> None:
 
 
 @pytest.mark.acceptance("pipelex 33")
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("7", 7), ("7.5", 7.5), ("0", 0), (" 12 ", 12), ('"12"', 12), ("1e1", 10), ("90", 90), ("86400", 86_400),
@@ -55,7 +56,7 @@ def test_one_header_in_every_form(value: str, expected: float) -> None:
 
 
 @pytest.mark.acceptance("pipelex 33")
-@pytest.mark.parametrize(
+@each(
     "value",
     ["-1", "-0.5", "inf", "-inf", "nan", "soon", "tomorrow", "0x10", "1e400", "1e99", "١٢", "½", "7,5", "99999999999",
      "Sun, 99 Foo 2026 12:00:00 GMT", "9999-12-31T23:59:59Z", "Fri, 31 Dec 9999 23:59:59 GMT", "1" * 5_000, "{}", ";"],
@@ -72,7 +73,7 @@ def test_an_empty_header_says_nothing() -> None:
 
 
 @pytest.mark.acceptance("pipelex 33")
-@pytest.mark.parametrize(
+@each(
     ("headers", "expected", "source"),
     [
         ({"retry-after-ms": "6500"}, 6.5, "retry-after-ms"),

@@ -8,6 +8,7 @@ import pytest
 
 import failwell
 from failwell import Category
+from tests.specimens import each
 
 ROW = {"error": {"type": "rate_limit_error", "code": "rate_limit_exceeded", "message": "slow down"}}
 
@@ -69,8 +70,8 @@ RAISED: dict[str, Callable[[], Exception]] = {
 }
 
 
-@pytest.mark.parametrize("make", RAISED.values(), ids=RAISED)
-@pytest.mark.parametrize("wrap", [RuntimeError, ValueError, Exception])
+@each("make", RAISED.values(), ids=RAISED)
+@each("wrap", [RuntimeError, ValueError, Exception])
 def test_a_wrapped_text_has_the_kind_of_the_error_that_printed_it(
     make: Callable[[], Exception], wrap: type[Exception]
 ) -> None:

@@ -15,6 +15,7 @@ from failwell.faults import ResourceShortfall
 from failwell.report.describe import describe
 from failwell.report.revive import Recalled, revive
 from tests.boundaries.crossing import CHAINS, LEAVES, Overruled, agreed, three_deep
+from tests.specimens import each
 
 Cross = Callable[[Any], Any]
 
@@ -72,8 +73,8 @@ def test_every_public_fault_is_in_the_table() -> None:
     assert set(MADE) == public_faults()
 
 
-@pytest.mark.parametrize("cross", CROSSINGS)
-@pytest.mark.parametrize("name", MADE)
+@each("cross", CROSSINGS)
+@each("name", MADE)
 def test_a_fault_comes_back_with_everything_it_had(name: str, cross: str) -> None:
     fault = MADE[name]()
     fault.add_note("first")
@@ -89,9 +90,9 @@ def test_a_fault_comes_back_with_everything_it_had(name: str, cross: str) -> Non
     assert describe(back, at=describe(fault).occurred_at).view("model") == describe(fault).view("model")
 
 
-@pytest.mark.parametrize("cross", CROSSINGS)
-@pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize("leaf", LEAVES)
+@each("cross", CROSSINGS)
+@each("chain", CHAINS)
+@each("leaf", LEAVES)
 def test_a_chain_is_judged_alike_before_and_after_and_after_that(leaf: str, chain: str, cross: str) -> None:
     fault = CHAINS[chain](LEAVES[leaf]())
     expected = agreed(describe(fault))
@@ -103,9 +104,9 @@ def test_a_chain_is_judged_alike_before_and_after_and_after_that(leaf: str, chai
     assert agreed(describe(twice)) == expected
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize("leaf", LEAVES)
-@pytest.mark.parametrize("policy", ["strict", "none", "repr_only", "full"])
+@each("chain", CHAINS)
+@each("leaf", LEAVES)
+@each("policy", ["strict", "none", "repr_only", "full"])
 def test_a_report_is_written_read_revived_and_written_alike(leaf: str, chain: str, policy: str) -> None:
     report = describe(CHAINS[chain](LEAVES[leaf]()), policy=policy)
     written = report.to_json()

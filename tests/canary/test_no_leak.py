@@ -24,7 +24,7 @@ from tests.canary.canaries import (
 )
 from tests.canary.carriers import CARRIERS
 from tests.canary.doors import BRIDGES, DOORS, GROUPS, PARTS, Door
-from tests.specimens import failures
+from tests.specimens import each, failures
 
 OURS = {"fault_details", "capability_input"}
 """Carriers that are faults: their message is ours, so it is told."""
@@ -73,7 +73,7 @@ def test_where_words_are_recorded_secrets_and_carried_data_still_do_not_get_out(
     assert failures(CARRIERS, check) == []
 
 
-@pytest.mark.parametrize("carrier", sorted(set(CARRIERS) - OURS))
+@each("carrier", sorted(set(CARRIERS) - OURS))
 def test_every_carrier_really_carries_something(carrier: str) -> None:
     error = CARRIERS[carrier]()
 
@@ -93,7 +93,7 @@ def test_words_are_recorded_for_operators_where_that_was_asked_for(monkeypatch: 
     assert SAID not in DOORS["view for users"].open(ValueError(SAID))
 
 
-@pytest.mark.parametrize("canary", SECRETS, ids=lambda canary: canary.name)
+@each("canary", SECRETS, ids=lambda canary: canary.name)
 def test_each_secret_is_masked_alone_and_nothing_around_it_is(canary: Canary) -> None:
     masked = redact.redact_text(f"before it {canary.text} after it")
 
@@ -102,8 +102,8 @@ def test_each_secret_is_masked_alone_and_nothing_around_it_is(canary: Canary) ->
     assert redact.MARK in masked
 
 
-@pytest.mark.parametrize("at", [1_900, 1_985, 1_999, 4_030, 4_047, 4_090])
-@pytest.mark.parametrize("canary", [*SECRETS[::9], *KNOWN], ids=lambda canary: canary.name)
+@each("at", [1_900, 1_985, 1_999, 4_030, 4_047, 4_090])
+@each("canary", [*SECRETS[::9], *KNOWN], ids=lambda canary: canary.name)
 def test_a_secret_on_the_edge_of_what_is_kept_is_not_kept_in_part(canary: Canary, at: int) -> None:
     padding = "word " * 2_000
 

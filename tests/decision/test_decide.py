@@ -23,6 +23,7 @@ from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.fault.registry import kinds
 from failwell.report.record import Attempt, ErrorReport
 from failwell.testing.builders import a_report
+from tests.specimens import each
 
 
 def after(attempts: int = 1, **able: bool) -> Tries:
@@ -37,7 +38,7 @@ def test_every_kind_has_a_default_that_exists() -> None:
     assert [kind.name for kind in kinds() if kind.policy not in SCHEDULES] == []
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in kinds()])
+@each("kind", [kind.name for kind in kinds()])
 def test_without_hooks_only_what_may_be_repeated_is_repeated(kind: str) -> None:
     report = a_report(kind=kind)
 

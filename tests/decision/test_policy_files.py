@@ -12,6 +12,7 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.classes import Validation
+from tests.specimens import each
 
 PATIENT = """
 name = "patient"
@@ -87,7 +88,7 @@ def test_an_empty_policy_is_the_default_one() -> None:
     assert policy.budget is NO_BUDGET
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "key"),
     [
         ({"nmae": "x"}, "nmae"),

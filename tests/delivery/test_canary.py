@@ -31,6 +31,7 @@ from failwell.integrations.structlog import report_exception
 from failwell.otel import emit
 from failwell.report.describe import describe
 from failwell.sentry import before_send
+from tests.specimens import each
 
 # Made at run time: a source line that is quoted with a stack must not look like a leak.
 CANARY = "yranac"[::-1]
@@ -217,8 +218,8 @@ DELIVERIES: list[Delivery] = [
 
 
 @pytest.mark.acceptance("pipelex 67")
-@pytest.mark.parametrize("make", ERRORS, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("deliver", DELIVERIES, ids=lambda deliver: deliver.__name__)
+@each("make", ERRORS, ids=lambda make: make.__name__)
+@each("deliver", DELIVERIES, ids=lambda deliver: deliver.__name__)
 def test_no_delivery_repeats_what_a_foreign_exception_said(
     deliver: Delivery, make: Callable[[], Exception]
 ) -> None:

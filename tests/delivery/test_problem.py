@@ -17,6 +17,7 @@ from failwell.fault.registry import kinds
 from failwell.report.record import ErrorReport, Scene
 from failwell.report.saved_failures.peer import SPEAKABLE
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
+from tests.specimens import each
 
 INSIDERS = {"provider", "model", "provider_metadata", "causes", "error_type"}
 
@@ -122,7 +123,7 @@ def test_a_rate_limit_of_3_2_seconds_asks_for_4() -> None:
 
 
 @pytest.mark.acceptance("pipelex 65")
-@pytest.mark.parametrize("name", [kind.name for kind in kinds() if not kind.category.retryable])
+@each("name", [kind.name for kind in kinds() if not kind.category.retryable])
 def test_what_must_not_be_repeated_invites_no_repeat(name: str) -> None:
     assert retry_after_header(a_report(name, not_before=a_wait(60))) is None
 

@@ -9,6 +9,7 @@ from failwell.fault import classes
 from failwell.fault.base import Fault
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.classes import FAMILIES, ProviderTransient, ToolTerminal, Validation, family
+from tests.specimens import each
 
 ONE_OF_EACH = {
     "Validation": "validation.input_invalid",
@@ -52,7 +53,7 @@ def test_there_are_exactly_eight_families() -> None:
     assert {made.__name__ for made in FAMILIES} == set(ONE_OF_EACH)
 
 
-@pytest.mark.parametrize("kind", [made.name for made in CATALOGUE if made.name.startswith(FAMILIED)])
+@each("kind", [made.name for made in CATALOGUE if made.name.startswith(FAMILIED)])
 def test_every_kind_of_those_prefixes_belongs_to_exactly_one_family(kind: str) -> None:
     holders = [made.__name__ for made in FAMILIES if made.holds(kind)]
 

@@ -20,6 +20,7 @@ from failwell.fault.explanations import Explanation, explanation
 from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
 from failwell.report.describe import describe
+from tests.specimens import each
 from tools.docs.kinds import kinds_page, namespace_page, namespaces
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -76,7 +77,7 @@ def kinds_of(route: dict[str, Any]) -> list[str]:
     return [asked] if isinstance(asked, str) else asked
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_kind_says_why_what_to_do_and_how_it_looks(name: str) -> None:
     words = words_for(name)
 
@@ -87,7 +88,7 @@ def test_every_kind_says_why_what_to_do_and_how_it_looks(name: str) -> None:
     assert name in words.example
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_words_mention_only_kinds_that_exist(name: str) -> None:
     words = words_for(name)
 
@@ -109,12 +110,12 @@ def test_no_explanation_is_left_over_from_a_kind_that_is_gone() -> None:
     assert sorted(written) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("name", names_with("python"))
+@each("name", names_with("python"))
 def test_a_python_example_compiles(name: str) -> None:
     compile(words_for(name).example, name, "exec")
 
 
-@pytest.mark.parametrize("name", names_with("python"))
+@each("name", names_with("python"))
 def test_a_fault_in_an_example_can_be_raised_and_has_the_kind_it_shows(name: str) -> None:
     assert {fault.kind for fault in faults_in(words_for(name).example)} <= {name}
 
@@ -147,7 +148,7 @@ def test_most_python_examples_raise_a_fault() -> None:
     }
 
 
-@pytest.mark.parametrize("name", names_with("yaml"))
+@each("name", names_with("yaml"))
 def test_a_yaml_example_is_a_workflow_whose_routes_name_known_kinds(name: str) -> None:
     workflow = yaml.safe_load(words_for(name).example)
 
@@ -157,7 +158,7 @@ def test_a_yaml_example_is_a_workflow_whose_routes_name_known_kinds(name: str) -
     assert unknown == []
 
 
-@pytest.mark.parametrize("name", names_with("yaml"))
+@each("name", names_with("yaml"))
 def test_each_route_of_a_yaml_example_has_exactly_one_action(name: str) -> None:
     workflow = yaml.safe_load(words_for(name).example)
 

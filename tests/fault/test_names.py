@@ -10,6 +10,7 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import find_kind
+from tests.specimens import each
 
 RECORD = Path(__file__).with_name("names.txt")
 REGENERATE = "PYTHONPATH=src:. python -m tests.fault.test_names > tests/fault/names.txt"
@@ -53,7 +54,7 @@ def test_no_public_name_changes_unnoticed() -> None:
 
 
 @pytest.mark.acceptance("pipelex 69")
-@pytest.mark.parametrize("made", public_classes(), ids=lambda made: made.__name__)
+@each("made", public_classes(), ids=lambda made: made.__name__)
 def test_every_class_stands_for_a_known_kind_or_must_be_given_one(made: type[Fault]) -> None:
     if made.declared_kind is not None:
         assert find_kind(made.declared_kind) is not None

@@ -5,9 +5,10 @@ import pytest
 from failwell.files.mistakes import MistakeLog
 from failwell.files.scalars import NotJson, scalar_value
 from tests.files.reading import load_text
+from tests.specimens import each
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["yes", "no", "on", "off", "Yes", "y", "2026-11-15", "2026-11-15T10:00:00Z", "0x1f", "0o17", "1:30", "1_000",
      "007", "-01", "1.2.3", "1e", ".", "-", "+", "nil", "none", "None", "tRue", "0.5s", "12 apples", "٣"],

@@ -16,6 +16,7 @@ from failwell.report.redact import redact_value
 from failwell.reports import TracebackPolicy
 from failwell.sentry import before_send
 from fuzz.oracle import check_report
+from tests.specimens import each
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -112,8 +113,8 @@ CARRIERS: dict[str, Callable[[Any], BaseException]] = {
 }
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("name", ENDLESS)
+@each("carrier", CARRIERS)
+@each("name", ENDLESS)
 def test_what_never_ends_is_described_by_every_policy(name: str, carrier: str) -> None:
     for policy in TracebackPolicy:
         report = failwell.describe(CARRIERS[carrier](ENDLESS[name]()), policy=policy)

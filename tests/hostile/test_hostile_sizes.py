@@ -14,6 +14,7 @@ from failwell.fault.facts import UserAction
 from failwell.reports import TracebackPolicy
 from fuzz.oracle import check_report
 from fuzz.zoo import a_class, a_crowd, answering, groups_in_groups, linked, made, nested
+from tests.specimens import each
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -84,7 +85,7 @@ def huge(request: pytest.FixtureRequest) -> str | bytes:
     return {"text": "x" * HUGE, "bytes": b"\xff" * HUGE, "wide text": "é" * (HUGE // 2)}[request.param]
 
 
-@pytest.mark.parametrize("where", HOLDERS)
+@each("where", HOLDERS)
 def test_a_hundred_megabytes_anywhere_take_no_more_memory(huge: str | bytes, where: str) -> None:
     error = HOLDERS[where](huge)
     for policy in TracebackPolicy:

@@ -3,13 +3,12 @@
 import re
 from importlib import import_module
 
-import pytest
-
+from tests.specimens import each
 from tools.api import PROMISED
 from tools.docs.api import api_page, module_page
 
 
-@pytest.mark.parametrize("module", PROMISED)
+@each("module", PROMISED)
 def test_every_public_name_has_an_entry_with_code(module: str) -> None:
     page = module_page(module)
 

@@ -14,6 +14,7 @@ import pytest
 
 import failwell
 from failwell.policies import RetryOptions, SharedBudget
+from tests.specimens import each
 from tools.api import PROMISED, api_text
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +75,7 @@ def test_checkers_and_the_interpreter_find_each_name_in_the_same_module() -> Non
         assert typed == lazy, name
 
 
-@pytest.mark.parametrize("name", PROMISED)
+@each("name", PROMISED)
 def test_a_public_module_lists_shows_and_resolves_its_names(name: str) -> None:
     module = import_module(name)
     names = names_of(module)
@@ -86,7 +87,7 @@ def test_a_public_module_lists_shows_and_resolves_its_names(name: str) -> None:
     assert [one for one in names if one not in help_text and one != "__version__"] == [], name
 
 
-@pytest.mark.parametrize("name", PROMISED)
+@each("name", PROMISED)
 def test_everything_public_is_documented(name: str) -> None:
     module = import_module(name)
     bare = [

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 import failwell._version
+from tests.specimens import each
 from tools import locks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,7 +213,7 @@ def test_every_decision_is_listed_under_its_title() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name[:4])
+@each("path", DECISIONS, ids=lambda path: path.name[:4])
 def test_a_decision_says_what_it_costs_and_what_would_change_it(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
 
@@ -222,7 +223,7 @@ def test_a_decision_says_what_it_costs_and_what_would_change_it(path: Path) -> N
     assert len(lines) <= 60
 
 
-@pytest.mark.parametrize("path", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
+@each("path", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_between_the_papers_leads_somewhere(path: Path) -> None:
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]

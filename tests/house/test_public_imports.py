@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
+from tests.specimens import each
 from tools.api import PROMISED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +91,7 @@ def test_the_check_sees_a_private_import() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", PROMISED)
+@each("name", PROMISED)
 def test_the_example_of_a_public_module_runs(name: str) -> None:
     module = import_module(name)
     text = module.__doc__ or ""

@@ -14,11 +14,12 @@ from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, told
+from tests.specimens import each
 
 STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
 
 
-@pytest.mark.parametrize("kind", sorted(kind.name for kind in faults.kinds()))
+@each("kind", sorted(kind.name for kind in faults.kinds()))
 def test_a_kind_is_repeatable_if_and_only_if_its_category_is(kind: str) -> None:
     report = repeatable(a_fault(kind=kind))
 

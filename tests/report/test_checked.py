@@ -29,6 +29,7 @@ from tests.report.replies import (
     response,
     tool,
 )  # fmt: skip
+from tests.specimens import each
 
 TRUNCATED, REFUSED = "provider.output_truncated", "provider.content_refused"
 INVALID, TOO_LONG, BROKEN = (
@@ -141,8 +142,8 @@ GOOD: list[tuple[str, Any]] = [
 
 
 @pytest.mark.acceptance("pipelex 45")
-@pytest.mark.parametrize("shape", [as_json, as_object], ids=["json", "object"])
-@pytest.mark.parametrize(("provider", "reply", "kind"), FAILED)
+@each("shape", [as_json, as_object], ids=["json", "object"])
+@each(("provider", "reply", "kind"), FAILED)
 def test_a_reply_that_is_no_answer_is_raised_as_what_it_is(
     provider: str, reply: Any, kind: str, shape: Any
 ) -> None:
@@ -153,8 +154,8 @@ def test_a_reply_that_is_no_answer_is_raised_as_what_it_is(
     assert "diagnosis" not in report.to_json()
 
 
-@pytest.mark.parametrize("shape", [as_json, as_object], ids=["json", "object"])
-@pytest.mark.parametrize(("provider", "reply"), GOOD)
+@each("shape", [as_json, as_object], ids=["json", "object"])
+@each(("provider", "reply"), GOOD)
 def test_a_reply_that_answers_passes_in_silence(provider: str, reply: Any, shape: Any) -> None:
     assert reports.check_reply(provider, shape(reply)) is None
 

@@ -16,6 +16,7 @@ import failwell
 from failwell import faults, reports
 from failwell.report.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.testing.builders import a_fault
+from tests.specimens import each
 
 TOKEN = "sk-ant-" + string.ascii_letters + string.digits
 
@@ -75,7 +76,7 @@ def best_time(work: Callable[[], object], good: float = 0.0) -> float:
     return least
 
 
-@pytest.mark.parametrize("made", HOSTILE.values(), ids=HOSTILE)
+@each("made", HOSTILE.values(), ids=HOSTILE)
 def test_the_work_grows_no_faster_than_the_text(made: Callable[[int], str]) -> None:
     small, large = made(10_000), made(80_000)
 
@@ -124,8 +125,8 @@ def test_a_secret_on_the_edge_is_masked_or_cut_but_never_shown_in_part(start: in
     assert "sk-ant" not in shown
 
 
-@pytest.mark.parametrize("start", [0, 1_500, 1_999, 3_000, 4_000])
-@pytest.mark.parametrize("length", [100, 1_999, 2_100, 3_000, 50_000])
+@each("start", [0, 1_500, 1_999, 3_000, 4_000])
+@each("length", [100, 1_999, 2_100, 3_000, 50_000])
 def test_no_part_of_a_registered_document_is_shown(start: int, length: int) -> None:
     document = ("Dear Ada, " * (length // 10 + 1))[:length]
     failwell.register_secret(document)
@@ -204,7 +205,7 @@ JSON_SAFE: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "safe"), JSON_SAFE, ids=lambda value: type(value).__name__)
+@each(("value", "safe"), JSON_SAFE, ids=lambda value: type(value).__name__)
 def test_every_value_becomes_json(value: Any, safe: Any) -> None:
     made = redact_value(value)
 

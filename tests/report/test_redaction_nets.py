@@ -17,6 +17,7 @@ from failwell.report.redact import (
     redact_text,
     redact_value,
 )
+from tests.specimens import each
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83v/+abc=\n-----END RSA PRIVATE KEY-----"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -115,24 +116,24 @@ BENIGN = [
 ]
 
 
-@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+@each("token", TOKENS.values(), ids=TOKENS)
 def test_the_shape_of_a_known_token_is_masked_and_its_surroundings_are_kept(token: str) -> None:
     assert redact_text(f"before {token} after") == f"before {MARK} after"
     assert redact_text(f'("{token}")') == f'("{MARK}")'
 
 
-@pytest.mark.parametrize(("text", "masked"), NAMED.values(), ids=NAMED)
+@each(("text", "masked"), NAMED.values(), ids=NAMED)
 def test_a_value_with_a_telling_name_is_masked_and_its_surroundings_are_kept(text: str, masked: str) -> None:
     assert redact_text(text) == masked
     assert "hunter2" not in redact_text(text)
 
 
-@pytest.mark.parametrize("text", BENIGN)
+@each("text", BENIGN)
 def test_ordinary_words_are_left_alone(text: str) -> None:
     assert redact_text(text) == text
 
 
-@pytest.mark.parametrize("text", [*BENIGN, *(text for text, _ in NAMED.values()), *TOKENS.values()])
+@each("text", [*BENIGN, *(text for text, _ in NAMED.values()), *TOKENS.values()])
 def test_masking_twice_changes_nothing_more(text: str) -> None:
     once = redact_text(text)
 
@@ -161,7 +162,7 @@ def test_a_private_key_that_breaks_off_is_masked_to_the_end() -> None:
     assert redact_text(PEM[:60]) == MARK
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         "password", "PASSWORD", "api_key", "apiKey", "API-Key", "x-api-key", "x_goog_api_key", "authorization",

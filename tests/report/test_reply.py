@@ -10,6 +10,7 @@ from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
 from failwell.report.record import ErrorReport
 from failwell.report.saved_failures.saved_reply import SavedReply, describe_reply, parse_reply
+from tests.specimens import each
 
 
 def a_reply(status: int = 429, body: Any = "", **headers: str) -> SavedReply:
@@ -17,7 +18,7 @@ def a_reply(status: int = 429, body: Any = "", **headers: str) -> SavedReply:
     return SavedReply(status, {name.replace("_", "-"): value for name, value in headers.items()}, text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "kind"),
     [
         (200, "provider.output_invalid"),

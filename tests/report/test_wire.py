@@ -17,6 +17,7 @@ from failwell.report.wire import from_dict, from_json, to_dict, to_json
 from failwell.reports import Scene, TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 from tests.report.strategies import reports
+from tests.specimens import each
 
 ALWAYS = {
     "schema",
@@ -123,7 +124,7 @@ def test_a_full_report_reads_back_equal() -> None:
 
 
 @pytest.mark.acceptance("pipelex 4")
-@pytest.mark.parametrize("name", [field.name for field in fields(ErrorReport)])
+@each("name", [field.name for field in fields(ErrorReport)])
 def test_a_report_cannot_be_changed(name: str) -> None:
     report = a_report()
 

@@ -4,14 +4,13 @@ import json
 from dataclasses import fields
 from typing import Any
 
-import pytest
-
 import failwell
 from failwell import ErrorReport, faults, reports
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.wire import CAP, fit
 from failwell.reports import Scene
 from failwell.testing.builders import a_fault, a_report
+from tests.specimens import each
 
 WIDE = "ü😀" * 12_000
 
@@ -98,7 +97,7 @@ def test_every_field_that_can_be_large_is_tried_below() -> None:
     assert set(TOO_LARGE) | fixed | {"resource_shortfall"} == {field.name for field in fields(ErrorReport)}
 
 
-@pytest.mark.parametrize("name", TOO_LARGE)
+@each("name", TOO_LARGE)
 def test_no_single_field_can_make_a_report_too_large(name: str) -> None:
     report = a_report(**{name: TOO_LARGE[name]})
 

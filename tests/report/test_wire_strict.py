@@ -16,6 +16,7 @@ from failwell.report.wire import schema
 from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_report
 from tests.report.strategies import reports
+from tests.specimens import each
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -193,7 +194,7 @@ def test_a_key_that_is_not_known_is_refused_by_name_in_every_part(part: tuple[An
     assert "this version does not know it" in str(error)
 
 
-@pytest.mark.parametrize("path", REQUIRED, ids=place)
+@each("path", REQUIRED, ids=place)
 def test_what_is_missing_is_named(path: tuple[Any, ...]) -> None:
     data = a_full_dict()
     dropping(*path)(data)
@@ -205,7 +206,7 @@ def test_what_is_missing_is_named(path: tuple[Any, ...]) -> None:
     assert f"`{place(path)}` must be present" in str(error)
 
 
-@pytest.mark.parametrize(("path", "value"), WRONG, ids=named)
+@each(("path", "value"), WRONG, ids=named)
 def test_a_wrong_value_is_refused_and_its_place_is_named(path: tuple[Any, ...], value: Any) -> None:
     data = a_full_dict()
     setting(*path, to=value)(data)
@@ -217,9 +218,7 @@ def test_a_wrong_value_is_refused_and_its_place_is_named(path: tuple[Any, ...], 
     assert f"`{(error.fields_invalid or [''])[0]}` must be " in str(error)
 
 
-@pytest.mark.parametrize(
-    "path", [*((name,) for name in a_full_dict()), *(p for p in REQUIRED if len(p) > 1)], ids=place
-)
+@each("path", [*((name,) for name in a_full_dict()), *(p for p in REQUIRED if len(p) > 1)], ids=place)
 def test_a_null_is_refused_everywhere(path: tuple[Any, ...]) -> None:
     data = a_full_dict()
     setting(*path, to=None)(data)

@@ -18,6 +18,7 @@ import failwell
 from failwell import ErrorReport, faults
 from failwell.report.parts import REPORT
 from failwell.report.wire import schema
+from tests.specimens import each
 
 FOLDER = Path(__file__).with_name("v1")
 GOLDEN = sorted(FOLDER.glob("*.json"))
@@ -75,8 +76,8 @@ def test_it_can_be_raised_and_described_as_itself(path: Path) -> None:
     assert failwell.describe(faults.revive(report)) == report
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=name_of)
-@pytest.mark.parametrize("audience", ["user", "model", "operator", "audit"])
+@each("path", GOLDEN, ids=name_of)
+@each("audience", ["user", "model", "operator", "audit"])
 def test_every_audience_can_be_shown_it(path: Path, audience: Any) -> None:
     shown = ErrorReport.from_json(text_of(path)).view(audience)
 

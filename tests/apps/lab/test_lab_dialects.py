@@ -16,6 +16,7 @@ from failwell.apps.lab.transport_faults import BELOW
 from failwell.fault.axes import Category
 from failwell.testing.laboratory import Lab, lab
 from tests.apps.lab.asking import Got, ask
+from tests.specimens import each
 
 CELLS = list(cells())
 ANSWERED = [cell for cell in CELLS if cell.reply.status is not None and cell.reply.ending == "whole"]
@@ -109,7 +110,7 @@ def test_a_failure_below_the_provider_is_shown_by_everybody(scenario: str) -> No
     assert [name for name in dialect_names() if spoken(name).answer(scenario) is None] == []
 
 
-@pytest.mark.parametrize("cell", ANSWERED, ids=called)
+@each("cell", ANSWERED, ids=called)
 def test_a_scenario_is_answered_over_the_wire_as_its_dialect_says(fake: Lab, cell: Cell) -> None:
     got = ask_for(fake, cell)
 
@@ -123,7 +124,7 @@ def ask_for(fake: Lab, cell: Cell) -> Got:
     return ask(fake.url(cell.dialect, cell.scenario.name), path, stream=cell.scenario.streams)
 
 
-@pytest.mark.parametrize("cell", OWN_ERRORS, ids=called)
+@each("cell", OWN_ERRORS, ids=called)
 def test_an_error_has_the_shape_that_its_provider_documents(fake: Lab, cell: Cell) -> None:
     got = ask_for(fake, cell)
 
@@ -135,7 +136,7 @@ def test_an_error_has_the_shape_that_its_provider_documents(fake: Lab, cell: Cel
         assert (got.headers["content-type"], body["status"]) == ("application/problem+json", got.status)
 
 
-@pytest.mark.parametrize("cell", ERRORS, ids=called)
+@each("cell", ERRORS, ids=called)
 def test_an_error_is_understood_by_the_rules_as_what_it_is(cell: Cell) -> None:
     fresh = spoken(cell.dialect).reply(cell.scenario.name, LabCall())
 
@@ -151,9 +152,7 @@ def saved(provider: str, status: int | None, headers: Any, body: bytes) -> dict[
     return {"provider": provider, "http_status": status, "headers": dict(headers), "body": body.decode()}
 
 
-@pytest.mark.parametrize(
-    ("name", "form"), [(name, form) for name in dialect_names() for form in sorted(spoken(name).forms)]
-)
+@each(("name", "form"), [(name, form) for name in dialect_names() for form in sorted(spoken(name).forms)])
 def test_a_wait_is_understood_in_every_form_it_is_told(fake: Lab, name: str, form: str) -> None:
     truth = fake.truth(name, "rate_limited", form)
 

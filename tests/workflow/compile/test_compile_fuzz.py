@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from failwell.files.mistakes import render, to_json, to_markdown
 from failwell.workflow.compile.compiler import Compiled
+from tests.specimens import each
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.test_workflow_schema import OURS, at, places, plain
 from tests.workflow.compile.writing import compile_text
@@ -76,8 +77,8 @@ def mutated(text: str, rng: random.Random) -> str:
     return text
 
 
-@pytest.mark.parametrize("text", [EVERYTHING, OURS], ids=["everything", "ours"])
-@pytest.mark.parametrize("seed", range(80))
+@each("text", [EVERYTHING, OURS], ids=["everything", "ours"])
+@each("seed", range(80))
 def test_an_accident_in_a_good_file_yields_a_plan_or_mistakes(text: str, seed: int) -> None:
     began = time.process_time()
 

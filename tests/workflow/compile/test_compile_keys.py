@@ -8,6 +8,7 @@ import failwell
 from failwell.fault.classes import Validation
 from failwell.files.item_tree import Place
 from failwell.workflow.compile.compiler import compile_file
+from tests.specimens import each
 from tests.workflow.compile.writing import (
     HEAD,
     compiled,
@@ -86,7 +87,7 @@ for_each:
 
 
 @pytest.mark.acceptance("relavium 70")
-@pytest.mark.parametrize(
+@each(
     ("text", "path"),
     [
         (with_step("{name: work, name: work}"), "agents[0].name"),
@@ -143,7 +144,7 @@ def test_limits_of_both_dialects() -> None:
     assert (audit.on_exceed, enforce.on_exceed) == ("warn", "fail")
 
 
-@pytest.mark.parametrize(
+@each(
     ("block", "path"),
     [
         ("limits: {max_iterations: 0}", "limits.max_iterations"),

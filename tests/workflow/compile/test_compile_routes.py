@@ -6,6 +6,7 @@ from failwell.decision.backoff import Backoff
 from failwell.files.item_tree import Place
 from failwell.workflow.plan import Route, Template
 from failwell.workflow.retry_policy import node_retry, route_retry
+from tests.specimens import each
 from tests.workflow.compile.writing import (
     mistakes_in,
     node_of,
@@ -81,7 +82,7 @@ def test_a_route_has_exactly_one_action_that_fits_it(written: str, said: str, ke
     assert mistake.place.line == 7
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "path"),
     [
         ("{on_error: true, retry: {max: 0}}", "retry.max"),

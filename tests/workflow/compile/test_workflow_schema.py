@@ -14,6 +14,7 @@ from failwell.files.item_tree import is_list, is_map
 from failwell.files.mistakes import MistakeLog
 from failwell.workflow.compile.json_schema import workflow_schema
 from tests.files.reading import load_text
+from tests.specimens import each
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.writing import HEAD, compiled
 
@@ -82,7 +83,7 @@ def examples() -> list[str]:
     return [one.example for one in words if one is not None and one.language == "yaml"]
 
 
-@pytest.mark.parametrize("example", examples())
+@each("example", examples())
 def test_every_yaml_example_of_the_kinds_has_the_shape_of_a_workflow(example: str) -> None:
     value = {"workflow": {"name": "x", "entry_point": "y"}, **plain(example)}
 

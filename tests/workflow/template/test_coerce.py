@@ -12,9 +12,10 @@ from failwell.workflow.template.coerce import (
     as_set_value,
     duration,
 )
+from tests.specimens import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("007", 7), ("010", 10), ("yes", "yes"), ("2024-01-01", "2024-01-01"), ("", ""), ("  ", ""), ("true", True),
@@ -58,7 +59,7 @@ def test_a_set_value_of_another_type_is_refused_without_being_quoted(text: str, 
     assert "CANARY" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [("True", True), ("False", False), ("None", None), ("007", "007"), ("+5", "+5"), ("-5", -5), ("1.50", 1.5),
      ('{"a": [1]}', {"a": [1]}), ("[]", []), ('"7"', "7"), ("NaN", "NaN"), ("1e999", "1e999"), ("[NaN]", "[NaN]"), ("12345e6", "12345e6"), ("[1e999]", "[1e999]"),

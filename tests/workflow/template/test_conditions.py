@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.specimens import each
 from tests.workflow.template.rendering import true
 
 CONTEXT: dict[str, Any] = {
@@ -16,7 +17,7 @@ ERROR: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("{{ true }}", True), ("{{ 1 }}", True), ("{{ 'YES' }}", True), ("{{ 'anything' }}", True),

@@ -9,6 +9,7 @@ from failwell.workflow.template.syntax.source_guard import guarded, guarded_expr
 from failwell.workflow.template.syntax.tokenizer import expression_tokens
 from failwell.workflow.template.syntax.tree import Expression
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
+from tests.specimens import each
 from tests.workflow.template.rendering import rendered, true
 
 FILTERS = frozenset({"json", "sort"})
@@ -133,7 +134,7 @@ def test_powers_and_repetitions_are_bounded() -> None:
             rendered(text, x=2**130)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("{{ b.output.x.y | default('d') }}", "d"), ("{{ b.output[0].y | default('d') }}", "d"), ("{{ b | default('d') }}", "d"),

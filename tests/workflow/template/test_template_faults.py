@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from failwell import describe
 from failwell.workflow.template.condition import holds
 from failwell.workflow.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
+from tests.specimens import each
 from tests.workflow.template.rendering import NamesFrom, a_template, rendered, true
 
 CANARY = "k4n4ry"
@@ -18,7 +19,7 @@ OPERATION = "operation that these values do not allow"
 
 
 @pytest.mark.acceptance("relavium 67")
-@pytest.mark.parametrize(
+@each(
     ("text", "fault", "sort"),
     [
         ("{{ name + }}", TemplateFailed, "syntax error: the end of the tag is not expected"),

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.specimens import each
 from tests.workflow.template.rendering import rendered
 
 DATA: dict[str, Any] = {
@@ -22,7 +21,7 @@ DATA: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("{{ n.output.v + 1 }}", "6"),
