@@ -78,7 +78,9 @@ def window_of(facts: Facts, kind: str) -> dict[str, str]:
     ids = ids_of(facts.body)
     text = " ".join((*facts.codes, *ids, facts.message[:2_000])).lower()
     # Codes and ids are for programs; the sentence beside them often speaks of more.
-    unit = _limited_unit(facts.codes) or _first(units, " ".join(ids)) or _first(units, text)
+    unit = (
+        _limited_unit(facts.codes) or (_first(units, " ".join(ids)) if ids else None) or _first(units, text)
+    )
     details = {} if unit is None else {"limited": unit}
     # A balance is a sum; no window passes that would fill it again.
     if unit != "balance":
@@ -98,7 +100,7 @@ def _limited_unit(codes: tuple[str, ...]) -> str | None:
 
 def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
     """The meaning of the first sign that occurs in the text."""
-    for piece, pattern, meaning in signs if text else ():
+    for piece, pattern, meaning in signs:
         if piece in text and (pattern is None or pattern.search(text)):
             return meaning
     return None
@@ -214,7 +216,8 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
 
 def _is_forbidden(facts: Facts, rule: Rule) -> bool:
     """Whether the reply forbids a repeat that the kind would allow."""
-    if facts.headers.get("x-should-retry", "").lower() == "false":
+    advice = facts.headers.get("x-should-retry")
+    if advice is not None and advice.lower() == "false":
         return True
     return registered_kind(rule.kind).category.retryable and is_denied(facts)
 

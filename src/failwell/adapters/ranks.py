@@ -16,6 +16,7 @@ from failwell.adapters.rules import (
     BAD,
     CAPABILITY,
     GENERIC,
+    GIVING_WAY,
     KINDS_OF_STATUSES,
     LONG,
     MODEL,
@@ -131,17 +132,7 @@ def status_of(facts: Facts) -> int | None:
 def _status(own: int | None, by_code: int | None, by_name: int | None) -> int | None:
     if own is None or own < 400:
         return by_code or (by_name if own is None else None) or own
-    if by_code is None or by_code == own:
-        return own
-    # A generic status gives way to a code that stands for another one, unless that blames the server's own fault
-    # on the caller.
-    if own in (400, 422):
-        return by_code if by_code < 500 or by_code == 529 else own
-    if own == 403:
-        return by_code if by_code in (401, 404, 429) else own
-    if own in (500, 502):
-        return by_code if by_code in (429, 503, 529, 504) else own
-    return own
+    return by_code if own in GIVING_WAY and by_code in GIVING_WAY[own] else own
 
 
 def _is_generic(facts: Facts, status: int | None) -> bool:
@@ -314,4 +305,7 @@ def _transport(phase: Phase, *, in_stream: bool) -> Rule:
 
 def is_denied(facts: Facts) -> bool:
     """Whether the reply denies access: then nothing about it may be repeated."""
+    own = facts.status
+    if own is not None and own >= 400 and own not in GIVING_WAY:
+        return own in DENYING
     return status_of(facts) in DENYING

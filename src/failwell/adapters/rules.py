@@ -108,5 +108,15 @@ GENERIC: dict[int, frozenset[str]] = {
 Every other status stands whatever the words are: no word makes a 401 repeatable or a 5xx the caller's mistake.
 """
 
+_BY_CALLER, _PASSING = frozenset({*range(400, 500), 529}), frozenset({429, 503, 504, 529})
+GIVING_WAY: dict[int, frozenset[int]] = {
+    400: _BY_CALLER,
+    422: _BY_CALLER,
+    403: frozenset({401, 404, 429}),
+    500: _PASSING,
+    502: _PASSING,
+}
+"""Statuses that give way to a code → the statuses that the code may stand for. None blames the server's own fault on the caller."""
+
 SERVERS_OF_ONE_STATUS = frozenset({"llamacpp", "llama.cpp", "ollama"})
 """Local servers that answer 500 to whatever they do not accept, as their sources show. There a 500 is generic too."""

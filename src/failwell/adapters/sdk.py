@@ -129,8 +129,8 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:
-    headers = None if response is None else safe_getattr(response, "headers")
-    return lower_headers(headers or safe_getattr(error, "headers", "response_headers"))
+    headers = None if response is None else lower_headers(safe_getattr(response, "headers"))
+    return headers or lower_headers(safe_getattr(error, "headers", "response_headers"))
 
 
 def status_of(error: object, response: object) -> int | None:

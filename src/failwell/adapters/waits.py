@@ -5,7 +5,7 @@ them are read, the latest credible time wins, and nonsense is skipped and record
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -243,23 +243,20 @@ def _fields(holder: Mapping[str, Any], statements: _Statements) -> None:
 
 def _prose(message: str, statements: _Statements) -> None:
     low = message[:_LONGEST_TEXT].lower()
-    words = [word for word in _INVITING if word in low]
+    places: list[int] = []
+    for word in _INVITING:
+        at = low.find(word)
+        while at >= 0:
+            if word == "try" and low.startswith("re", max(0, at - 2)):
+                places.append(max(0, at - 2))
+            places.append(at)
+            at = low.find(word, at + 1)
     # To try the pattern everywhere would cost more than all else that is done here.
-    for at in sorted({place for word in words for place in _places(word, low)}) if words else ():
+    for at in sorted(places):
         match = _PROSE.match(low, at)
         if match:
             statements.add("message", _spans(match.group("span")), "medium")
             return
-
-
-def _places(word: str, low: str) -> Iterator[int]:
-    """Where a statement about a wait may begin in a sentence with `word`."""
-    at = low.find(word)
-    while at >= 0:
-        if word == "try" and low.startswith("re", max(0, at - 2)):
-            yield max(0, at - 2)
-        yield at
-        at = low.find(word, at + 1)
 
 
 def _spans(text: str) -> float | None:

@@ -73,19 +73,25 @@ def statement_of(low: str) -> Statement:
 
 
 @cache
-def _signs_of_used_up() -> tuple[str, ...]:
-    """Pieces of text, one of which must occur for a row to hold that says more than a full window does."""
+def _signs_of_used_up() -> tuple[list[str], list[str]]:
+    """Pieces of text, one of which must occur for a row to hold that says more than a full window does; Chinese ones apart."""
     cells = [cell for cell in CELLS if cell.kind == QUOTA or (cell.kind == LONG and cell.strong)]
     needed = {
         concept for cell in cells for concept in (cell.states if cell.subjects & _COMMON else cell.subjects)
     }
     words = [word.rstrip("~*").partition("[")[0] for _, concept, word in alternatives() if concept in needed]
-    return (*(word for word in words if not any(other in word for other in words if other != word)), "pd")
+    firsts = [word.partition(" ")[0] for word in words if " " in word]
+    # Of `too long`, `too large` and `too many` the word that they begin with.
+    words = [f"{first} " if firsts.count(first := word.partition(" ")[0]) > 1 else word for word in words]
+    signs = dict.fromkeys(words)
+    signs = [word for word in signs if not any(other in word for other in signs if other != word)]
+    return [word for word in signs if word.isascii()] + ["pd"], [word for word in signs if not word.isascii()]
 
 
 def may_be_used_up(low: str) -> bool:
     """Whether a full window may be more than that, by a look that is quicker than reading the text."""
-    for sign in _signs_of_used_up():  # noqa: SIM110  (a generator takes twice as long)
+    signs, chinese = _signs_of_used_up()
+    for sign in signs if low.isascii() else signs + chinese:  # noqa: SIM110  (a generator takes twice as long)
         if sign in low:
             return True
     return False
