@@ -1,18 +1,21 @@
 """Libraries that carry other people's exceptions: what is inside decides, however deep it is."""
 
 import asyncio
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
 from failwell.apps.lab.server import Lab
 from failwell.fault.axes import Category, Certainty
 from failwell.fault.classes import ProviderTransient
+from failwell.fault.facts import NotBefore, ProviderMetadata
 from failwell.report.describe import describe
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SECRET = "the-words-nobody-may-see"
+WHEN = datetime(2026, 1, 31, tzinfo=UTC)
 
 
 def raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
@@ -52,6 +55,33 @@ def test_a_fault_of_ours_inside_keeps_all_that_it_knows() -> None:
 
     assert (report.kind, report.provider, report.model) == ("provider.rate_limited", "openai", "m")
     assert report.details["a"] == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"not_before": NotBefore(after=float("nan"), source="by hand")},
+        {"not_before": NotBefore(after=-1.0, source="by hand")},
+        {"not_before": NotBefore(after=1.0, at=datetime(2026, 1, 1), source="by hand")},  # noqa: DTZ001  (a mistake)
+        {
+            "provider_metadata": ProviderMetadata(
+                status_code=cast("Any", "429"), code="unknown", request_id="r-1"
+            )
+        },
+        {"provider_metadata": ProviderMetadata(status_code=429, request_id="sk-" + "a1B2" * 12)},
+    ],
+)
+def test_what_an_author_set_by_hand_in_a_fault_inside_is_checked_as_in_a_fault(
+    fields: dict[str, Any],
+) -> None:
+    known: dict[str, Any] = {"provider_metadata": ProviderMetadata(sdk="openai", status_code=429), **fields}
+    fault = ProviderTransient(kind="provider.rate_limited", provider="openai", **known)
+
+    alone, inside = describe(fault, at=WHEN), describe(retried(fault), at=WHEN)
+
+    assert inside.kind == "provider.rate_limited"
+    assert inside.not_before == alone.not_before
+    assert inside.provider_metadata == alone.provider_metadata
 
 
 def test_a_group_inside_is_as_bad_as_its_worst_member() -> None:

@@ -188,6 +188,18 @@ def test_the_environment_sets_the_default(monkeypatch: pytest.MonkeyPatch, asked
     assert SECRET not in failwell.describe(raised(), policy="strict").to_json()
 
 
+def test_a_change_of_the_environment_counts_for_the_next_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[str] = []
+    for policy in ("full", "strict", "repr_only", None, "full"):
+        if policy is None:
+            monkeypatch.delenv(ENVIRONMENT_VARIABLE)
+        else:
+            monkeypatch.setenv(ENVIRONMENT_VARIABLE, policy)
+        messages.append(failwell.describe(raised()).message)
+
+    assert [SECRET in message for message in messages] == [True, False, True, False, True]
+
+
 @pytest.mark.parametrize("asked", ["", "everything", "ful"])
 def test_a_mistake_in_the_environment_means_strict(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, asked)

@@ -305,7 +305,7 @@ def test_words_that_are_looked_through_together_are_masked_as_each_of_them_alone
     redact_text("")
     for start in range(0, len(words), 5):
         group = words[start : start + 5]
-        clean = are_clean(group)
+        clean = are_clean(set(group))
 
         assert clean is all(alone[word] == word for word in group), group
         assert [masked(word) for word in group] == [alone[word] for word in group]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, cast
 
 from failwell.adapters.origin import ORIGINS
@@ -26,10 +27,9 @@ from failwell.report.record import (
     Internal,
     Scene,
     TracebackPolicy,
-    default_policy,
     origin_of,
 )
-from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
+from failwell.report.redact import TEXT_CAP, cut, environment_policy, masked, masked_value, refresh
 from failwell.report.resolve import ANYWHERE, NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
 from failwell.report.sanitize import (
     action,
@@ -37,19 +37,21 @@ from failwell.report.sanitize import (
     field_names,
     frame,
     in_utc,
+    is_recordable,
     label,
     place,
     reply,
-    reply_read,
     shortfall,
     usable,
     wait,
+    with_end,
 )
 from failwell.report.stack import Frames, frames_of, site, stack_text
 
 _FEW = 8
 _SHORT = 200
 _CAUSE_CAP = 500
+_MOST_WAITS = 256
 _REPORT = "__failwell_report__"
 _actions: dict[str, UserAction] = {}
 _NO_ADVICE = UserAction(ActionKind.UNKNOWN, "")
@@ -134,8 +136,8 @@ def _describe(
     finished = finished_report(error, ours=ours)
     if finished is not None:
         return _completed(finished, called, scene, tries)
-    keep = default_policy() if policy is None else _policy(policy)
     refresh()
+    keep = environment_policy() if policy is None else _policy(policy)
     reading = resolve(error, edge)
     arrived = None if reading.recorded is None else _arrived(reading.recorded)
     if arrived is not None:
@@ -160,46 +162,48 @@ def _build(
     ours = is_fault(error)
     name, stack = type_name(error), frames_of(error)
     where, frames = _place(error, scene, reading)
-    metadata = reading.provider_metadata
-    if metadata is not None:
-        metadata = usable(reply if ours else reply_read, metadata)
-    provider = usable(label, reading.provider or called[0])
-    not_before = None if reading.not_before is None else usable(wait, reading.not_before, when)
+    metadata, provider, model = reading.provider_metadata, reading.provider, reading.model
+    # What an adapter read of a reply nearly always is; then nothing has to be masked one by one.
+    as_read = not ours and usable(is_recordable, reading) is True
+    if not as_read:
+        metadata, provider, model = usable(reply, metadata), usable(label, provider), usable(label, model)
+    if provider is None:
+        provider = usable(label, called[0])
+    if model is None:
+        model = usable(label, called[1])
+    status, code = (None, None) if metadata is None else (metadata.status_code, metadata.code)
+    not_before = reading.not_before
+    if not_before is not None:
+        not_before = with_end(not_before, when) if as_read else usable(wait, not_before, when)
     short = reading.resource_shortfall
-    report = ErrorReport(
+    # Called as a class, it would first have its keywords put into a dictionary and taken out again.
+    report = object.__new__(ErrorReport)
+    ErrorReport.__init__(
+        report,
         id=new_id(),
         kind=reading.kind,
         category=category,
         certainty=reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty),
         blame=reading.blame or (Blame.OURSELVES if known is None else known.blame),
-        retryable=category.retryable
-        and reading.retryable is not False
-        and (metadata is None or metadata.status_code not in DENYING),
-        message=_message(error, reading, known, policy, ours=ours),
+        retryable=category.retryable and reading.retryable is not False and status not in DENYING,
+        message=_message(error, reading, known, policy, ours=ours, as_read=as_read),
         title=reading.kind if known is None else known.title,
         error_type=name,
         user_action=_action(reading, known, not_before),
-        fingerprint=fingerprint(
-            reading.kind,
-            name,
-            provider,
-            metadata.status_code if metadata else None,
-            metadata.code if metadata else None,
-            site(stack),
-        ),
+        fingerprint=fingerprint(reading.kind, name, provider, status, code, site(stack)),
         occurred_at=when,
         caller_facing=reading.caller_facing,
         origin=reading.origin or origin_of(reading.kind, caller_facing=reading.caller_facing),
         scene=where,
         provider=provider,
-        model=usable(label, reading.model or called[1]),
+        model=model,
         provider_metadata=metadata,
         not_before=not_before,
         fields_invalid=None
         if reading.fields_invalid is None
         else usable(field_names, reading.fields_invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
-        details=_details(reading.details, ours=ours) if reading.details else {},
+        details=_details(reading.details, ours=ours, as_read=as_read) if reading.details else {},
         causes=_causes(below, was_cut, policy, edge) if below else (),
         frames=frames,
         attempts=attempts,
@@ -208,7 +212,7 @@ def _build(
     )
     if report.kind in UNKNOWN:
         note(error, report)
-    bulky = report.details and not _is_slim(report.details)
+    bulky = report.details and not as_read and not _is_slim(report.details)
     spoken = policy is not TracebackPolicy.STRICT
     if bulky or spoken or len(below) > 4 or attempts or report.fields_invalid:
         from failwell.report.wire import fit
@@ -217,7 +221,9 @@ def _build(
     return report
 
 
-def _details(details: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+def _details(details: Mapping[str, Any], *, ours: bool, as_read: bool) -> dict[str, Any]:
+    if as_read:
+        return dict(details)
     if ours or not all(type(value) is str or type(value) is int for value in details.values()):
         safe = masked_value(details)
         # Without a file handle the nets cannot be loaded, and what was not looked through is left out.
@@ -290,7 +296,13 @@ def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
 
 
 def _message(
-    error: BaseException, reading: Reading, known: Kind | None, policy: TracebackPolicy, *, ours: bool
+    error: BaseException,
+    reading: Reading,
+    known: Kind | None,
+    policy: TracebackPolicy,
+    *,
+    ours: bool,
+    as_read: bool,
 ) -> str:
     if ours:
         text = _own_words(error)
@@ -298,8 +310,10 @@ def _message(
         from failwell.report.exception_text import message_of
 
         text = message_of(error)
+    elif as_read or reading.message is None:
+        text = reading.message
     else:
-        text = masked(reading.message) if reading.message is not None else ""
+        text = masked(reading.message)
     if text:
         return text
     return reading.kind if known is None else known.summary
@@ -324,8 +338,14 @@ def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:
         # Never shorter than it is, and no longer than it must be where even a second would be.
         steps = 1 if not_before.after >= 1 else 10
         seconds = -int(-not_before.after * steps // 1) / steps
-        return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds:.10g} s, then repeat the call.")
+        return _advice_to_wait(seconds)
     return default_action(known.name, known.action, known.advice)
+
+
+@lru_cache(maxsize=_MOST_WAITS)
+def _advice_to_wait(seconds: float) -> UserAction:
+    # Services ask for the same few waits.
+    return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds:.10g} s, then repeat the call.")
 
 
 def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple[Scene, tuple[Frame, ...]]:
@@ -334,7 +354,9 @@ def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple
     for stamp in stamps_of(error):
         frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
         where = merge(where, stamp.scene)
-    where = merge(where, current_scene())
+    around = current_scene()
+    if around is not NOWHERE:
+        where = merge(where, around)
     capability = reading.details.get("capability_name") if reading.details else None
     if type(capability) is str and capability and where.capability is None:
         where = replace(where, capability=capability)

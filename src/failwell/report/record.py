@@ -8,7 +8,7 @@ to whom, is `failwell.report.views`' business.
 import os
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -151,7 +151,7 @@ class ErrorReport:
             raise ValueError(f"a {self.category} failure cannot be retryable")
         if self.retryable and known is None and is_owned(self.kind):
             raise ValueError(f"`{self.kind}` is not known here, and what is unknown is never repeated")
-        if self.occurred_at.utcoffset() != _UTC:
+        if self.occurred_at.tzinfo is not UTC and self.occurred_at.utcoffset() != _UTC:
             raise ValueError("`occurred_at` must be an aware time in UTC")
 
     def __hash__(self) -> int:
@@ -239,7 +239,11 @@ class TracebackPolicy(StrEnum):
 
 def default_policy(unset: TracebackPolicy = TracebackPolicy.STRICT) -> TracebackPolicy:
     """How much of an exception's text reports keep, as the environment says: `unset` if it says nothing, `strict` for nonsense."""
-    value = os.environ.get(ENVIRONMENT_VARIABLE)
+    return named_policy(os.environ.get(ENVIRONMENT_VARIABLE), unset)
+
+
+def named_policy(value: str | None, unset: TracebackPolicy = TracebackPolicy.STRICT) -> TracebackPolicy:
+    """The policy that `value` names: `unset` where there is none, `strict` for nonsense."""
     if not value:
         return unset
     try:

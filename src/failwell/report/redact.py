@@ -19,6 +19,8 @@ from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.links import type_name
 from failwell.report.masking.known import SHORTEST, KnownSecrets
 from failwell.report.masking.variables import secrets_in
+from failwell.report.record import ENVIRONMENT_VARIABLE as POLICY_VARIABLE
+from failwell.report.record import TracebackPolicy, named_policy
 
 MARK = "[redacted]"
 _UNREADABLE = object()
@@ -34,7 +36,6 @@ _WORDS = re.compile(
 )
 """Words, or times as headers have them, one a line."""
 _SHORTEST_TOKEN = 12
-_DIGIT = re.compile("[0-9]")
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
@@ -57,7 +58,12 @@ class _State:
         self.environment = environment
         held = {name: found for name, value in environment.items() if (found := secrets_in(name, value))}
         self.holders = tuple((name, environment[name]) for name in held)
-        """Environment variables that hold secrets, with their values."""
+        """Environment variables that are compared each time: those that hold secrets, and the policy."""
+        policy = environment.get(POLICY_VARIABLE)
+        self.policy = named_policy(policy)
+        """How much of a foreign text is recorded where the caller does not say it."""
+        if policy is not None:
+            self.holders += ((POLICY_VARIABLE, policy),)
         self.known = KnownSecrets([*registered, *(secret for found in held.values() for secret in found)])
         self.window = max(_MARGIN, _ESCAPED * self.known.longest)
         """How far beyond its cap a text is read: the margin, or the longest value that is known, escaped."""
@@ -107,14 +113,14 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
     return result
 
 
-def are_clean(texts: Iterable[str]) -> bool:
-    """Whether `masked` leaves every one of several short texts as it is, after a `refresh`.
+def are_clean(texts: set[str]) -> bool:
+    """Whether `masked` leaves every one of several texts as it is and all are short, after a `refresh`.
 
     Ids and counts of a reply are new each time. In words without blanks and separators nothing is secret for what stands around it, so
     they are looked through together; if something may be secret there, each is looked through alone.
     """
     clean = _state.clean
-    new = set(texts).difference(clean)
+    new = texts.difference(clean)
     if not new:
         return True
     if not _are_plain_words(new):
@@ -134,7 +140,7 @@ def _are_plain_words(texts: set[str]) -> bool:
     if not long:
         return True
     # A name is looked through alone, and once: most programs never need the shapes of tokens.
-    return all(map(_DIGIT.search, long)) and not _token_check()(long)
+    return not any(map(str.isalpha, long)) and not _token_check()(long)
 
 
 @cache
@@ -161,6 +167,11 @@ def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:
     return _bounded(text, limit, lambda part: _mask(take_out(masked_known(part))))
 
 
+def environment_policy() -> TracebackPolicy:
+    """The policy that the environment asks for, after a `refresh`."""
+    return _state.policy
+
+
 def mask_known(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
     refresh()
@@ -170,7 +181,7 @@ def mask_known(text: str, limit: int = TEXT_CAP) -> str:
 def refresh() -> None:
     """Learn the secrets anew if one was registered or the environment has changed.
 
-    A variable that came or went, and a new value of one that holds a secret, are seen at once.
+    A variable that came or went, and a new value of one that holds a secret or the policy, are seen at once.
     """
     state, environ = _state, os.environ
     if (

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from failwell.adapters.headers import is_allow_listed
+from failwell.adapters.reading import Reading
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
@@ -28,6 +29,8 @@ _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
 _NO_METADATA = (None,) * 6
 _CONFIDENCES = ("high", "medium", "low")
 _PLACEHOLDERS = frozenset({"", "unknown"})
+_PLAIN_TEXTS = frozenset({str, type(None)})
+_PLAIN_NUMBERS = frozenset({int, float, type(None)})
 _LONGEST_NUMBER = 2**63
 
 
@@ -57,19 +60,36 @@ def label(name: object) -> str | None:
     return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
-def reply_read(metadata: ProviderMetadata) -> ProviderMetadata | None:
-    """`reply` for what an adapter read: its types are known, and most of it may be recorded as it is."""
-    headers = metadata.headers
-    texts = [
-        text
-        for text in (metadata.sdk, metadata.exception_type, metadata.code, metadata.request_id)
-        if text is not None
-    ]
-    if headers:
-        if not is_allow_listed(headers):
-            return reply(metadata)
-        texts += headers.values()
-    return metadata if _PLACEHOLDERS.isdisjoint(texts) and are_clean(texts) else reply(metadata)
+def is_recordable(reading: Reading) -> bool:
+    """Whether all that was read of a reply may be recorded as it is, after a `refresh`.
+
+    What an adapter reads nearly always may. Its texts are looked through at once: most of a reply comes again, and only its ids and
+    counts are new. A fault below may have brought values that its author set by hand, so they are checked too.
+    """
+    metadata = reading.provider_metadata
+    if metadata is None or not is_allow_listed(metadata.headers):
+        return False
+    if type(metadata.status_code) not in _PLAIN_NUMBERS or type(metadata.retry_after) not in _PLAIN_NUMBERS:
+        return False
+    values: list[Any] = [
+        reading.provider, reading.model, reading.message,
+        metadata.sdk, metadata.exception_type, metadata.code, metadata.request_id, *metadata.headers.values(),
+    ]  # fmt: skip
+    delay = reading.not_before
+    if delay is not None:
+        if type(delay.after) is not float or not 0 <= delay.after <= LONGEST_WAIT or delay.at is not None:
+            return False
+        if delay.confidence not in _CONFIDENCES:
+            return False
+        values.append(delay.source)
+    if reading.details:
+        values += [value for value in reading.details.values() if type(value) is not int]
+    # A subclass of `str` may say of itself what it likes.
+    if not _PLAIN_TEXTS.issuperset(map(type, values)):
+        return False
+    texts = set(values)
+    texts.discard(None)
+    return _PLACEHOLDERS.isdisjoint(texts) and are_clean(texts)
 
 
 def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
@@ -99,23 +119,25 @@ def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
     seconds = _number(requested.after)
     if seconds is None or seconds > LONGEST_WAIT:
         return None
-    source = requested.source
-    if (
-        type(seconds) is float
-        and seconds >= 0
-        and type(requested.at) is datetime
-        and requested.at.tzinfo is UTC
-        and requested.confidence in _CONFIDENCES
-        and type(source) is str
-        and source not in _PLACEHOLDERS
-        and masked(source, _LABEL_CAP) is source
-    ):
-        return requested
     after = max(0.0, float(seconds))
     named = isinstance(requested.at, datetime) and requested.at.tzinfo is not None
     at = in_utc(requested.at) if named else when + timedelta(seconds=after)
     sure = requested.confidence if requested.confidence in _CONFIDENCES else "low"
     return NotBefore(after=after, at=at, source=label(requested.source) or "declared", confidence=sure)
+
+
+def with_end(delay: NotBefore, when: datetime) -> NotBefore:
+    """`wait` for a delay of a recordable reading: only the time at which it is over is missing."""
+    # As a call of the class it would take twice as long.
+    not_before = object.__new__(NotBefore)
+    NotBefore.__init__(
+        not_before,
+        after=delay.after,
+        at=when + timedelta(seconds=delay.after),
+        source=delay.source,
+        confidence=delay.confidence,
+    )
+    return not_before
 
 
 def action(advice: UserAction) -> UserAction:
