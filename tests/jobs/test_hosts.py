@@ -64,8 +64,8 @@ async def two_hosts(folder: Path, *, lanes: int = 2) -> AsyncGenerator[tuple[Run
 def test_hosts_share_waiting_jobs_and_a_late_one_gets_work_at_once(tmp_path: Path) -> None:
     async def work() -> None:
         with a_client(tmp_path, concurrency=4) as client:
-            until_jobs(client, tmp_path, 9)
             async with two_hosts(tmp_path) as (first, second):
+                until_jobs(client, tmp_path, 9)
                 await until(lambda: running(first) + running(second) == 4)
                 assert (running(first), running(second)) == (2, 2)
                 # What cannot start yet belongs to no host.
@@ -245,22 +245,21 @@ def test_a_killed_host_is_noticed_at_once_and_its_jobs_are_run_by_another(tmp_pa
 
 
 def test_a_suspended_host_keeps_its_jobs(tmp_path: Path) -> None:
-    with a_client(tmp_path, concurrency=4) as client:
+    with a_client(tmp_path, concurrency=4) as client, started_hosts(tmp_path, 2, lanes=1) as hosts:
         jobs = until_jobs(client, tmp_path, 4)
-        with started_hosts(tmp_path, 2, lanes=1) as hosts:
-            wait(lambda: client.store.counts()["running"] == 2)
-            suspended, other = hosts
-            mine = owned(client, suspended)
-            suspended.kill(signal.SIGSTOP)
-            (tmp_path / "go").touch()
-            wait(lambda: client.store.counts()["completed"] == 3)
-            assert client.store.is_hosted()
-            assert owned(client, suspended) == mine
-            assert client.find(next(iter(mine))).state is JobState.RUNNING
-            suspended.kill(signal.SIGCONT)
-            for job in jobs:
-                client.wait(job.id)
-            assert other.process.poll() is None
+        wait(lambda: client.store.counts()["running"] == 2)
+        suspended, other = hosts
+        mine = owned(client, suspended)
+        suspended.kill(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        wait(lambda: client.store.counts()["completed"] == 3)
+        assert client.store.is_hosted()
+        assert owned(client, suspended) == mine
+        assert client.find(next(iter(mine))).state is JobState.RUNNING
+        suspended.kill(signal.SIGCONT)
+        for job in jobs:
+            client.wait(job.id)
+        assert other.process.poll() is None
         events = client.store.events()
 
     assert Counter(event.type for event in events if event.job)["started"] == 4

@@ -96,7 +96,7 @@ class Hosting:
             stack.push_async_callback(self.book.close)
             # The others take over at once what this host leaves.
             stack.callback(store.wake_host)
-            host = stack.enter_context(store.hosting())
+            host = stack.enter_context(store.hosting(self._rules.lanes))
             self._snapshot_file = host.folder / SNAPSHOT
             stack.enter_context(store.short_waits())
             results = make_private(store.folder / "results")

@@ -27,7 +27,7 @@ from failwell.jobs.memory.ledger import (
 from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
 from failwell.jobs.memory.system import Written, since, written
 from failwell.jobs.queue.instance import Instance
-from failwell.jobs.store.job_store import Profile
+from failwell.jobs.store.job_store import HostReserves, Profile
 from failwell.jobs.worker.protocol import MemoryLimit
 from failwell.processes.tree import resident_mb
 
@@ -135,6 +135,14 @@ def _towards(old: float, sample: float) -> float:
     return sample if sample >= old else old - (old - sample) * FORGET
 
 
+def _by_host(reserves: HostReserves, index: int) -> dict[str, dict[str, float]]:
+    """What each host has reserved (0), or holds of it (1), by pool."""
+    return {
+        f"host {host}": {pool: reserved[index] for pool, reserved in pools.items()}
+        for host, pools in reserves.items()
+    }
+
+
 FRESH = 1.0
 """Seconds for which a reading of the machine may be used to start a job."""
 NO_LIMITS = Limits()
@@ -152,12 +160,15 @@ class Book:
         lanes: int = 4,
     ) -> None:
         self._probe = probe
-        self._lanes = lanes
+        self.lanes = lanes
+        """How many jobs run at a time, on all hosts together."""
         self._headroom = headroom
         self._limits = limits
         self._profiles = Profiles(now)
         self.machine: MachineMemory | None = None
-        self._budgets: dict[str, float] = {}
+        self.elsewhere: HostReserves = {}
+        """What the other hosts of the store have reserved."""
+        self.budgets: dict[str, float] = {}
         """Pool → what jobs may use of it, as of the last reading. It hardly ever changes."""
         self._looked_at = 0.0
         self._last_end = 0.0
@@ -202,7 +213,7 @@ class Book:
         self.machine, resident = await asyncio.to_thread(self._read, pids)
         self._resident.update(resident)
         snapshot = self.snapshot(())
-        self._budgets = {pool: snapshot.budget(pool) for pool in snapshot.pools}
+        self.budgets = {pool: snapshot.budget(pool) for pool in snapshot.pools}
         self._looked_at = began
 
     def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[MachineMemory, dict[str, float]]:
@@ -285,11 +296,11 @@ class Book:
         declared, total, budget = (
             instance.manifest.memory_limit,
             self._limits.memory_mb,
-            self._budgets.get(RAM),
+            self.budgets.get(RAM),
         )
         limit = None if declared is None else MemoryLimit(declared, "manifest")
         if declared is None and self.profile(instance) is None and budget is not None:
-            share = max(budget / self._lanes, self._profiles.highest_ram(instance) * MARGIN)
+            share = max(budget / self.lanes, self._profiles.highest_ram(instance) * MARGIN)
             limit = MemoryLimit(min(budget, share), "share")
         if total is not None and (limit is None or limit.megabytes >= total):
             return MemoryLimit(total, "total")
@@ -298,7 +309,7 @@ class Book:
     def _first_need(self, instance: Instance) -> float:
         """What must be unreserved for a job whose needs are not known: its limit, but no more than the budget."""
         limit = self.limit(instance)
-        return 0.0 if limit is None else min(limit.megabytes, self._budgets.get(RAM, limit.megabytes))
+        return 0.0 if limit is None else min(limit.megabytes, self.budgets.get(RAM, limit.megabytes))
 
     def needs(self, instance: Instance, instances: Iterable[Instance]) -> dict[str, float]:
         """What is reserved for a job of the instance, by pool: its learned peaks, or its share while it has none."""
@@ -308,36 +319,60 @@ class Book:
         needs: dict[str, float] = {}
         if RAM in snapshot.pools:
             need = self._first_need(instance)
-            is_default = instance.manifest.memory_limit is None and need <= share(RAM, self._lanes, snapshot)
-            needs[RAM] = first_reserve(instance.id, RAM, self._lanes, snapshot) if is_default else need
+            is_default = instance.manifest.memory_limit is None and need <= share(RAM, self.lanes, snapshot)
+            needs[RAM] = first_reserve(instance.id, RAM, self.lanes, snapshot) if is_default else need
         if instance.uses_gpu and card in snapshot.pools:
-            needs[card] = first_reserve(instance.id, card, self._lanes, snapshot)
+            needs[card] = first_reserve(instance.id, card, self.lanes, snapshot)
         return needs
 
     def budget(self, pool: str) -> float | None:
         """What jobs may use of a pool, as of the last reading; `None` if the pool was not measured."""
-        return self._budgets.get(pool)
+        return self.budgets.get(pool)
 
     def _is_within_budget(self, instance: Instance, pool: str, megabytes: float) -> bool:
         """Whether `megabytes` fit into the budget beside what is reserved for other instances.
 
         That the worker held them at its last pulse is not enough: it may have freed them since.
         """
-        if megabytes <= NOTICEABLE or not self._reserved:
+        if megabytes <= NOTICEABLE or not (self._reserved or self.elsewhere):
             return True
         promised = sum(pools.get(pool, 0.0) for name, pools in self._reserved.items() if name != instance.id)
-        return promised + megabytes <= self._budgets.get(pool, 0.0)
+        promised += sum(pools[pool].mb for pools in self.elsewhere.values() if pool in pools)
+        return promised + megabytes <= self.budgets.get(pool, 0.0)
 
     def snapshot(self, instances: Iterable[Instance]) -> MemorySnapshot:
         """The values that admission and eviction decide by."""
         pools = {} if self.machine is None else self.machine.pools()
+        reserved: Mapping[str, Mapping[str, float]] = self._reserved
+        usage = {instance.id: self._usage(instance) for instance in instances}
+        if self.elsewhere:
+            # Another host counts like one instance that is always busy.
+            reserved = {**reserved, **_by_host(self.elsewhere, 0)}
+            usage |= _by_host(self.elsewhere, 1)
         return MemorySnapshot(
             pools=pools,
-            reserved=self._reserved,
-            usage={instance.id: self._usage(instance) for instance in instances},
+            reserved=reserved,
+            usage=usage,
             headroom=self._headroom,
             limits=self._limits.of(pools),
         )
+
+    def totals(self) -> dict[str, float]:
+        """Pool → what is reserved for all running instances."""
+        totals: dict[str, float] = {}
+        for pools in self._reserved.values():
+            for pool, megabytes in pools.items():
+                totals[pool] = totals.get(pool, 0.0) + megabytes
+        return totals
+
+    def usage(self, instances: Iterable[Instance]) -> dict[str, float]:
+        """Pool → what the workers of these instances hold of what is reserved for them."""
+        totals: dict[str, float] = {}
+        for instance in instances:
+            reserved = self._reserved.get(instance.id, {})
+            for pool, megabytes in self._usage(instance).items() if reserved else ():
+                totals[pool] = totals.get(pool, 0.0) + min(megabytes, reserved.get(pool, 0.0))
+        return totals
 
     def _usage(self, instance: Instance) -> dict[str, float]:
         memory = instance.worker.memory()

@@ -42,7 +42,9 @@ async def evict(
         snapshot = book.snapshot(instances.values())
         busy = {instance.id for instance in instances.values() if instance.entries or instance.is_being_freed}
         missing = None if target is None else target - freed
-        chosen = victims(pool, missing, snapshot, {*excluded(), *busy, *tried})
+        # The workers of other hosts are not ours to evict.
+        elsewhere = snapshot.usage.keys() - instances.keys()
+        chosen = victims(pool, missing, snapshot, {*excluded(), *busy, *tried, *elsewhere})
         if not chosen:
             break
         instance = instances[chosen[0]]

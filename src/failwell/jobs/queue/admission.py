@@ -206,8 +206,7 @@ class Admission:
         if others < 1 or self._state.running < others:
             return False
         name = instance.manifest.name
-        running = sum(len(one.entries) for one in self._state.instances.values() if one.manifest.name == name)
-        return running >= others and self._state.has_other_capability(name)
+        return self._state.running_of(name) >= others and self._state.has_other_capability(name)
 
     def _give_up(self, entry: Entry, error: Exception) -> None:
         self._state.line.leave(entry)
@@ -235,7 +234,7 @@ class Admission:
     def _wait_for_memory(
         self, entry: Entry, instance: Instance, fit: ledger.Short, blocked: set[str]
     ) -> None:
-        self.block(entry, f"{fit.pool} {fit.is_reserved}", _short_words(fit))
+        self.block(entry, f"{fit.pool}{_RESERVED if fit.is_reserved else _IN_USE}", _short_words(fit))
         self._look_again()
         is_starving = self._state.steady() - entry.since > self._state.rules.starving
         if is_starving and fit.needed <= fit.available + self._returning(fit.pool):
@@ -344,6 +343,15 @@ class Admission:
                 "how": how,
             },
         )
+
+
+_RESERVED, _IN_USE = " is reserved", " is in use"
+"""The ends of the keys of reasons to wait for memory."""
+
+
+def waits_for_memory(entry: Entry) -> bool:
+    """Whether a job does not start because memory is short."""
+    return entry.block is not None and entry.block.endswith((_RESERVED, _IN_USE))
 
 
 def _uses(peaks: Mapping[str, float], pools: set[str]) -> bool:

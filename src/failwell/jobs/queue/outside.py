@@ -17,6 +17,7 @@ from failwell.fault.base import Fault
 from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.faults import HostDied, NoStreamLeft, NotReadable
 from failwell.jobs.job import JobState
+from failwell.jobs.queue.admission import waits_for_memory
 from failwell.jobs.queue.attempts import FREEING
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
@@ -39,6 +40,8 @@ _MOST_RELEASED = 1_000
 """Jobs that are released at a time."""
 _STEP = 60.0
 """Seconds of waiting that outweigh one step of priority where jobs are claimed. The index of the store has the same."""
+_FIRST_HOLD, _LONGEST_HOLD = 1.0, 8.0
+"""Seconds for which the jobs of an instance are left to other hosts after one has waited for memory here."""
 _PAUSE = 0.02
 """Seconds after which a claim is repeated that another process kept from the store."""
 _LONGEST_TIMER = 3600.0
@@ -60,6 +63,10 @@ class OutsideJobs:
         """Whether the next turn claims jobs, whatever this host has to do."""
         self._peers = PeerWatch(state.store, state.host, self.tick)
         self._timer: asyncio.TimerHandle | None = None
+        self._blocked: frozenset[str] = frozenset()
+        """Jobs that waited for memory at the last tick."""
+        self._holds: dict[str, tuple[float, float]] = {}
+        """Instance → until when its jobs are left to other hosts, and for how long."""
         self._most_ahead = 0
         """How many jobs the last claim could take beyond those that could start."""
 
@@ -78,8 +85,11 @@ class OutsideJobs:
         try:
             peers = self._peers.look()
             self._state.peers = peers.live
+            self._state.book.lanes = self._state.rules.lanes + sum(peer.lanes for peer in peers.live)
             if peers.dead:
                 self._take_over(peers.dead)
+            if peers.live or peers.dead or self._state.book.elsewhere:
+                self._state.shared_ledger.refresh(self._state.instances.values())
         except Fault:
             # The store is unavailable for a moment. The next tick follows in a second.
             return
@@ -211,6 +221,7 @@ class OutsideJobs:
         state = self._state
         if not state.peers or not state.line.size:
             return
+        self._release_blocked()
         room = state.rules.lanes - state.running
         places: dict[str, int] = {}
         ahead: dict[str, int] = {}
@@ -234,13 +245,34 @@ class OutsideJobs:
         if released:
             state.wake()
 
+    def _release_blocked(self) -> None:
+        """Release the jobs that have waited for memory since the last tick.
+
+        Another host may be able to make room for them: it can evict its own workers, and this one cannot.
+        """
+        blocked = {entry.id: entry for entry in self._state.line.firsts() if waits_for_memory(entry)}
+        now = self._state.loop.time()
+        for job in blocked.keys() & self._blocked:
+            entry = blocked[job]
+            if entry.key is None or entry.items is not None:
+                continue
+            self._record.release(entry)
+            name = entry.request.instance
+            length = min(_LONGEST_HOLD, 2 * self._holds[name][1] if name in self._holds else _FIRST_HOLD)
+            self._holds[name] = now + length, length
+            self._state.wake()
+        self._blocked = frozenset(blocked)
+        self._holds = {
+            name: (until, length) for name, (until, length) in self._holds.items() if until + length > now
+        }
+
     def _capacity(self, name: str) -> tuple[int, int]:
         """How many jobs of an instance are claimed ahead, and how many wait here at most."""
         instance = self._state.instances.get(name)
         if instance is None or not instance.is_enabled or self._state.is_paused:
             return 0, 0
         ahead = self._ahead(instance)
-        return ahead, _free_places(instance) + ahead
+        return ahead, self._places(instance) + ahead
 
     def release_all(self) -> None:
         """Let the other hosts have all jobs that wait here. The end of this host may take some seconds."""
@@ -283,10 +315,12 @@ class OutsideJobs:
                 self._say_why(name, instance)
                 continue
             self._is_dry = False
+            if name in self._holds and self._holds[name][0] > self._state.loop.time():
+                continue
             queued = self._state.line.queued(name)
             ahead = self._ahead(instance)
             self._most_ahead = max(self._most_ahead, ahead)
-            number = 0 if instance.is_closed else _free_places(instance) + ahead - queued
+            number = 0 if instance.is_closed else self._places(instance) + ahead - queued
             if number > 0 and room + ahead > 0:
                 wants[name] = Want(number)
                 most = max(most, room + ahead)
@@ -307,11 +341,20 @@ class OutsideJobs:
             instance = self._state.instances.get(name)
             if instance is None or not instance.is_enabled or instance.is_closed:
                 continue
-            free = _free_places(instance)
+            free = self._places(instance)
             if free > 0:
                 startable += min(free, self._state.line.queued(name))
                 best = min(best, self._rank(entry))
         return self._state.rules.lanes - self._state.running - startable, best
+
+    def _places(self, instance: Instance) -> int:
+        """How many further jobs of an instance may run, whatever lanes are free."""
+        lanes, name = self._state.rules.lanes, instance.manifest.name
+        places = instance.manifest.concurrency - len(instance.entries)
+        if lanes > 1 and self._state.has_other_capability(name):
+            # One lane is kept for other capabilities.
+            places = min(places, lanes - 1 - self._state.running_of(name))
+        return max(0, places)
 
     def _ahead(self, instance: Instance) -> int:
         """How many jobs of an instance are claimed beyond those that can start at once: many only if they are short."""
@@ -353,7 +396,3 @@ class OutsideJobs:
     def _timer_rang(self) -> None:
         self._timer = None
         self.look()
-
-
-def _free_places(instance: Instance) -> int:
-    return instance.manifest.concurrency - len(instance.entries)

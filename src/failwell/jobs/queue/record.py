@@ -27,6 +27,8 @@ from failwell.report.revive import translate
 _WRITES = Schedule(max_attempts=1_000_000, backoff=Backoff(curve="fixed", first=0.02))
 """A write is repeated as long as `Rules.patience` allows; that is a budget of seconds, not a number of attempts."""
 _STORE = Policy(name="store of the queue", rules=(Rule(match=Match(), schedule=_WRITES),))
+_REST = 0.02
+"""Seconds after which jobs are started again whose memory did not fit beside what other hosts have reserved."""
 _PROBE = 0.5
 """Seconds between two attempts to write to a store that has been unavailable for longer than that."""
 
@@ -78,8 +80,11 @@ class Record:
     def write(self, starting: list[Entry]) -> bool:
         """Write all changes. Returns whether the store took them.
 
-        A job that another process has cancelled is taken out of `starting`.
+        A job that another process has cancelled is taken out of `starting`, and so are all jobs if their memory does not fit
+        beside what other hosts have reserved.
         """
+        if starting and not self._is_booked(starting):
+            return False
         rows, events, learned = (
             list(self.dirty.values()),
             self._events,
@@ -203,7 +208,7 @@ class Record:
         started = {entry.id for entry in starting}
         for entry in starting:
             self._undo_start(entry)
-        self._events = [item for item in self._events if not (item.type == "started" and item.job in started)]
+        self._drop_starts(started)
         self._decision = decision = self._decide(fault)
         self.trouble = fault
         if not isinstance(decision, Retry):
@@ -224,6 +229,26 @@ class Record:
             starting.remove(entry)
             self._undo_start(entry)
         self._look_outside()
+
+    def _is_booked(self, starting: list[Entry]) -> bool:
+        """Reserve the memory of jobs that start. `False` if the store is unavailable."""
+        try:
+            if self._state.shared_ledger.publish(self._state.instances.values()):
+                return True
+        except Exception as error:  # noqa: BLE001  (whatever it was, what could not be reserved must not start)
+            self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
+            return False
+        started = {entry.id for entry in starting}
+        for entry in starting:
+            self._undo_start(entry)
+        self._drop_starts(started)
+        starting.clear()
+        # By then the queue knows what the other hosts have reserved.
+        self._state.loop.call_later(_REST, self._state.wake)
+        return True
+
+    def _drop_starts(self, jobs: Collection[str]) -> None:
+        self._events = [item for item in self._events if not (item.type == "started" and item.job in jobs)]
 
     def _undo_start(self, entry: Entry) -> None:
         """Let a job wait again whose start was not recorded, so that it is not sent to its worker."""

@@ -10,6 +10,7 @@ from failwell.decision.policy import Policy, Rule
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.memory.book import Book
+from failwell.jobs.memory.shared_ledger import SharedLedger
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.line import Line, Recent
@@ -84,6 +85,7 @@ class QueueState:
         self.peers: Sequence[Host] = ()
         """The other live hosts, at the last look."""
         self.book = book
+        self.shared_ledger = SharedLedger(store, host, book)
         self.rules = rules
         self.instances = instances
         self.now = now
@@ -188,6 +190,14 @@ class QueueState:
         if self._known_at <= self.loop.time() - _PAUSE:
             self._known_at, self._capabilities = self.loop.time(), frozenset(self._known())
         return bool(self._capabilities - {name})
+
+    def running_of(self, capability: str) -> int:
+        """How many jobs of a capability run."""
+        return sum(
+            len(instance.entries)
+            for instance in self.instances.values()
+            if instance.manifest.name == capability
+        )
 
     def leave(self, entry: Entry, instance: Instance) -> None:
         """Record that a job runs no more."""

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from failwell.jobs.faults import HostElsewhere
-from failwell.jobs.store.job_store import COLUMNS, Host, Ownership, Want
+from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Want
 from failwell.journal.lock import LOCK, Holder, ProcessLock, holder_of, is_held
 from failwell.journal.sqlite.database import Database
 from failwell.runtime.clock import Clock
@@ -25,6 +25,8 @@ _EARLIER = "earlier"
 """The name that the migration gives to the host of an earlier version."""
 SNAPSHOT = "host.json"
 """The file of a host's folder in which other processes read what it does."""
+_ROUNDING = 1.000001
+"""Shares of a budget may add up to a little more than the whole."""
 OPEN = "state IN ('pending', 'running', 'waiting')"
 _UNOWNED = f"owner IS NULL AND {OPEN}"
 _READY = f"owner IS NULL AND due IS NULL AND {OPEN}"
@@ -57,15 +59,17 @@ _OWNED = (
 _RELEASE_WAITING = f"""UPDATE jobs SET owner = NULL WHERE key IN ({_OWNED})
     AND state != 'running' AND cancelled IS NULL AND NOT instr(request, '"stream"')"""  # noqa: S608  (constants)
 _ROW = f"SELECT {_COLUMNS} FROM jobs WHERE key = ?"  # noqa: S608  (constants)
+_LIST = "INSERT INTO job_hosts (name, pid, since, lanes) VALUES (?, ?, ?, ?)"
 _RELEASE = f"UPDATE jobs SET owner = NULL WHERE key = ? AND owner = ? AND {OPEN}"  # noqa: S608  (constants)
 
 
 class HostLease:
     """Makes this process a host of the store within the block."""
 
-    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
+    def __init__(self, database: Database, folder: Path, lanes: int, clock: Clock) -> None:
         self._database = database
         self._folder = folder
+        self._lanes = lanes
         self._clock = clock
         self._lock: ProcessLock | None = None
 
@@ -87,9 +91,8 @@ class HostLease:
         is_listed = False
         try:
             with self._database.transaction() as connection:
-                values = (name, os.getpid(), self._clock.now().timestamp())
-                row = connection.execute("INSERT INTO job_hosts (name, pid, since) VALUES (?, ?, ?)", values)
-                key = row.lastrowid
+                values = (name, os.getpid(), self._clock.now().timestamp(), self._lanes)
+                key = connection.execute(_LIST, values).lastrowid
             is_listed = True
         finally:
             if not is_listed:
@@ -97,7 +100,7 @@ class HostLease:
                 _delete(folder)
         assert key is not None
         self._lock = lock
-        return Host(key, name, os.getpid(), folder)
+        return Host(key, name, os.getpid(), folder, self._lanes)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -109,8 +112,8 @@ class HostLease:
 
 def hosts_of(connection: sqlite3.Connection, folder: Path) -> list[Host]:
     """The hosts that are listed, dead or alive."""
-    rows = connection.execute("SELECT key, name, pid FROM job_hosts ORDER BY key")
-    return [Host(key, name, pid, _folder(folder, name)) for key, name, pid in rows]
+    rows = connection.execute("SELECT key, name, pid, lanes FROM job_hosts ORDER BY key")
+    return [Host(key, name, pid, _folder(folder, name), lanes) for key, name, pid, lanes in rows]
 
 
 def _folder(jobs: Path, name: str) -> Path:
@@ -207,6 +210,32 @@ def claim(
 def release(connection: sqlite3.Connection, host: int, keys: Sequence[int]) -> None:
     """Let other hosts claim these jobs of a host."""
     connection.executemany(_RELEASE, [(key, host) for key in keys])
+
+
+def reserved_elsewhere(connection: sqlite3.Connection, host: int) -> dict[int, dict[str, Reserved]]:
+    """What the other hosts have reserved."""
+    reserved: dict[int, dict[str, Reserved]] = {}
+    rows = connection.execute("SELECT host, pool, mb, used FROM job_reserved WHERE host != ?", (host,))
+    for other, pool, megabytes, used in rows:
+        reserved.setdefault(other, {})[pool] = Reserved(megabytes, used)
+    return reserved
+
+
+def reserve(
+    connection: sqlite3.Connection, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]
+) -> Booking:
+    """Set what a host has reserved, unless that exceeds a budget, within a transaction."""
+    others = reserved_elsewhere(connection, host)
+    before = dict(connection.execute("SELECT pool, mb FROM job_reserved WHERE host = ?", (host,)))
+    for pool, megabytes in ((pool, part.mb) for pool, part in reserved.items()):
+        elsewhere = sum(pools[pool].mb for pools in others.values() if pool in pools)
+        is_over = elsewhere > 0 and elsewhere + megabytes > budgets.get(pool, math.inf) * _ROUNDING
+        if is_over and megabytes > before.get(pool, 0.0):
+            return Booking(is_granted=False, others=others)
+    connection.execute("DELETE FROM job_reserved WHERE host = ?", (host,))
+    rows = [(host, pool, part.mb, part.used) for pool, part in reserved.items()]
+    connection.executemany("INSERT INTO job_reserved (host, pool, mb, used) VALUES (?, ?, ?, ?)", rows)
+    return Booking(is_granted=True, others=others)
 
 
 def is_unowned(connection: sqlite3.Connection, folder: Path, key: int, state: str, attempt: int) -> bool:

@@ -67,6 +67,8 @@ class Host(NamedTuple):
     pid: int
     folder: Path
     """Its own folder, which it locks as long as it lives."""
+    lanes: int
+    """How many jobs it runs at a time."""
 
 
 class Peers(NamedTuple):
@@ -75,6 +77,25 @@ class Peers(NamedTuple):
     live: Sequence[Host]
     dead: Sequence[Host]
     """Those that have ended, and whose jobs were not taken over yet."""
+
+
+class Reserved(NamedTuple):
+    """What a host has reserved of a pool, in megabytes, and what its workers hold of it already."""
+
+    mb: float
+    used: float
+
+
+HostReserves = Mapping[int, Mapping[str, Reserved]]
+"""Host → pool → what it has reserved."""
+
+
+class Booking(NamedTuple):
+    """The answer to a reservation."""
+
+    is_granted: bool
+    others: HostReserves
+    """What the other hosts have reserved."""
 
 
 class Want(NamedTuple):
@@ -308,8 +329,8 @@ class JobStore(Protocol):
         """
         ...
 
-    def hosting(self) -> AbstractContextManager[Host]:
-        """Hold a lease within the block: this process runs jobs. Those that it leaves wait for another host.
+    def hosting(self, lanes: int) -> AbstractContextManager[Host]:
+        """Hold a lease within the block: this process runs so many jobs at a time. Those that it leaves wait for another host.
 
         Raises:
             HostElsewhere: a host of an earlier version runs, which shares the jobs with nobody.
@@ -325,6 +346,18 @@ class JobStore(Protocol):
 
         A job that is returned belongs to `host`, and is stored as it was when its host died.
         """
+        ...
+
+    def reserve(self, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]) -> Booking:
+        """Set what a host has reserved, in one transaction.
+
+        It is refused, and nothing is stored, if more is reserved than before of a pool, and together with the other hosts
+        more than the budget of that pool.
+        """
+        ...
+
+    def reserved_elsewhere(self, host: int) -> HostReserves:
+        """What the other hosts have reserved."""
         ...
 
     def short_waits(self) -> AbstractContextManager[None]:

@@ -28,13 +28,16 @@ from failwell.jobs.store.job_filter import JobFilter, JobTotal, condition
 from failwell.jobs.store.job_store import (
     COLUMNS,
     FREE,
+    Booking,
     Committed,
     ControlRequest,
     Forgotten,
     Host,
+    HostReserves,
     Ownership,
     Peers,
     Profile,
+    Reserved,
     Unowned,
     Values,
     Want,
@@ -439,8 +442,8 @@ class SqliteJobs:
 
     # -------------------------------------------------------------- the host
 
-    def hosting(self) -> AbstractContextManager[Host]:
-        return hosts.HostLease(self._database, self.folder, self._clock)
+    def hosting(self, lanes: int) -> AbstractContextManager[Host]:
+        return hosts.HostLease(self._database, self.folder, lanes, self._clock)
 
     def peers(self, host: int) -> Peers:
         with self._database.reading() as connection:
@@ -476,6 +479,14 @@ class SqliteJobs:
     def ownership(self, host: int) -> Ownership:
         with self._database.reading() as connection:
             return hosts.ownership(connection, host)
+
+    def reserve(self, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]) -> Booking:
+        with self._database.transaction() as connection:
+            return hosts.reserve(connection, host, reserved, budgets)
+
+    def reserved_elsewhere(self, host: int) -> HostReserves:
+        with self._database.reading() as connection:
+            return hosts.reserved_elsewhere(connection, host)
 
     def _open_jobs(self, rows: Sequence[Any]) -> list[Job]:
         # A damaged row is a failed job: nobody can run it.
