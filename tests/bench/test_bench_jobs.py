@@ -1,6 +1,7 @@
 """The bench of jobs runs and says what it measured. The figures are for people to read."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,16 +38,19 @@ def bench(*, timeout: float = 55, **environment: str) -> list[str]:
 def test_the_bench_of_jobs_prints_its_table_and_says_what_it_could_not_measure(tmp_path: Path) -> None:
     lines = bench(PATH=str(tmp_path))
 
-    assert [line.split("  ")[1] for line in lines[2:7]] == [
+    assert [line.split("  ")[1] for line in lines[2:8]] == [
         "a bare multiprocessing pipe",
         "ProcessPoolExecutor",
+        "a bare queue in SQLite",
         "the durable queue",
         "celery",
         "dramatiq",
     ]
-    assert all(" µs" in line for line in lines[2:5])
-    assert all(" /s " in line for line in lines[3:5])
-    assert all(line.endswith("not measured: no redis-server on the PATH") for line in lines[5:7])
+    assert all(" µs" in line for line in lines[2:6])
+    assert all(" /s " in line for line in lines[3:6])
+    assert all(line.endswith("not measured: no redis-server on the PATH") for line in lines[6:8])
+    assert re.search(r"one, median ≤ 300 µs: [\d,]+ µs, (met|missed); [\d.]+ × the bare queue", lines[8])
+    assert re.search(r"many at once ≥ 10,000 /s: [\d,]+ /s, (met|missed)", lines[9])
     assert "over 400 jobs" in lines[-1]
 
 

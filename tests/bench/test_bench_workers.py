@@ -1,6 +1,7 @@
 """The bench of workers runs and says what it measured. The figures are for people to read."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ def test_the_bench_of_workers_prints_its_table() -> None:
         "a call through Pro",
         "a warm call to a w",
         "from SIGKILL to a",
+        "from SIGKILL to th",
         "a start, until it",
     ]
     assert "aim: 5 ms, met by " in lines[4]
     assert lines[4].endswith(" of 3")
+    assert re.search(r"target: p99 ≤ 10 ms: [\d.]+ ms, (met|missed)$", lines[5])
