@@ -23,6 +23,9 @@ from failwell.jobs.worker.protocol import CancelPhased, Died, Measured, OutputLi
 from failwell.journal.folder import make_private, state_folder
 from failwell.processes.memory_groups import MemoryGroups
 
+_SOON = 0.05
+"""Seconds after which the snapshot shows that a worker has started or died."""
+
 StoreLocation = JobStore | str | os.PathLike[str] | None
 """A store, its state folder, or `None` for the user's state folder."""
 
@@ -213,7 +216,8 @@ class Hosting:
             self._lines.flush(None if isinstance(event, Died) else event.job)
         self.queue.listener.apply(instance, event)
         if isinstance(event, Ready | Died):
-            self._publish_snapshot()
+            # Later: writing a file may wait for the disk, and the end of a job must not wait for that.
+            self._publish_snapshot_in(_SOON)
 
     def _keep_line(self, instance: Instance, event: OutputLine) -> None:
         # Output from a descriptor names no job. If only one job runs, it belongs to that.
@@ -228,14 +232,19 @@ class Hosting:
 
     def _publish_snapshot(self) -> None:
         """Write the snapshot file that other processes read, now and every second."""
-        if self._snapshot_timer is not None:
-            self._snapshot_timer.cancel()
         if self.queue.state.is_stopping:
             return
         # A reader of the snapshot finds all output that is older.
         self._lines.flush()
         leave_picture(self._snapshot_file, self.stats)
-        self._snapshot_timer = asyncio.get_running_loop().call_later(1.0, self._tick)
+        self._publish_snapshot_in(1.0)
+
+    def _publish_snapshot_in(self, seconds: float) -> None:
+        if self.queue.state.is_stopping:
+            return
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
+        self._snapshot_timer = asyncio.get_running_loop().call_later(seconds, self._tick)
 
     def _tick(self) -> None:
         # A wake-up that was lost is made up for here.
