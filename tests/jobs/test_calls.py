@@ -392,7 +392,7 @@ def test_a_worker_that_writes_nonsense_on_the_channel_is_ended_and_replaced(
     assert "no frame of ours" in caplog.text
 
 
-def test_what_a_call_needed_at_most_is_told_with_its_answer() -> None:
+def test_what_a_call_needed_at_most_is_told_with_its_answer_if_it_is_more_than_before() -> None:
     async def work() -> Any:
         async with a_worker() as (worker, told):
             await worker.call("small", {"value": 1})
@@ -402,7 +402,7 @@ def test_what_a_call_needed_at_most_is_told_with_its_answer() -> None:
 
     measured = run(work())
 
-    assert [one.job for one in measured] == ["small", "large", "failing"]
+    assert [one.job for one in measured] == ["small", "large"]
     assert measured[1].ram_peak_mb >= measured[0].ram_peak_mb + 60
     assert measured[0].gpu_peak_mb is None
 

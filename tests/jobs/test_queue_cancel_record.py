@@ -162,12 +162,14 @@ def test_a_result_that_arrives_before_the_cancel_is_recorded_completes_the_job(t
             answers: list[bool] = []
 
             def cancel_at_the_answer(event: WorkerEvent) -> None:
-                # It is told of the measured memory before the result is handed on.
+                # It is told of memory that a job needed first before the result is handed on.
                 if isinstance(event, Measured):
                     answers.append(jobs.cancel(event.job))
 
             jobs.worker("worker").listen(cancel_at_the_answer)
-            job = await jobs.submit("worker", {"value": "kept"})
+            job = await jobs.submit(
+                "worker", {"path": str(tmp_path), "value": "kept", "mb": 64}, action="until"
+            )
             ended = await jobs.wait(job.id)
 
             assert answers == [True]

@@ -43,10 +43,12 @@ class JobState(StrEnum):
     @property
     def is_final(self) -> bool:
         """Whether the job has ended."""
-        return self in _FINAL
+        return self in FINAL
 
 
-_FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+STATE_NAMES: Mapping[JobState, str] = {state: state.value for state in JobState}
+"""`JobState.value` runs code of `enum`; this does not."""
 
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.PENDING: frozenset({JobState.RUNNING, JobState.FAILED, JobState.CANCELLED}),

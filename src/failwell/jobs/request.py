@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from json import JSONEncoder
 from math import isfinite
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.child.depth import DEEPEST, is_too_deep
-from failwell.jobs.job import DEFAULT_TIMEOUT, FOREVER, NO_TIMEOUT, UNIQUE, JobRequest
+from failwell.jobs.job import DEFAULT_TIMEOUT, FOREVER, NO_ARGUMENTS, NO_TIMEOUT, UNIQUE, JobRequest
 from failwell.jobs.manifest import Manifest
-from failwell.processes.wire import LARGEST
+from failwell.processes.wire import LARGEST, encode_text
 
 _MOST = 10
 """How many mistakes are named."""
@@ -84,7 +83,11 @@ def check_request(request: JobRequest, *, has_consumer: bool = False) -> JobRequ
     Raises:
         CapabilityInputError: it is not valid; every invalid field is named.
     """
-    mistakes = {**_text_mistakes(request), **_time_mistakes(request), **_control_mistakes(request.control)}
+    mistakes = _text_mistakes(request)
+    if request.timeout is not None or request.deadline is not None or request.not_before is not None:
+        mistakes |= _time_mistakes(request)
+    if request.control != NO_ARGUMENTS:
+        mistakes |= _control_mistakes(request.control)
     if not is_priority(request.priority):
         mistakes["priority"] = f"must be a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
     if request.stream and not has_consumer:
@@ -105,9 +108,6 @@ def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
     """The request with the time-out that is stored: its own, else that of the manifest, else an hour; `None` for no limit."""
     chosen = request.timeout or manifest.timeout or DEFAULT_TIMEOUT
     return replace(request, timeout=None if chosen == NO_TIMEOUT else chosen)
-
-
-_encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _text_mistakes(request: JobRequest) -> dict[str, str]:
@@ -171,15 +171,15 @@ def _control_mistakes(control: object) -> dict[str, str]:
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str) for name in cast("Mapping[object, object]", value)
-    )
+    if not isinstance(value, dict | Mapping):
+        return False
+    return not [name for name in cast("Mapping[object, object]", value) if not isinstance(name, str)]
 
 
 def _argument_mistakes(request: JobRequest) -> dict[str, str]:
     """Why these arguments cannot be sent to a worker; empty if they can."""
     try:
-        text = _encode([request.action, request.arguments])
+        text = encode_text([request.action, request.arguments])
         size = len(text) if text.isascii() else len(text.encode())
     except RecursionError:
         return {

@@ -39,7 +39,7 @@ def json_encoder(*, ascii_only: bool) -> Callable[[object], str]:
     return lambda value: join(chunks(value, 0))
 
 
-_encode = json_encoder(ascii_only=False)
+encode_text = json_encoder(ascii_only=False)
 _decode = json.JSONDecoder().decode
 
 
@@ -49,7 +49,7 @@ class TooLarge(ValueError):
 
 def encoded(frame: dict[str, Any]) -> bytes:
     """One frame as bytes; raises what the JSON encoder raises, or `TooLarge`."""
-    body = _encode(frame).encode()
+    body = encode_text(frame).encode()
     if len(body) > LARGEST:
         raise TooLarge(f"{len(body)} bytes, and one frame takes {LARGEST} at most")
     return len(body).to_bytes(HEADER, "little") + body

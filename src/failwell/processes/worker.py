@@ -82,23 +82,16 @@ class Channel(asyncio.BufferedProtocol):
 
     def send(self, frame: dict[str, Any]) -> None:
         """Send a frame now; what cannot be written yet is buffered."""
-        self.write(encoded(frame), flush=True)
+        self.write(encoded(frame))
+        self.flush()
 
-    def write(self, piece: bytes, *, flush: bool = False) -> None:
-        """Write an encoded frame. After the end of the connection it is dropped.
-
-        Without `flush`, everything written in one turn of the loop is sent together: it wakes the other end once.
-        """
-        if self._transport is None or self.is_lost:
-            return
-        if not self._pieces and not flush:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._pieces.append(piece)
-        if flush:
-            self.flush()
+    def write(self, piece: bytes) -> None:
+        """Add an encoded frame to what `flush` sends. After the end of the connection it is dropped."""
+        if self._transport is not None and not self.is_lost:
+            self._pieces.append(piece)
 
     def flush(self) -> None:
-        """Send what was written in this turn of the loop now."""
+        """Send what was written, together: it wakes the other end once."""
         pieces, self._pieces = self._pieces, []
         if pieces and self._transport is not None and not self.is_lost:
             self._transport.write(b"".join(pieces))
@@ -294,12 +287,12 @@ class WorkerProcess:
         """Send a frame to the worker."""
         self._line.send(frame)
 
-    def write(self, piece: bytes, *, flush: bool = False) -> None:
-        """Send an encoded frame: now with `flush`, else at the end of this turn of the loop."""
-        self._line.write(piece, flush=flush)
+    def write(self, piece: bytes) -> None:
+        """Add an encoded frame to what `flush` sends."""
+        self._line.write(piece)
 
     def flush(self) -> None:
-        """Send what was written in this turn of the loop now."""
+        """Send what was written, together."""
         self._line.flush()
 
     def watch(self, stopped: float) -> None:

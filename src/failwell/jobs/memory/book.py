@@ -182,6 +182,12 @@ class Book:
         self._peaks: dict[str, Peak] = {}
         self._marks: dict[str, tuple[float, float]] = {}
         """Instance → the high-water marks that its process reported last."""
+        self._cards: dict[str, str] = {}
+        """Name of a GPU → its pool, as of the last reading."""
+        self.load = self._profiles.load
+        self.profile = self._profiles.profile
+        self.learned = self._profiles.unsaved
+        """Profiles that are not in the store yet."""
 
     # -------------------------------------------------------------- the machine
 
@@ -211,6 +217,7 @@ class Book:
         pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
         self._live = {name: self._live[name] for name in pids}
         self.machine, resident = await asyncio.to_thread(self._read, pids)
+        self._cards.clear()
         self._resident.update(resident)
         snapshot = self.snapshot(())
         self.budgets = {pool: snapshot.budget(pool) for pool in snapshot.pools}
@@ -230,26 +237,17 @@ class Book:
 
     # -------------------------------------------------------------- what was learned
 
-    def load(self, profiles: Iterable[Profile]) -> None:
-        """Start with the profiles of the store."""
-        self._profiles.load(profiles)
-
-    def profile(self, instance: Instance) -> Profile | None:
-        """The profile of an instance with its current configuration; `None` until one call succeeded."""
-        return self._profiles.profile(instance)
-
     def peaks(self, instance: Instance) -> dict[str, float]:
         """What a call of the instance needs, by pool."""
         return self._profiles.peaks(instance, self.card(instance))
 
     def card(self, instance: Instance) -> str:
         """The pool of the GPU that the worker of the instance uses."""
-        return gpu(instance.card) if self.machine is None else self.machine.card(instance.card)
-
-    @property
-    def learned(self) -> dict[tuple[str, str], Profile]:
-        """Profiles that are not in the store yet."""
-        return self._profiles.unsaved
+        pool = self._cards.get(instance.card)
+        if pool is None:
+            pool = gpu(instance.card) if self.machine is None else self.machine.card(instance.card)
+            self._cards[instance.card] = pool
+        return pool
 
     # -------------------------------------------------------------- admission
 
@@ -264,9 +262,14 @@ class Book:
             return self._may_start_unmeasured(instance, instances)
         peaks = self.peaks(instance)
         usage = self._usage(instance)
-        if all(megabytes - usage.get(pool, 0.0) <= NOTICEABLE for pool, megabytes in peaks.items()) and all(
-            self._is_within_budget(instance, pool, megabytes) for pool, megabytes in peaks.items()
-        ):
+        for pool, megabytes in peaks.items():
+            if megabytes <= NOTICEABLE:
+                continue
+            if megabytes - usage.get(pool, 0.0) > NOTICEABLE:
+                break
+            if not self._is_within_budget(instance, pool, megabytes):
+                break
+        else:
             return Fits()
         if not self.is_fresh:
             return None
@@ -334,7 +337,7 @@ class Book:
 
         That the worker held them at its last pulse is not enough: it may have freed them since.
         """
-        if megabytes <= NOTICEABLE or not (self._reserved or self.elsewhere):
+        if not (self._reserved or self.elsewhere):
             return True
         promised = sum(pools.get(pool, 0.0) for name, pools in self._reserved.items() if name != instance.id)
         promised += sum(pools[pool].mb for pools in self.elsewhere.values() if pool in pools)

@@ -48,7 +48,7 @@ class Intake:
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
         """
-        entry = self._open(request, job, items)
+        entry = self._open(request, job, items, is_awaited=True)
         try:
             return await self._accepted(entry)
         except asyncio.CancelledError:
@@ -62,7 +62,8 @@ class Intake:
 
         A caller that is cancelled while it waits cancels the job, unless another caller submitted it too.
         """
-        entry = self._open(request, job)
+        # A job with a key may turn out to be an earlier one. Any other needs no answer before it ends.
+        entry = self._open(request, job, is_awaited=request.key is not None)
         try:
             entry = await self._accepted(entry)
             return await self._over(entry)
@@ -82,7 +83,7 @@ class Intake:
             accepted.wanted += 1
         return accepted
 
-    def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
+    def _open(self, request: JobRequest, job: str, items: Items | None = None, *, is_awaited: bool) -> Entry:
         if asyncio.get_running_loop() is not self._state.loop:
             raise OtherLoop
         if self.is_closed:
@@ -105,7 +106,8 @@ class Intake:
         entry.wanted = 1
         entry.since = self._state.since(entry.submitted)
         entry.items = items
-        entry.accepted = self._state.loop.create_future()
+        if is_awaited:
+            entry.accepted = self._state.loop.create_future()
         self._state.live[job] = entry
         if request.key is not None:
             self._state.once[request.key] = entry

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.job import FINAL, STATE_NAMES, CancelPhase, Job, JobId, JobRequest, JobState
 from failwell.jobs.store.job_store import Values
 from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json, stored_key
 from failwell.report.record import ErrorReport
@@ -122,7 +122,7 @@ class Entry:
             self.key,
             self.id,
             self.request.instance,
-            self.state.value,
+            STATE_NAMES[self.state],
             self.request.priority,
             self.submitted,
             self.started,
@@ -167,7 +167,13 @@ class Entry:
     @property
     def is_over(self) -> bool:
         """Whether it has ended."""
-        return self.state.is_final
+        return self.state in FINAL
+
+    def refuse(self, fault: BaseException) -> None:
+        """Raise `fault` in every task that waits for it to be accepted or to end."""
+        for future in (self.accepted, *self.waiters):
+            if future is not None and not future.done():
+                future.set_exception(fault)
 
     def begin(self, now: float) -> None:
         """Begin an attempt."""

@@ -26,6 +26,7 @@ class Instance:
         """Create it; `host` is the environment of which its worker sees a part."""
         self.manifest = manifest
         self.worker = worker
+        self.id = worker.instance
         self.is_enabled = is_enabled
         self.rate_limit = rate_limit_in(manifest)
         """How often its jobs may start. It follows the manifest while the host runs."""
@@ -62,11 +63,6 @@ class Instance:
             if self._emptied is None or self._emptied.is_set():
                 self._emptied = asyncio.Event()
             await self._emptied.wait()
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        return self.worker.instance
 
     @property
     def is_closed(self) -> bool:

@@ -402,11 +402,7 @@ class Queue:
     def _leave_nobody_waiting(self) -> None:
         for entry in list(self.state.live.values()):
             stopped = QueueStopped(job=entry.id, was=entry.state.value)
-            for waiter in list(entry.waiters):
-                if not waiter.done():
-                    waiter.set_exception(stopped)
-            if entry.accepted is not None and not entry.accepted.done():
-                entry.accepted.set_exception(self._record.trouble or stopped)
+            entry.refuse(stopped if entry.key is not None else self._record.trouble or stopped)
             if entry.items is not None:
                 entry.items.close()
         if self._empty is not None and not self._empty.done():

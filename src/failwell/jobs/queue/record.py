@@ -15,7 +15,7 @@ from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
 from failwell.decision.verdict import Decision, Retry
 from failwell.fault.base import Fault
 from failwell.jobs.faults import UnknownJob, check_same
-from failwell.jobs.job import JobRequest, JobState
+from failwell.jobs.job import STATE_NAMES, JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import QueueState
@@ -120,7 +120,7 @@ class Record:
             if entry.id in done.twins:
                 self._merge(entry, done.twins[entry.id])
                 continue
-            entry.was = entry.state.value
+            entry.was = STATE_NAMES[entry.state]
             if entry.key is None:
                 entry.key = done.keys[entry.id]
             if entry.accepted is not None:
@@ -296,8 +296,7 @@ class Record:
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)
         entry.state = JobState.CANCELLED
-        if entry.accepted is not None and not entry.accepted.done():
-            entry.accepted.set_exception(fault)
+        entry.refuse(fault)
 
     def settle(self, entry: Entry) -> None:
         """Release the waiters of a job that has ended, and keep it among the recent ones."""

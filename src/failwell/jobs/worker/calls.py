@@ -22,7 +22,18 @@ StopReason = Literal["cancel", "timeout", "stop"]
 class PendingCall:
     """One call of a worker in flight."""
 
-    __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "stop_reason", "timer", "wake")
+    __slots__ = (
+        "answer",
+        "ends_at",
+        "failed",
+        "items",
+        "job",
+        "on_answer",
+        "seconds",
+        "stop_reason",
+        "timer",
+        "wake",
+    )
 
     def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
         self.job = job
@@ -34,7 +45,10 @@ class PendingCall:
         """An error on the host's side. The call ends with it, whatever `stop_reason` is."""
         self.seconds = 0.0
         """The timeout of the call, if it has one."""
+        self.ends_at: float | None = None
+        """When it times out, by the clock of the loop."""
         self.timer: asyncio.TimerHandle | None = None
+        """Kills the process of a call that does not stop."""
         self.on_answer: Callable[[asyncio.Future[Any]], None] | None = None
         """Called with the answer as soon as it arrives, for callers that do not await it."""
         self.items: deque[Any] | None = deque() if streams else None
@@ -54,7 +68,8 @@ class PendingCall:
 
     def settle(self, value: Any = None, error: BaseException | None = None) -> None:
         """Answer the call, once."""
-        self.set_timer(None)
+        if self.timer is not None:
+            self.set_timer(None)
         if self.answer.done():
             return
         if error is None:
@@ -69,6 +84,7 @@ class PendingCall:
             notify(self.on_answer, self.answer, "the callback for the answer to job %s failed", self.job)
 
 
+_EARLY = 0.001
 _WINDOW = 16
 """How many items of a stream the worker may send ahead."""
 
@@ -86,6 +102,7 @@ class Calls:
         self._pending: dict[str, PendingCall] = {}
         self._process: WorkerProcess | None = None
         self._sequence = 0
+        self._timer: asyncio.TimerHandle | None = None
         self.finished = 0
         """How many calls of jobs were answered. An answer, even an error, shows that the process works."""
 
@@ -107,6 +124,7 @@ class Calls:
     async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
         """Send one call and wait for its answer."""
         call = self._send_call(job, order, timeout)
+        self._flush_soon()
         try:
             return await call.answer
         except asyncio.CancelledError:
@@ -120,7 +138,7 @@ class Calls:
         timeout: float | None,
         on_answer: "Callable[[asyncio.Future[Any]], None]",
     ) -> None:
-        """Send one call; `on_answer` is called as soon as its answer arrives."""
+        """Add one call to what `WorkerProcess.flush` sends; `on_answer` is called as soon as its answer arrives."""
         self._send_call(job, order, timeout).on_answer = on_answer
 
     async def stream(
@@ -131,6 +149,7 @@ class Calls:
     ) -> AsyncGenerator[Any]:
         """Send one call and yield its items as they arrive; the worker sends no more than `_WINDOW` ahead."""
         call = self._send_call(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
+        self._flush_soon()
         items, wake = call.items, call.wake
         assert items is not None
         assert wake is not None
@@ -159,7 +178,10 @@ class Calls:
         """Call a lifecycle hook of the capability."""
         self._sequence += 1
         order = {"action": phase, "phase": phase, "arguments": arguments}
-        return await self._send_call(f"#{phase}-{self._sequence}", order, None, flush=True).answer
+        call = self._send_call(f"#{phase}-{self._sequence}", order, None)
+        if self._process is not None:
+            self._process.flush()
+        return await call.answer
 
     def send(self, frame: dict[str, Any]) -> None:
         """Send a frame to the worker, if it has a process."""
@@ -173,7 +195,6 @@ class Calls:
         timeout: float | None,
         *,
         streams: bool = False,
-        flush: bool = False,
     ) -> PendingCall:
         if job in self._pending:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
@@ -185,11 +206,38 @@ class Calls:
             # The process ended after it was ready and before this call was sent.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
         self._pending[job] = call
-        process.write(piece, flush=flush)
+        process.write(piece)
         if timeout is not None:
             call.seconds = timeout
-            call.timer = loop.call_later(timeout, self.ask_to_stop, call, "timeout")
+            call.ends_at = loop.time() + timeout
+            if self._timer is None or call.ends_at < self._timer.when():
+                self._set_timer(call.ends_at)
         return call
+
+    def _flush_soon(self) -> None:
+        """Send at the end of this turn of the loop, with the other calls of this turn."""
+        if self._process is not None:
+            asyncio.get_running_loop().call_soon(self._process.flush)
+
+    # -------------------------------------------------------------- time-outs
+
+    def _set_timer(self, when: float | None) -> None:
+        """Set the timer of all time-outs. It stays when its call is answered: most calls end long before they time out."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if when is None else asyncio.get_running_loop().call_at(when, self._rang)
+
+    def _rang(self) -> None:
+        self._timer = None
+        # A timer may fire a little early.
+        now = asyncio.get_running_loop().time() + _EARLY
+        for call in list(self._pending.values()):
+            if call.ends_at is not None and call.ends_at <= now:
+                call.ends_at = None
+                self.ask_to_stop(call, "timeout")
+        times = [call.ends_at for call in self._pending.values() if call.ends_at is not None]
+        if times:
+            self._set_timer(min(times))
 
     # -------------------------------------------------------------- stopping
 
@@ -243,7 +291,9 @@ class Calls:
             return
         if not call.job.startswith("#"):
             self.finished += 1
-        stopped = self._stop_error(call, _work_done(frame))
+        stopped = None
+        if call.failed is not None or call.stop_reason is not None:
+            stopped = self._stop_error(call, _work_done(frame))
         if stopped is not None:
             delete_files(self._reader.item(frame).value)
             call.settle(error=stopped)
@@ -256,6 +306,7 @@ class Calls:
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """End every call after the process ended: by its stop reason, or else with `why`."""
+        self._set_timer(None)
         calls, self._pending = list(self._pending.values()), {}
         for call in calls:
             call.settle(error=self._stop_error(call, Certainty.UNKNOWN) or why())

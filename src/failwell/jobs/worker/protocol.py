@@ -136,7 +136,10 @@ class Used:
 
 @frozen
 class Measured:
-    """The peak memory of the process at the end of a call. Published right before the result."""
+    """The peak memory of the process at the end of a call.
+
+    Published right before the result, if it has changed since the call before or the call had output.
+    """
 
     instance: str
     job: str
@@ -311,13 +314,13 @@ class Worker(Protocol):
     ) -> bool:
         """Like `call`, but without a task: `done` is called with the answer as soon as it arrives.
 
-        `False` if the worker is not ready: nothing was sent, and `call` would start it. Calls that are begun in
-        one turn of the loop are sent together, at its end or by `flush`.
+        `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
+        sent together, by `flush`.
         """
         ...
 
     def flush(self) -> None:
-        """Send the calls that were begun in this turn of the loop."""
+        """Send the calls that were begun."""
         ...
 
     def stream(

@@ -46,6 +46,8 @@ class WorkerEvents:
         self._session = ""
         self._signs: tuple[Any, ...] = ()
         self._cpu = 0.0
+        self._peaks: list[float | None] | None = None
+        self._jobs_with_output: set[str | None] = set()
         self.memory: Memory | None = None
         self.on_sign: Callable[[], None] = _nothing
         """Called at every sign of progress."""
@@ -54,7 +56,8 @@ class WorkerEvents:
         """Begin a new process, and return its session id."""
         self._generation = generation
         self._session = uuid4().hex
-        self._signs, self._cpu, self.memory = (), 0.0, None
+        self._signs, self._cpu, self.memory, self._peaks = (), 0.0, None, None
+        self._jobs_with_output.clear()
         return self._session
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -99,10 +102,14 @@ class WorkerEvents:
             self.publish(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
 
     def measured(self, frame: dict[str, Any]) -> None:
-        """Publish the peak memory that comes with the answer of a call."""
-        job = _job(frame)
+        """Publish the peak memory that comes with the answer of a call, if it has changed or the call had output."""
         peaks = frame.get("peaks")
+        if peaks == self._peaks and frame["job"] not in self._jobs_with_output:
+            return
+        job = _job(frame)
+        self._jobs_with_output.discard(job)
         if job is not None and peaks is not None and self._listeners:
+            self._peaks = peaks
             self.publish(
                 Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1])
             )
@@ -117,6 +124,7 @@ class WorkerEvents:
     ) -> None:
         if not self._listeners:
             return
+        self._jobs_with_output.add(job)
         self.publish(
             OutputLine(
                 instance=self._instance,
