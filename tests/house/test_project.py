@@ -113,6 +113,7 @@ def test_the_base_install_brings_what_workflows_and_people_need_and_nothing_else
     dependencies = cast("list[str]", project_table()["dependencies"])
 
     assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == [
+        "cronsim",
         "jsonschema-rs",
         "minijinja",
         "pyyaml",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
     from failwell.jobs.store.groups import JobGroup as JobGroup
+    from failwell.jobs.timing.schedule import JobSchedule as JobSchedule
+    from failwell.jobs.timing.schedule import ScheduleSpec as ScheduleSpec
     from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
 else:
     from failwell._lazy import lazy_names
@@ -41,11 +43,13 @@ else:
             "JobGroup": "failwell.jobs.store.groups",
             "JobHandle": "failwell.jobs.client.client",
             "JobRequest": "failwell.jobs.job",
+            "JobSchedule": "failwell.jobs.timing.schedule",
             "JobState": "failwell.jobs.job",
             "Limits": "failwell.jobs.memory.machine",
             "Manifest": "failwell.jobs.manifest",
             "Resources": "failwell.jobs.platform",
             "Runtime": "failwell.jobs.runtime",
+            "ScheduleSpec": "failwell.jobs.timing.schedule",
             "SupervisedWorker": "failwell.jobs.worker.supervisor",
             "UnknownConfigWarning": "failwell.jobs.config.schema_language",
             "read_manifest": "failwell.jobs.manifest_file",

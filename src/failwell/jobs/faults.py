@@ -183,6 +183,15 @@ class UnknownGroup(Session, kind="session.no_snapshot"):
         return f"no group `{self.group}` is recorded here; list them with `failwell groups list`"
 
 
+class UnknownSchedule(Session, kind="session.no_snapshot"):
+    """The store has no schedule with that id."""
+
+    schedule: str
+
+    def summary(self) -> str:
+        return f"no schedule `{self.schedule}` is recorded here; list them with `failwell schedules list`"
+
+
 class NotOver(Session, kind="session.illegal_transition"):
     """The result of a job was requested before the job ended."""
 

@@ -19,6 +19,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.store.hosts import SNAPSHOT
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.sqlite import open_jobs
+from failwell.jobs.timing.scheduler import Scheduler
 from failwell.jobs.worker.protocol import CancelPhased, Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
 from failwell.processes.memory_groups import MemoryGroups
@@ -74,6 +75,7 @@ class Hosting:
         self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits, rules.lanes)
         self._lines = OutputFiles(self.store.folder)
         self._queue: Queue | None = None
+        self._scheduler: Scheduler | None = None
         self._stack = AsyncExitStack()
         self._snapshot_timer: asyncio.TimerHandle | None = None
         self._snapshot_file = Path()
@@ -118,6 +120,9 @@ class Hosting:
             stack.push_async_callback(self._stop_queue)
             self._listen(stack)
             self._queue.outside.tick()
+            self._scheduler = Scheduler(store, self._instances.registry, time)
+            stack.callback(self._scheduler.close)
+            self._scheduler.look()
             self._stack = stack.pop_all()
         self._publish_snapshot()
 
@@ -251,4 +256,6 @@ class Hosting:
         self._instances.apply_changes()
         self.queue.outside.tick()
         self.queue.hub.catch_up()
+        if self._scheduler is not None and not self.queue.state.is_stopping:
+            self._scheduler.look()
         self._publish_snapshot()

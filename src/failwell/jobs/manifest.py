@@ -15,6 +15,7 @@ from failwell.fault.capability import CapabilityInputError
 from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
 from failwell.jobs.timing.rate_limit import RateLimit, rate_limit_of
+from failwell.jobs.timing.schedule import ScheduleSpec
 from failwell.report.record import TracebackPolicy
 
 Schema = Mapping[str, Any]
@@ -62,6 +63,8 @@ class Manifest:
     """The most main memory that its worker may use, with everything that it starts, in megabytes."""
     timeout: float | Literal["none"] | None = None
     """Seconds that one attempt at a job may run, where the job itself does not say; `"none"` for no limit."""
+    schedule: tuple[ScheduleSpec, ...] = ()
+    """When its jobs are submitted again and again."""
     rate_limit: str | None = None
     """How often its jobs may start, over all its instances and hosts: `5/s`, `10/min`, `100/h`, `1000/d`."""
     rate_burst: int = 1

@@ -24,7 +24,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError
 from failwell.files.documents import Document, read_document, read_values
@@ -39,6 +39,7 @@ from failwell.jobs.config.schema_language import path_text, schema_mistakes
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
 from failwell.jobs.timing.rate_limit import PATTERN
+from failwell.jobs.timing.schedule import MISSED, MOST_MISSED, ScheduleSpec, cron_mistake, timezone_mistake
 from failwell.report.record import TracebackPolicy
 
 _INDEX = re.compile(r"\[\d+\]$")
@@ -197,6 +198,74 @@ RESOURCES = Shape(
     make=_resources,
 )
 
+# ---------------------------------------------------------------- [[schedule]]
+
+
+def _cron(value: str, item: Item, path: ItemPath, log: MistakeLog) -> Any:
+    return _checked_text(value, cron_mistake(value), item, path, log, f"`cron` `{value}` is not valid: ")
+
+
+def _timezone(value: str, item: Item, path: ItemPath, log: MistakeLog) -> Any:
+    return _checked_text(value, timezone_mistake(value), item, path, log, "")
+
+
+def _checked_text(
+    value: str, mistake: str | None, item: Item, path: ItemPath, log: MistakeLog, start: str
+) -> Any:
+    if mistake is None:
+        return value
+    log.add_at(item, path, f"{start}{mistake}")
+    return INVALID
+
+
+def _schedule(values: dict[str, Any], _item: Item, _at: ItemPath, _on: MistakeLog) -> ScheduleSpec:
+    return ScheduleSpec(**values)
+
+
+def _schedules(values: Any, item: Item, path: ItemPath, log: MistakeLog) -> Any:
+    schedules = cast("list[ScheduleSpec]", values)
+    names = [schedule.name for schedule in schedules]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        log.add_at(item, path, f"two schedules are called `{twice}`")
+        return INVALID
+    return tuple(schedules)
+
+
+SCHEDULE = Shape(
+    "a schedule",
+    {
+        "name": Key(
+            Text(r"[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, `_` and `-`"),
+            "its name, unique within the capability",
+            required=True,
+        ),
+        "cron": Key(
+            Converted(_TEXT, _cron),
+            "when: minute, hour, day of the month, month and day of the week, as in a crontab",
+            required=True,
+        ),
+        "timezone": Key(
+            Converted(_TEXT, _timezone), "the time zone of `cron`, such as `Europe/Berlin`", otherwise="`UTC`"
+        ),
+        "arguments": Key(MapOf(AnyJson()), "the arguments of the job"),
+        "action": Key(_TEXT, "the method of the capability", otherwise="`execute`"),
+        "priority": Key(Number(integer=True), "the priority of the job", otherwise="`0`"),
+        "missed": Key(
+            Choice(*MISSED),
+            "what happens to times that passed while no host ran: `skip` them, submit one job for all of them (`once`), or"
+            " one for each (`all`)",
+            otherwise="`once`",
+        ),
+        "most_missed": Key(
+            Number(1, integer=True),
+            'with `missed = "all"`: how many of them at most, the latest',
+            otherwise=f"`{MOST_MISSED}`",
+        ),
+    },
+    make=_schedule,
+)
+
 # ---------------------------------------------------------------- the file
 
 
@@ -262,6 +331,10 @@ MANIFEST = Shape(
             ByType('a number of seconds or "none"', number=Number(above=0), text=Choice("none")),
             'seconds that one attempt at a job may run, where the job does not say; `"none"` for no limit',
             otherwise="3600, an hour",
+        ),
+        "schedule": Key(
+            Converted(ListOf(SCHEDULE), _schedules),
+            "a job that is submitted at the times of a cron expression",
         ),
         "rate_limit": Key(
             Text(PATTERN, "a rate such as `5/s`, `10/min`, `100/h` or `1000/d`"),

@@ -129,6 +129,15 @@ COMMANDS: dict[str, Command] = {
             Command("show", "show one group and its failures", "batches.groups"),
         ),
         _group(
+            "schedules",
+            "list, pause, resume, run and remove schedules of jobs",
+            Command("list", "list schedules with their next time", "batches.schedules"),
+            Command("pause", "submit no more jobs of a schedule", "batches.schedules"),
+            Command("resume", "submit jobs of a paused schedule again", "batches.schedules"),
+            Command("run", "submit a job of a schedule now", "batches.schedules"),
+            Command("remove", "remove a schedule that a client added", "batches.schedules"),
+        ),
+        _group(
             "capabilities",
             "register and configure tools that run in their own processes",
             Command("list", "list registered capabilities", "jobs.capabilities"),

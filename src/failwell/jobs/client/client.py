@@ -9,9 +9,11 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from failwell.jobs.batch.submission import find_group
 from failwell.jobs.client.connection import Connection
 from failwell.jobs.client.store_client import StoreClient, not_ended
-from failwell.jobs.client.submission import Target
+from failwell.jobs.client.submission import Target, instance_name
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.store.groups import JobGroup
+from failwell.jobs.timing.schedule import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
+from failwell.jobs.timing.schedules import Schedules
 from failwell.journal.event import Event
 
 _P = ParamSpec("_P")
@@ -193,6 +195,53 @@ class Client(StoreClient):
             UnknownGroup: it does not exist.
         """
         return find_group(self._connection.queue, group)
+
+    def schedule(
+        self,
+        what: Callable[..., Any] | str,
+        cron: str,
+        *,
+        name: str,
+        timezone: str = "UTC",
+        arguments: Mapping[str, Any] | None = None,
+        missed: str = ONCE,
+        most_missed: int = MOST_MISSED,
+    ) -> JobSchedule:
+        """Submit a job again and again, at the times of a cron expression. It is stored until it is removed.
+
+        Args:
+            what: A function with `@capability`, or the name of a capability or of an instance.
+            cron: Minute, hour, day of the month, month and day of the week, as in a crontab.
+            name: The name of the schedule, unique within its capability. A second call with it changes the schedule.
+            timezone: The time zone of `cron`.
+            arguments: The arguments of the job, by name.
+            missed: What happens to times that passed while no host ran: `skip` them, submit one job for all of them
+                (`once`), or one for each (`all`).
+            most_missed: With `all`: how many of them at most, the latest.
+
+        Raises:
+            CapabilityInputError: it is not valid; every invalid field is named.
+            CapabilityNotLoadedError: the capability is not registered.
+        """
+        options = self.options
+        spec = ScheduleSpec(
+            name=name, cron=cron, timezone=timezone, arguments=arguments or {}, action=options.action,
+            priority=options.priority, missed=missed, most_missed=most_missed,
+        )  # fmt: skip
+        return Schedules(self._connection.queue).add(instance_name(what), spec)
+
+    def schedules(self) -> list[JobSchedule]:
+        """All schedules of the store, those of manifests included."""
+        return Schedules(self._connection.queue).all()
+
+    def unschedule(self, schedule: str) -> None:
+        """Remove a schedule that a client added, by its id: `CAPABILITY/NAME`.
+
+        Raises:
+            UnknownSchedule: it does not exist.
+            CapabilityInputError: it is in a manifest.
+        """
+        Schedules(self._connection.queue).remove(schedule)
 
     @overload
     def job(self, job: str, of: Callable[..., Coroutine[Any, Any, _T]]) -> JobHandle[_T]: ...

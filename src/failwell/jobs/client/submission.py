@@ -61,6 +61,11 @@ class JobOptions:
         )
 
 
+def instance_name(what: Callable[..., Any] | str) -> str:
+    """The instance that runs the jobs of a function or of a name."""
+    return what if isinstance(what, str) else capability_name(what)
+
+
 def named_arguments(
     what: Callable[..., Any] | str, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def named_arguments(
 def _callback_request(callback: "Callable[..., Any] | JobRequest | str | None") -> JobRequest | None:
     if callback is None or isinstance(callback, JobRequest):
         return callback
-    return JobRequest(instance=callback if isinstance(callback, str) else capability_name(callback))
+    return JobRequest(instance=instance_name(callback))
 
 
 class Target:
@@ -112,7 +117,7 @@ class Target:
         """Submit a job with these arguments; see `Client.submit`."""
         what = self._what
         assert what is not None
-        name = what if isinstance(what, str) else capability_name(what)
+        name = instance_name(what)
         arguments = named_arguments(what, positional, named)
         return queue.submit(options.request(name, arguments))
 
@@ -132,7 +137,7 @@ class Target:
                 "many jobs cannot share one `key`; submit `JobRequest`s with a key each",
                 fields_invalid=["key"],
             )
-        name = what if isinstance(what, str) else capability_name(what)
+        name = instance_name(what)
         first = options.request(name, {})
         requests = [replace(first, arguments=arguments) for arguments in calls]
         return submit_many(queue, requests, group=group, callback=_callback_request(callback))

@@ -18,6 +18,8 @@ from failwell.journal.watch import Watch
 
 if TYPE_CHECKING:
     from failwell.jobs.store.groups import GroupPart, JobGroup
+    from failwell.jobs.store.schedules import Firing
+    from failwell.jobs.timing.schedule import JobSchedule, ScheduleSpec
 
 Values = tuple[Any, ...]
 """A job as the store writes it: the state in which it was stored last, then its values in the order of `COLUMNS`."""
@@ -169,10 +171,12 @@ class JobStore(Protocol):
         group: "GroupPart | None" = None,
         host: int | None = None,
         released: Sequence[int] = (),
+        firing: "Firing | None" = None,
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
 
-        New jobs become members of `group`. The last end of a group submits its callback.
+        New jobs become members of `group`. The last end of a group submits its callback. With a `firing` of a schedule
+        that another host was faster with, nothing is stored.
 
         New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
         the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
@@ -265,6 +269,24 @@ class JobStore(Protocol):
 
     def groups(self, name: str | None = None, *, limit: int | None = None) -> "list[JobGroup]":
         """The group with this id, or all groups, newest first."""
+        ...
+
+    def schedules(self) -> "list[JobSchedule]":
+        """All schedules, by id."""
+        ...
+
+    def put_schedules(
+        self, specs: "Mapping[str, ScheduleSpec]", source: str, now: float, *, only: bool = False
+    ) -> None:
+        """Store schedules under their ids; with `only`, delete the others of the same source."""
+        ...
+
+    def pause_schedule(self, schedule: str, now: float, *, on: bool) -> bool:
+        """Pause or resume a schedule; whether that changed anything. Times that pass meanwhile are not missed."""
+        ...
+
+    def remove_schedule(self, schedule: str) -> bool:
+        """Remove a schedule; `False` if it does not exist."""
         ...
 
     def counts(self) -> dict[str, int]:

@@ -18,13 +18,9 @@ from failwell.jobs.output_lines import LINES
 from failwell.jobs.store import hosts
 from failwell.jobs.store.groups import (
     GroupPart,
-    JobGroup,
     add_members,
     finish_groups,
-    groups_query,
-    read_group,
 )
-from failwell.jobs.store.job_filter import JobFilter, JobTotal, condition
 from failwell.jobs.store.job_store import (
     COLUMNS,
     FREE,
@@ -52,9 +48,9 @@ from failwell.jobs.store.prune import (
     delete_worker_events,
     old_jobs,
 )
-from failwell.jobs.store.rows import damaged_job, job_values, read_job
-from failwell.jobs.timing.rate_limit import Grant, RateLimit, take
-from failwell.journal.errors import damaged_record_fault
+from failwell.jobs.store.rows import job_values
+from failwell.jobs.store.schedules import Firing, claim_firing
+from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
@@ -62,7 +58,6 @@ from failwell.journal.lock import is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
-from failwell.report.describe import describe
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 
@@ -75,9 +70,7 @@ _STATES = {state.value: state for state in JobState}
 _MOST_IDS = 500
 """Ids in one query."""
 _OPEN = hosts.OPEN
-_COLUMNS = ", ".join(COLUMNS)
-_BRIEF = _COLUMNS.replace(" result,", " NULL,")
-_INSERT = f"INSERT INTO jobs ({_COLUMNS}, owner) VALUES ({','.join('?' * (len(COLUMNS) + 1))})"  # noqa: S608  (constants)
+_INSERT = f"INSERT INTO jobs ({JOB_COLUMNS}, owner) VALUES ({','.join('?' * (len(COLUMNS) + 1))})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
@@ -107,7 +100,7 @@ def is_hosted(state: Path) -> bool:
     return bool(hosts.live_folders(state / JOBS)) or is_held(state / JOBS)
 
 
-class SqliteJobs:
+class SqliteJobs(SideTables):
     """Jobs in the SQLite database of a state folder. Threads may share one object."""
 
     def __init__(
@@ -124,7 +117,7 @@ class SqliteJobs:
         self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
-        self._database = Database(self.path, durability, busy, read_when_full=read_when_full)
+        super().__init__(Database(self.path, durability, busy, read_when_full=read_when_full))
         self._log = EventLog(self._database, "job_events", "seq", job="job")
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
@@ -142,8 +135,11 @@ class SqliteJobs:
         group: GroupPart | None = None,
         host: int | None = None,
         released: Sequence[int] = (),
+        firing: Firing | None = None,
     ) -> Committed:
         with self._database.transaction() as connection:
+            if firing is not None and not claim_firing(connection, firing):
+                return Committed({}, {}, self._log.last() or 0)
             committed = self._write(connection, jobs, events, host, group)
             if profiles:
                 connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
@@ -277,18 +273,6 @@ class SqliteJobs:
             for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")
         ]
 
-    def take_tokens(self, capability: str, limit: RateLimit, count: int, now: float) -> Grant:
-        with self._database.transaction() as connection:
-            row = connection.execute(
-                "SELECT due FROM job_rates WHERE capability = ?", (capability,)
-            ).fetchone()
-            due = None if row is None else row[0]
-            grant = take(limit, due, count, now)
-            # Also without a grant: a number that was too far ahead has been corrected.
-            if grant.due != due:
-                connection.execute("INSERT OR REPLACE INTO job_rates VALUES (?, ?)", (capability, grant.due))
-        return grant
-
     def forget(
         self,
         *,
@@ -364,7 +348,7 @@ class SqliteJobs:
         return self._one("once = ?", key)
 
     def _one(self, condition: str, value: str) -> Job | None:
-        rows = self._database.rows(f"SELECT {_COLUMNS} FROM jobs WHERE {condition}", (value,))  # noqa: S608  (constants)
+        rows = self._database.rows(f"SELECT {JOB_COLUMNS} FROM jobs WHERE {condition}", (value,))  # noqa: S608  (constants)
         return self._job(rows[0]) if rows else None
 
     def jobs(
@@ -379,7 +363,7 @@ class SqliteJobs:
     ) -> list[Job]:
         statement, values = listing_query(
             "jobs",
-            _COLUMNS if results else _BRIEF,
+            JOB_COLUMNS if results else BRIEF,
             "key",
             filters={"state": tuple(states), "instance": instance},
             prefix=prefix,
@@ -388,29 +372,6 @@ class SqliteJobs:
         )
         rows = self._database.rows(statement, values)
         return [self._job(row) for row in rows]
-
-    def select(
-        self, chosen: JobFilter, *, after: int | None = None, limit: int | None = None, results: bool = False
-    ) -> list[Job]:
-        where, values = condition(chosen)
-        order = "key DESC" if after is None else "key"
-        rows = self._database.rows(
-            f"SELECT {_COLUMNS if results else _BRIEF} FROM jobs WHERE {where} AND key > ? ORDER BY {order} LIMIT ?",  # noqa: S608  (constants)
-            (*values, after or 0, -1 if limit is None else limit),
-        )
-        return [self._job(row) for row in rows]
-
-    def totals(self, chosen: JobFilter) -> list[JobTotal]:
-        where, values = condition(chosen)
-        rows = self._database.rows(
-            f"""SELECT state, kind, instance, count(*), max(coalesce(ended, submitted)) FROM jobs WHERE {where}
-                GROUP BY state, kind, instance ORDER BY count(*) DESC, state, kind, instance""",  # noqa: S608  (constants)
-            values,
-        )
-        return [JobTotal(*row) for row in rows]
-
-    def groups(self, name: str | None = None, *, limit: int | None = None) -> list[JobGroup]:
-        return [read_group(row) for row in self._database.rows(*groups_query(name, limit))]
 
     def counts(self) -> dict[str, int]:
         return dict(self._database.rows("SELECT state, count FROM job_counts"))
@@ -513,12 +474,6 @@ class SqliteJobs:
         self._followers.close()
         self._host.close()
         self._database.close()
-
-    def _job(self, values: Sequence[Any]) -> Job:
-        try:
-            return read_job(values)
-        except (ArithmeticError, Fault, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
-            return damaged_job(values, describe(damaged_record_fault(f"job `{values[1]}`", error)))
 
 
 def _insert(connection: sqlite3.Connection, new: Sequence[Values], host: int | None = None) -> dict[str, int]:

@@ -132,7 +132,7 @@ def run_submit(args: Namespace) -> int:
         return _stream(args, request)
     with job_queue(args, create=True, instance=args.instance) as queue:
         assert queue is not None
-        return _submitted(args, queue, queue.submit(request))
+        return print_submitted(args, queue, queue.submit(request))
 
 
 def _submit_file(args: Namespace) -> int:
@@ -156,7 +156,7 @@ def run_retry(args: Namespace) -> int:
         assert queue is not None
         if not queue.registry.has_instance(job.request.instance):
             raise unknown_capability(queue.registry, job.request.instance)
-        return _submitted(args, queue, queue.again(job.id))
+        return print_submitted(args, queue, queue.again(job.id))
 
 
 def run_wait(args: Namespace) -> int:
@@ -167,7 +167,8 @@ def run_wait(args: Namespace) -> int:
         return wait_for_end(args, queue, job)
 
 
-def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
+def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
+    """Print a new job; with `--wait`, wait for its end."""
     if args.wait:
         print_aside(args, f"job {job.id} is submitted")
         _print_timeout(args, job)
