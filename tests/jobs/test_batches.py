@@ -254,7 +254,7 @@ def test_a_file_of_jobs_is_checked_before_the_first_one_is_stored(tmp_path: Path
         assert any(f"line {number}" in line and words in line for line in mistaken.err.splitlines())
     assert (fine.data["count"], fine.data["new"]) == (2, 2)
     assert [(job["priority"], job.get("timeout"), job.get("key")) for job in listed] == [
-        (9, None, None),
+        (9, 3600.0, None),
         (4, 90.0, "k"),
     ]
     assert [done.code for done in wrong] == [2, 2, 2, 2, 2]

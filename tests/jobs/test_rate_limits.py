@@ -103,7 +103,7 @@ def test_a_limit_of_a_running_host_follows_the_manifest(tmp_path: Path) -> None:
     assert place("capabilities", "add", str(manifest), "--force").code == 0
     ids = [place("jobs", "submit", "echo", f"value={number}").out.strip() for number in range(3)]
     with place.start("workers", "run"):
-        place.until(tmp_path / "state" / "jobs" / "host.json")
+        place.until_hosted(tmp_path / "state")
         assert place("jobs", "wait", ids[0], "--json").data["status"] == "completed"
         wait_until(lambda: place("jobs", "show", ids[1], "--json").data.get("block_reason") is not None)
         waits = place("jobs", "show", ids[1], "--json").data
