@@ -107,6 +107,8 @@ def check_request(request: JobRequest, *, has_consumer: bool = False) -> JobRequ
 def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
     """The request with the time-out that is stored: its own, else that of the manifest, else an hour; `None` for no limit."""
     chosen = request.timeout or manifest.timeout or DEFAULT_TIMEOUT
+    if chosen is request.timeout and chosen != NO_TIMEOUT:
+        return request
     return replace(request, timeout=None if chosen == NO_TIMEOUT else chosen)
 
 
