@@ -260,6 +260,33 @@ class NotEntered(Validation, RuntimeError, kind="validation.input_invalid"):
         return "a Runtime can only be used within `async with`"
 
 
+class MissingMainGuard(Validation, RuntimeError, kind="validation.input_invalid"):
+    """A worker imports a module that starts a host or submits a job while it is imported."""
+
+    module: str
+    doing: str
+
+    def summary(self) -> str:
+        return (
+            f"module `{self.module}` {self.doing} when it is imported, and a worker imports it to run its capability;"
+            ' put that under `if __name__ == "__main__":`'
+        )
+
+
+def check_not_imported(doing: str) -> None:
+    """Check that no worker imports the calling code right now: it would start workers, or submit jobs, without end.
+
+    Raises:
+        MissingMainGuard: it does.
+    """
+    from sys import modules
+
+    # The worker's own module, whatever version of failwell the capability has.
+    module = getattr(modules.get("_failwell_worker.author"), "importing", None)
+    if module is not None:
+        raise MissingMainGuard(module=module, doing=doing)
+
+
 class EnteredTwice(Validation, RuntimeError, kind="validation.input_invalid"):
     """The runtime of jobs was started while it runs."""
 

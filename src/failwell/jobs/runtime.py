@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.faults import EnteredTwice, NotEntered
+from failwell.jobs.faults import EnteredTwice, NotEntered, check_not_imported
 from failwell.jobs.hosting import Hosting, folder_beside
 from failwell.jobs.instances import CapabilitySource, Instances
 from failwell.jobs.job import FOREVER, NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
@@ -98,9 +98,11 @@ class Runtime:
         Raises:
             HostElsewhere: another process runs the jobs of this store.
             EnteredTwice: this runtime is already running.
+            MissingMainGuard: a worker imports the module that starts it.
         """
         if self._hosting is not None:
             raise EnteredTwice
+        check_not_imported("starts a job host")
         hosting = self._hosting = self._open(self._hurry)
         has_begun = False
         try:

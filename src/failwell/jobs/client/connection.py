@@ -8,6 +8,7 @@ from weakref import WeakSet
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.client.waits import ClientClosed, Waits
+from failwell.jobs.faults import check_not_imported
 from failwell.jobs.hosting import StoreLocation, folder_beside, open_store
 
 
@@ -35,11 +36,13 @@ class Connection:
 
         Raises:
             ClientClosed: the client was closed.
+            MissingMainGuard: a worker imports the module that uses the client.
         """
         with self._lock:
             if self._is_closed:
                 raise ClientClosed
             if self._queue is None:
+                check_not_imported("submits a job")
                 self._queue = QueueClient(open_store(self._location), self._registry)
             return self._queue
 
