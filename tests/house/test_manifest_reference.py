@@ -19,7 +19,7 @@ def names(cls: Any, prefix: str = "") -> set[str]:
 def test_every_key_of_a_manifest_is_on_the_page_and_no_other() -> None:
     page = manifest_page()
 
-    held = (names(Manifest) | {"venv"}) - {"directory", "env", "resources"}
+    held = (names(Manifest) | {"venv"}) - {"directory", "env", "parameters", "resources"}
     held |= names(Resources, "resources.") | {"env.NAME"} | names(Variable, "env.NAME.") - {"env.NAME.name"}
     assert set(KEYS) == held
     assert [name for name in KEYS if f"| `{name}` |" not in page] == []

@@ -235,7 +235,12 @@ def test_a_failed_job_raises_what_happened_to_it(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_capability()) as jobs:
             with pytest.raises(Fault) as caught:
-                await jobs.call("worker", action="no_such_method")
+                await jobs.call(
+                    "worker",
+                    {"times": 1, "path": str(tmp_path / "times")},
+                    action="fail_first",
+                    control={"max_attempts": 1},
+                )
 
             import failwell
 

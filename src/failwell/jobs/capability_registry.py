@@ -1,10 +1,11 @@
 """The registered capabilities of a state folder, with their settings and secrets.
 
-    capabilities/NAME.toml     a copy of the manifest
-    capabilities/NAME.origin   the folder it came from; relative paths in it start there
-    instances.json             per instance: enabled, configuration
-    secrets.json               values of secret variables; never shown
-    shelf.lock                 held while one of these files is changed
+    capabilities/NAME.toml         a copy of the manifest
+    capabilities/NAME.origin       the folder it came from; relative paths in it start there
+    capabilities/NAME.parameters   what its actions take, and the source files that say so
+    instances.json                 per instance: enabled, configuration
+    secrets.json                   values of secret variables; never shown
+    shelf.lock                     held while one of these files is changed
 
 Only their owner can read the files. They are replaced as a whole, so a reader never sees half of one, and
 changes of several processes are made one after the other.
@@ -13,6 +14,7 @@ changes of several processes are made one after the other.
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -21,13 +23,14 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
 from failwell.files.private import replace_private
-from failwell.jobs.manifest import Manifest, check_instance, is_temporary
-from failwell.jobs.manifest_file import read_manifest
+from failwell.jobs.manifest import Manifest, check_instance, is_temporary, is_valid_name
+from failwell.jobs.manifest_file import parse_manifest, read_manifest, to_toml
 from failwell.journal.errors import os_fault
 from failwell.journal.folder import make_private, state_folder
 from failwell.journal.lock import exclusive
 
 LOCK = "shelf.lock"
+_SUFFIXES = (".toml", ".origin", ".parameters")
 
 
 class RegistryContent(NamedTuple):
@@ -37,11 +40,19 @@ class RegistryContent(NamedTuple):
     secrets: Mapping[str, Mapping[str, str]]
 
 
+class _CachedManifest(NamedTuple):
+    stamp: object
+    manifest: Manifest
+    sources: Mapping[str, Any]
+
+
 class CapabilityRegistry:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = state_folder() if folder is None else Path(folder)
+        self._cached_manifests: dict[str, _CachedManifest] = {}
+        self._cached_instances: tuple[object, dict[str, dict[str, Any]]] = (None, {})
 
     # -------------------------------------------------------------- manifests
 
@@ -50,22 +61,41 @@ class CapabilityRegistry:
         return sorted(path.stem for path in self._manifests().glob("*.toml"))
 
     def manifest(self, name: str) -> Manifest:
-        """The manifest of a registered capability.
+        """The manifest of a registered capability, with its parameters unless its source has changed since.
+
+        The same object is returned until something changes.
 
         Raises:
             CapabilityNotLoadedError: no capability of that name is registered.
             CapabilityConfigError: its manifest is no longer valid.
         """
-        if name not in self.names():
-            raise CapabilityNotLoadedError(name)
         path = self._manifests() / f"{name}.toml"
-        origin = path.with_suffix(".origin")
+        stamp = tuple(_stamp(path.with_suffix(suffix)) for suffix in _SUFFIXES)
+        if not is_valid_name(name) or not stamp[0]:
+            raise CapabilityNotLoadedError(name)
+        cached = self._cached_manifests.get(name)
+        if cached is None or cached.stamp != stamp:
+            cached = self._cached_manifests[name] = self._read_manifest(path, stamp)
+        if cached.sources and any(_source_stamp(file) != known for file, known in cached.sources.items()):
+            # Only the worker knows what the changed code takes.
+            cached = _CachedManifest(stamp, replace(cached.manifest, parameters=None), {})
+            self._cached_manifests[name] = cached
+        return cached.manifest
+
+    def _read_manifest(self, path: Path, stamp: object) -> _CachedManifest:
         try:
-            directory = origin.read_text(encoding="utf-8").strip()
+            directory = path.with_suffix(".origin").read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
             # The manifest was copied here by hand.
             directory = str(path.parent)
-        return read_manifest(path, directory)
+        manifest = read_manifest(path, directory)
+        try:
+            content: Any = loads(path.with_suffix(".parameters").read_text(encoding="utf-8"))
+            actions, sources = dict(content["actions"]), dict(content["sources"])
+        except (OSError, ValueError, LookupError, TypeError):
+            # Nobody has imported it yet.
+            return _CachedManifest(stamp, manifest, {})
+        return _CachedManifest(stamp, replace(manifest, parameters=actions), sources)
 
     def add(self, path: str | os.PathLike[str], *, replace: bool = False) -> Manifest:
         """Register the manifest in a file.
@@ -75,9 +105,25 @@ class CapabilityRegistry:
             CapabilityInputError: a capability of that name is already registered.
         """
         manifest = read_manifest(path)
-        text = Path(path).read_text(encoding="utf-8")
+        self._add(manifest, Path(path).read_text(encoding="utf-8"), is_replaced=replace)
+        return manifest
+
+    def add_values(
+        self, values: Mapping[str, Any], directory: str, *, source: str, replace: bool = False
+    ) -> Manifest:
+        """Register a manifest that is not in a file; relative paths in it start at `directory`.
+
+        Raises:
+            CapabilityConfigError: a value is not valid; the message begins with `source`.
+            CapabilityInputError: a capability of that name is already registered.
+        """
+        manifest = parse_manifest(values, directory, shown=source)
+        self._add(manifest, to_toml(values), is_replaced=replace)
+        return manifest
+
+    def _add(self, manifest: Manifest, text: str, *, is_replaced: bool) -> None:
         with self._changing():
-            if manifest.name in self.names() and not replace:
+            if manifest.name in self.names() and not is_replaced:
                 raise CapabilityInputError(
                     f"capability {manifest.name!r} is already registered",
                     fields_invalid=["name"],
@@ -89,7 +135,15 @@ class CapabilityRegistry:
             target = self._manifests() / f"{manifest.name}.toml"
             _write(target.with_suffix(".origin"), manifest.directory + "\n")
             _write(target, text)
-        return manifest
+            _delete(target.with_suffix(".parameters"))
+
+    def set_parameters(self, name: str, about: Mapping[str, Any]) -> None:
+        """Store what the actions of a registered capability take, as its worker reports them when it is imported."""
+        target = self._manifests() / f"{name}.parameters"
+        content = dumps({"actions": about["parameters"], "sources": about["sources"]}, sort_keys=True) + "\n"
+        with self._changing():
+            if name in self.names() and _text(target) != content:
+                _write(target, content)
 
     def remove(self, name: str) -> None:
         """Delete a capability with its settings and secrets, even if its manifest is no longer valid.
@@ -100,12 +154,8 @@ class CapabilityRegistry:
         with self._changing():
             if name not in self.names():
                 raise CapabilityNotLoadedError(name)
-            for suffix in (".toml", ".origin"):
-                file = self._manifests() / f"{name}{suffix}"
-                try:
-                    file.unlink(missing_ok=True)
-                except OSError as error:
-                    raise os_fault(error, file) from error
+            for suffix in _SUFFIXES:
+                _delete(self._manifests() / f"{name}{suffix}")
             instances = self._instances()
             remaining = {
                 instance: settings
@@ -191,10 +241,14 @@ class CapabilityRegistry:
             after = {**before, "capability": capability, **changes}
             if after != before:
                 self._write_instances({**instances, instance: after})
-        return before
+        return dict(before)
 
-    def _instances(self) -> dict[str, dict[str, Any]]:
-        return _read(self.folder / "instances.json")
+    def _instances(self) -> Mapping[str, Mapping[str, Any]]:
+        file = self.folder / "instances.json"
+        stamp = _stamp(file)
+        if self._cached_instances[0] != stamp:
+            self._cached_instances = (stamp, _read(file))
+        return self._cached_instances[1]
 
     def _write_instances(self, instances: Mapping[str, Any]) -> None:
         _write(self.folder / "instances.json", dumps(instances, indent=2, sort_keys=True) + "\n")
@@ -245,6 +299,24 @@ def _stamp(path: Path) -> tuple[int, ...]:
         return ()
     # Every change creates a new file, so two changes within one tick of the clock differ by the inode.
     return (status.st_mtime_ns, status.st_ino, status.st_size)
+
+
+def _source_stamp(file: str) -> list[int]:
+    return list(_stamp(Path(file)))[::2]
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise os_fault(error, path) from error
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

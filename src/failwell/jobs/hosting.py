@@ -220,6 +220,8 @@ class Hosting:
             # An event of the job follows; its output has to be readable by then.
             self._lines.flush(None if isinstance(event, Died) else event.job)
         self.queue.listener.apply(instance, event)
+        if isinstance(event, Ready):
+            self._instances.learn_parameters(instance)
         if isinstance(event, Ready | Died):
             # Later: writing a file may wait for the disk, and the end of a job must not wait for that.
             self._publish_snapshot_in(_SOON)

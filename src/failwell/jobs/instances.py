@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.capability_registry import CapabilityRegistry, RegistryContent
 from failwell.jobs.faults import NotEntered, NotReadable
 from failwell.jobs.manifest import Manifest, check_instance, manifest_of, rate_limit_in
@@ -303,6 +304,16 @@ class Instances:
         applied = await instance.worker.reconfigure(config)
         instance.configure(applied)
         self.registry.set_config(name, applied, capability=instance.manifest.name)
+
+    def learn_parameters(self, instance: Instance) -> None:
+        """Take over what the actions of a started worker take, and store it for processes that only submit."""
+        worker, name = instance.worker, instance.manifest.name
+        if not isinstance(worker, SupervisedWorker) or "parameters" not in worker.about:
+            return
+        instance.arguments = ArgumentCheck(name, worker.about["parameters"])
+        if instance.id in self._from_registry:
+            with suppress(Fault, reason="the worker checks arguments too"):
+                self.registry.set_parameters(name, worker.about)
 
     def apply_changes(self) -> None:
         """Apply changes that another process made to the registry to every call that has not started."""

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,6 +81,8 @@ class Manifest:
     """How much foreign text the reports of its failures keep, where `FAILWELL_TRACEBACK` is not set."""
     directory: str = "."
     """The folder that relative paths of the manifest start at."""
+    parameters: Mapping[str, Schema] | None = None
+    """Action → schema of its arguments, as the code says. Without it, the worker alone checks arguments."""
 
     def __post_init__(self) -> None:
         if self.memory_limit is not None and not self.memory_limit > 0:
@@ -109,13 +111,18 @@ def rate_limit_in(manifest: Manifest) -> RateLimit | None:
     return None if manifest.rate_limit is None else rate_limit_of(manifest.rate_limit, manifest.rate_burst)
 
 
+def is_valid_name(name: str) -> bool:
+    """Whether a capability or an instance may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_instance(instance: str) -> str:
     """Return `instance` if it is a valid id of an instance.
 
     Raises:
         CapabilityInputError: it is not valid.
     """
-    if _NAME.fullmatch(instance) is None:
+    if not is_valid_name(instance):
         raise CapabilityInputError(
             f"{instance[:80]!r} cannot be an instance's id: use 1 to 64 letters, digits, `_` and `-`",
             fields_invalid=["instance"],
@@ -161,13 +168,19 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
         spec = getattr(loaded, "__spec__", None)
         module = path.stem if spec is None else spec.name
     place = path.parents[module.count(".") + (path.stem == "__init__")]
-    marks: dict[str, str] = getattr(what, "__failwell__", {})
-    defaults: dict[str, Any] = {
+    marks: dict[str, Any] = getattr(what, "__failwell__", {})
+    values: dict[str, Any] = {
+        **{key: value for key, value in marks.items() if value is not None},
         "name": capability_name(what),
-        "version": marks.get("version", ""),
-        "path": (str(place),),
+        "object": f"{module}:{name}",
+        "path": [str(place)],
     }
-    return Manifest(object=f"{module}:{name}", **{**defaults, **fields})
+    from failwell.jobs.child.types.signature import Signature
+    from failwell.jobs.manifest_file import parse_manifest
+
+    manifest = parse_manifest(values, shown=f"`@capability` of `{name}`")
+    parameters = None if isinstance(what, type) else {"execute": Signature(what).schema()}
+    return replace(manifest, **{"parameters": parameters, **fields})
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from json import dumps
 from pathlib import Path
 from typing import Any, cast
 
@@ -78,6 +79,21 @@ def parse_manifest(values: Mapping[str, Any], directory: str = ".", *, shown: st
         CapabilityConfigError: it has mistakes; every such key is named.
     """
     return _manifest_or_refusal(read_values(values, MANIFEST), directory, shown)
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """The values of a manifest as the text of a file."""
+    return "".join(f"{key} = {_toml_value(value)}\n" for key, value in values.items())
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, Any]", value)
+        return f"{{ {', '.join(f'{dumps(key)} = {_toml_value(item)}' for key, item in table.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, cast('list[Any]', value)))}]"
+    # Texts, numbers, true and false are written as in JSON.
+    return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _unreadable(message: str, advice: str) -> CapabilityConfigError:

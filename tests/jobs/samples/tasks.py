@@ -1,6 +1,8 @@
 """Functions that a client submits; the tests import them too."""
 
 import time
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from failwell.capability import CapabilityInputError, capability, check_cancel
@@ -10,7 +12,17 @@ class TooDark(CapabilityInputError):
     """An error of the author's own."""
 
 
-@capability
+class Side(Enum):
+    LEFT = "left"
+
+
+@dataclass
+class Box:
+    file: Path
+    side: Side
+
+
+@capability(concurrency=4)
 def resize(image: str, width: int = 640) -> dict[str, int]:
     if image == "dark":
         raise TooDark(message="the image is too dark", fields_invalid=["image"])
@@ -32,3 +44,14 @@ def hold(go: str) -> str:
         check_cancel()
         time.sleep(0.005)
     return go
+
+
+@capability
+def crop(box: Box, image: bytes, at: set[int]) -> tuple[Box, bytes, int]:
+    assert isinstance(box.file, Path)
+    return box, image, len(at)
+
+
+@capability
+def anything(**values: object) -> int:
+    return len(values)

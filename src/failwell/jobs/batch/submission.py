@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from time import time
 from typing import NamedTuple
 
@@ -101,7 +102,9 @@ def _checked(
             raise CapabilityInputError(
                 "`callback` gets its key and its argument `group` from the group", fields_invalid=["callback"]
             )
-        callback = checker.check(callback)
+        # The group adds its argument when it submits the callback.
+        complete = checker.check(replace(callback, arguments={**callback.arguments, "group": {}}))
+        callback = replace(complete, arguments=callback.arguments)
     checked: list[JobRequest] = []
     for number, request in enumerate(requests):
         try:
@@ -127,4 +130,5 @@ class RequestChecker:
         manifest = self._manifests.get(request.instance)
         if manifest is None:
             manifest = self._manifests[request.instance] = self._queue.check_instance(request.instance)
+        self._queue.argument_check(manifest).check(request)
         return with_timeout(request, manifest)

@@ -13,6 +13,8 @@ current: ContextVar[Any] = ContextVar("failwell_call", default=None)
 """The call that this thread or task runs."""
 calls: dict[str | None, Any] = {}
 """The calls in flight, for threads that the capability started itself."""
+importing: str | None = None
+"""The module that this worker imports right now. Nothing may be hosted or submitted meanwhile."""
 
 
 # ------------------------------------------------------------------ during a call
@@ -96,12 +98,21 @@ _Marked = TypeVar("_Marked", bound=Callable[..., Any])
 @overload
 def capability(target: _Marked, /) -> _Marked: ...
 @overload
-def capability(*, name: str | None = None, version: str = "") -> Callable[[_Marked], _Marked]: ...
-def capability(target: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
-    """Mark a function or a class as a capability, as `@capability` or `@capability(name=…, version=…)`."""
+def capability(
+    *, name: str | None = None, version: str = "", **manifest: Any
+) -> Callable[[_Marked], _Marked]: ...
+def capability(target: Any = None, /, *, name: str | None = None, version: str = "", **manifest: Any) -> Any:
+    """Mark a function or a class as a capability, as `@capability` or `@capability(name=…, concurrency=…)`.
+
+    Args:
+        target: The function or the class.
+        name: Its name; the default is its own in lower case.
+        version: Its version.
+        manifest: Further keys of its manifest, such as `concurrency`.
+    """
 
     def mark(definition: Any) -> Any:
-        definition.__failwell__ = {"name": name or "", "version": version}
+        definition.__failwell__ = {**manifest, "name": name or "", "version": version}
         return definition
 
     return mark if target is None else mark(target)

@@ -23,7 +23,7 @@ from .host_package import offer
 from .inbox import Inbox
 from .peaks import peaks
 from .pulse import Pulse
-from .subject import Subject
+from .subject import WHOLE_MODULE, Subject, find_capabilities
 from .values import frame_of
 
 
@@ -107,6 +107,10 @@ class _Worker:
     def _load(self, order: dict[str, Any]) -> bool:
         try:
             offer()
+            if order["object"].endswith(WHOLE_MODULE):
+                reports = find_capabilities(order["object"], order["path"])
+                self._line.send({"type": "loaded", "capabilities": reports})
+                return False
             self._subject = Subject(order["object"], order["path"])
             self._line.send({"type": "loaded", **self._subject.about()})
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (the error is sent to the host)
@@ -192,9 +196,9 @@ class _Worker:
         if call.is_cancelled:
             raise call.cancellation()
         method = subject.method(frame["action"])
-        subject.check(frame["action"], method, arguments)
+        values = subject.values(frame["action"], method, arguments)
         call.stage = "began"
-        return method(**arguments)
+        return method(**values)
 
     def _phase(self, subject: Subject, phase: str, arguments: dict[str, Any]) -> Any:
         if phase == "initialize":

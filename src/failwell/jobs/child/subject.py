@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from . import author
 from .config_class import build_config, schema_of, triggers
 from .failure_report import InvalidCall
+from .types.signature import Signature
 
 HOOKS = (
     "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
@@ -19,14 +21,41 @@ LIFECYCLE = frozenset({*HOOKS, "config_schema", "config_class", "Config"})
 HELPERS = ("progress", "check_cancel", "is_cancelled", "on_cancel", "heartbeat", "usage")
 
 
+WHOLE_MODULE = ":*"
+"""The end of a target that is every capability of a module."""
+
+
+def find_capabilities(target: str, path: list[str]) -> list[dict[str, Any]]:
+    """What the worker reports of every function and class with `@capability` in a module, in their order."""
+    module = _import(target.removesuffix(WHOLE_MODULE), path)
+    reports: list[dict[str, Any]] = []
+    members = cast("dict[str, Any]", module.__dict__)
+    for attribute, thing in list(members.items()):
+        marks = getattr(thing, "__dict__", {}).get("__failwell__")
+        # A capability that was imported from another module is that module's.
+        if marks is not None and getattr(thing, "__module__", None) == module.__name__:
+            object_name = f"{module.__name__}:{attribute}"
+            about = Subject(object_name, path).about()
+            reports.append({**about, "object": object_name, "marks": marks, "attribute": attribute})
+    return reports
+
+
+def _import(module: str, path: list[str]) -> Any:
+    sys.path[:0] = [entry for entry in path if entry not in sys.path]
+    importlib.invalidate_caches()
+    author.importing = module
+    try:
+        return importlib.import_module(module)
+    finally:
+        author.importing = None
+
+
 class Subject:
     """One capability, ready to be called."""
 
     def __init__(self, target: str, path: list[str]) -> None:
         module_name, _, attribute = target.partition(":")
-        sys.path[:0] = [entry for entry in path if entry not in sys.path]
-        importlib.invalidate_caches()
-        target_object: Any = importlib.import_module(module_name)
+        target_object = _import(module_name, path)
         for name in attribute.split("."):
             target_object = getattr(target_object, name)
         self._function = target_object if _is_function(target_object) else None
@@ -35,8 +64,7 @@ class Subject:
             self._add_helpers()
         self.config: dict[str, Any] = {}
         self.schema = schema_of(self.instance)
-        self._signatures: dict[str, tuple[inspect.Signature | None, set[str] | None]] = {}
-        """Action → its signature, and its parameters if all of them can be given by name."""
+        self._signatures: dict[str, Signature] = {}
 
     def about(self) -> dict[str, Any]:
         """What the worker reports to the host after the import."""
@@ -48,6 +76,8 @@ class Subject:
             "version": str(marks.get("version") or getattr(instance, "version", "") or ""),
             "schema": self.schema,
             "actions": self._actions(),
+            "parameters": self.parameters(),
+            "sources": self.sources(),
             "hooks": sorted(name for name in HOOKS if self.hook(name) is not None),
             "doc": (inspect.getdoc(instance) or "")[:2000],
         }
@@ -71,23 +101,31 @@ class Subject:
             raise InvalidCall(f"there is no action `{action}`; it has {names or 'none'}", ["action"])
         return method
 
-    def check(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Check arguments against the signature.
+    def values(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments as values of the types in the signature.
 
         Raises:
             InvalidCall: they do not fit; every such argument is named.
         """
-        if action not in self._signatures:
-            self._signatures[action] = _signature(call)
-        signature, names = self._signatures[action]
-        if signature is None or arguments.keys() == names:
-            return
-        try:
-            signature.bind(**arguments)
-        except TypeError as error:
-            raise InvalidCall(
-                f"`{action}` cannot take these arguments: {error}", _misfits(signature, arguments)
-            ) from None
+        signature = self._signatures.get(action)
+        if signature is None:
+            signature = self._signatures[action] = Signature(call)
+        return signature.values(action, arguments)
+
+    def parameters(self) -> dict[str, Any]:
+        """Action → the JSON Schema of its arguments."""
+        schemas: dict[str, Any] = {}
+        for action in self._actions():
+            method = self.method(action)
+            signature = self._signatures[action] = Signature(method)
+            schemas[action] = signature.schema()
+        return schemas
+
+    def sources(self) -> dict[str, list[int]]:
+        """The files of its actions, each with its time and size, so that a later change is noticed."""
+        codes = [getattr(inspect.unwrap(self.method(action)), "__code__", None) for action in self._actions()]
+        files = {code.co_filename for code in codes if code is not None}
+        return {file: [status.st_mtime_ns, status.st_size] for file in files if (status := _status(file))}
 
     def hook(self, name: str) -> Callable[..., Any] | None:
         """A lifecycle method, if the capability has it."""
@@ -164,31 +202,8 @@ def _is_function(target: object) -> bool:
     )
 
 
-def _signature(call: Callable[..., Any]) -> tuple[inspect.Signature | None, set[str] | None]:
+def _status(file: str) -> os.stat_result | None:
     try:
-        signature = inspect.signature(call)
-    except (TypeError, ValueError):
-        return None, None
-    parameters = signature.parameters.values()
-    can_be_named = all(
-        parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        for parameter in parameters
-    )
-    return signature, set(signature.parameters) if can_be_named else None
-
-
-def _misfits(signature: inspect.Signature, arguments: dict[str, Any]) -> list[str]:
-    parameters = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
-    names = {parameter.name for parameter in parameters}
-    unknown = [] if takes_all else [name for name in arguments if name not in names]
-    missing = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.name not in arguments
-    ]
-    return unknown + missing
+        return os.stat(file)
+    except OSError:
+        return None

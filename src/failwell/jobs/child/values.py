@@ -8,6 +8,7 @@ from typing import Any, cast
 from ...processes.wire import TooLarge, encoded
 from .depth import DEEPEST, is_too_deep
 from .failure_report import Unsendable
+from .types.conversion import plain_form
 
 _SHOWN_PLACE = 80
 _LONGEST_KEY = 40
@@ -42,6 +43,7 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
             f"{place[:_SHOWN_PLACE]}… is nested more than {DEEPEST} levels deep, or contains itself;"
             " return it with fewer levels, or as text"
         )
+    value = plain_form(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _saved(bytes(cast("bytes", value)), place, folder)
     if isinstance(value, dict):
@@ -52,7 +54,7 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
         return {
             key: _sendable(item, f"{place}[{_key(key)}]", folder, depth + 1) for key, item in table.items()
         }
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         items = cast("list[Any]", value)
         return [_sendable(item, f"{place}[{index}]", folder, depth + 1) for index, item in enumerate(items)]
     if isinstance(value, float) and not math.isfinite(value):

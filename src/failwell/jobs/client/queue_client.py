@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
+from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
@@ -29,6 +30,7 @@ class QueueClient:
     def __init__(self, store: JobStore, registry: CapabilityRegistry) -> None:
         self.store = store
         self.registry = registry
+        self._checks: dict[str, tuple[Manifest, ArgumentCheck]] = {}
 
     def submit(self, request: JobRequest) -> Job:
         """Submit a job.
@@ -41,7 +43,9 @@ class QueueClient:
             UnsupportedPlatform: the capability cannot run on this machine.
         """
         check_request(request)
-        request = with_timeout(request, self.check_instance(request.instance))
+        manifest = self.check_instance(request.instance)
+        self.argument_check(manifest).check(request)
+        request = with_timeout(request, manifest)
         now = time()
         job = new_job(request, now)
         commit = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
@@ -62,6 +66,16 @@ class QueueClient:
         if not self.registry.is_enabled(instance):
             raise CapabilityDisabledError(instance)
         return manifest
+
+    def argument_check(self, manifest: Manifest) -> ArgumentCheck:
+        """The check of arguments for a registered capability."""
+        known = self._checks.get(manifest.name)
+        if known is None or known[0] is not manifest:
+            known = self._checks[manifest.name] = (
+                manifest,
+                ArgumentCheck(manifest.name, manifest.parameters),
+            )
+        return known[1]
 
     def again(self, job: str) -> Job:
         """Submit the same work as a new job. The key of the first retry keeps bulk retries from repeating it."""

@@ -1,17 +1,26 @@
 """What a client submits: the capability, its arguments by name, and the options of the job."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import Parameter, signature
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
 
-from failwell.fault.capability import CapabilityInputError
+from failwell.fault.axes import ActionKind
+from failwell.fault.capability import CapabilityInputError, CapabilityNotLoadedError
+from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
+from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.batch.submission import SubmittedBatch, submit_many
+from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.child.types.conversion import from_json_value, has_own_form
+from failwell.jobs.child.types.signature import Signature
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import FOREVER, Job, JobRequest, result_of
-from failwell.jobs.manifest import capability_name
+from failwell.jobs.manifest import Manifest, capability_name
+from failwell.jobs.request import check_request
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -105,6 +114,12 @@ class Target:
     """What is submitted: a function with `@capability`, or the name of a capability or an instance."""
 
     def __init__(self, what: Callable[..., Any] | str | None) -> None:
+        if isinstance(what, type):
+            raise CapabilityInputError(
+                f"`{what.__name__}` is a class; submit it by the name of its capability, and choose the method with"
+                " `with_options(action=…)`",
+                fields_invalid=["what"],
+            )
         self._what = what
 
     def submit(
@@ -117,9 +132,10 @@ class Target:
         """Submit a job with these arguments; see `Client.submit`."""
         what = self._what
         assert what is not None
-        name = instance_name(what)
-        arguments = named_arguments(what, positional, named)
-        return queue.submit(options.request(name, arguments))
+        request, check = self._prepared(queue, options)
+        request = check.as_json(replace(request, arguments=named_arguments(what, positional, named)))
+        check.check(check_request(request))
+        return queue.submit(request)
 
     def submit_many(
         self,
@@ -137,11 +153,59 @@ class Target:
                 "many jobs cannot share one `key`; submit `JobRequest`s with a key each",
                 fields_invalid=["key"],
             )
-        name = instance_name(what)
-        first = options.request(name, {})
-        requests = [replace(first, arguments=arguments) for arguments in calls]
+        first, check = self._prepared(queue, options)
+        requests = [check.as_json(replace(first, arguments=arguments)) for arguments in calls]
         return submit_many(queue, requests, group=group, callback=_callback_request(callback))
 
+    def _prepared(self, queue: QueueClient, options: JobOptions) -> tuple[JobRequest, ArgumentCheck]:
+        """A request without arguments, and the check of its arguments."""
+        what = self._what
+        assert what is not None
+        name = instance_name(what)
+        manifest = self._manifest(queue.registry, name)
+        request = options.request(name, {})
+        if manifest.parameters is None and not isinstance(what, str):
+            # What the worker takes is not known yet, so the function in this process decides.
+            return request, ArgumentCheck(name, {request.action: Signature(what).schema()})
+        return request, queue.argument_check(manifest)
+
+    def _manifest(self, registry: CapabilityRegistry, name: str) -> Manifest:
+        try:
+            manifest = registry.manifest(registry.capability(name))
+        except CapabilityNotLoadedError as error:
+            error.user_action = UserAction(ActionKind.FIX_CONFIGURATION, self._advice())
+            raise
+        if not (self._what is None or isinstance(self._what, str)):
+            check_object(self._what, manifest)
+        return manifest
+
+    def _advice(self) -> str:
+        file = getattr(getattr(self._what, "__code__", None), "co_filename", "FILE")
+        return f"register it with `failwell capabilities add {file}`, and run it with `failwell workers run`"
+
     def result_of(self, job: Job) -> Any:
-        """The result of an ended job; see `JobHandle.result`."""
-        return result_of(job)
+        """The result of an ended job, as a value of the function's return type; see `JobHandle.result`."""
+        result = result_of(job)
+        if self._what is None or isinstance(self._what, str):
+            return result
+        returns = get_type_hints(self._what).get("return")
+        return from_json_value(returns, result) if has_own_form(returns) else result
+
+
+def check_object(what: Callable[..., Any], manifest: Manifest) -> None:
+    """Check that the capability of that name runs this function.
+
+    Raises:
+        CapabilityInputError: it runs another one, which has the same name.
+    """
+    module = what.__module__
+    if module == "__main__":
+        module = Path(getattr(sys.modules[module], "__file__", None) or module).stem
+    registered_module, _, registered = manifest.object.partition(":")
+    # The folders that modules are imported from may differ between the processes.
+    if (registered_module.rpartition(".")[2], registered) != (module.rpartition(".")[2], what.__qualname__):
+        raise CapabilityInputError(
+            f"capability `{manifest.name}` runs `{manifest.object}`, not `{module}:{what.__qualname__}`; give one of"
+            " them another name with `@capability(name=…)`",
+            fields_invalid=["what"],
+        )

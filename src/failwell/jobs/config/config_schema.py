@@ -93,10 +93,18 @@ def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[
     except (ValidationError, ValueError) as error:
         _refuse(schema, [((), f"cannot be used: {str(error).splitlines()[0][:200]}")], name)
         return
-    yield from _mistakes_of(validator.iter_errors(_as_json(config)), config)
+    yield from mistakes_of(validator.iter_errors(_as_json(config)), config, _not_this)
 
 
-def _mistakes_of(errors: Iterable[Any], config: Any) -> Iterator[Mistake]:
+ValueNote = Callable[[str, Any], str]
+"""Keyword, value → what a message says about the value; it may be empty."""
+
+
+def _not_this(_keyword: str, value: Any) -> str:
+    return f", not {_short(value)}"
+
+
+def mistakes_of(errors: Iterable[Any], config: Any, note: ValueNote) -> Iterator[Mistake]:
     """The errors as places and messages. A value of the wrong type gets no further message."""
     collected = list(errors)
     mistyped = {tuple(error.instance_path) for error in collected if error.kind.name == "type"}
@@ -104,10 +112,10 @@ def _mistakes_of(errors: Iterable[Any], config: Any) -> Iterator[Mistake]:
         steps: Steps = tuple(error.instance_path)
         keyword: str = error.kind.name
         if keyword == "type" or steps not in mistyped:
-            yield from _mistake_of(keyword, error, steps, config)
+            yield from _mistake_of(keyword, error, steps, config, note)
 
 
-def _mistake_of(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator[Mistake]:
+def _mistake_of(keyword: str, error: Any, steps: Steps, config: Any, note: ValueNote) -> Iterator[Mistake]:
     value = _value_at(steps, config)
     limit = error.kind.value
     if isinstance(value, float) and not isfinite(value):
@@ -117,18 +125,18 @@ def _mistake_of(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator
     elif keyword == "additionalProperties":
         yield from (((*steps, key), "is not known") for key in limit)
     elif keyword in ("anyOf", "oneOf"):
-        yield from _forms(error, steps, value, config)
+        yield from _forms(error, steps, value, config, note)
     elif keyword in _MESSAGES:
-        yield steps, _MESSAGES[keyword](limit, value)
+        yield steps, _MESSAGES[keyword](limit) + (note(keyword, value) if keyword in _WITH_VALUE else "")
     else:
         yield steps, "is not known" if keyword == "falseSchema" else f"breaks the rule `{keyword}`"
 
 
-def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Mistake]:
+def _forms(error: Any, steps: Steps, value: Any, config: Any, note: ValueNote) -> Iterator[Mistake]:
     """Of several forms, the only one with the value's type is used, such as the object of "an object or null"."""
     branches: list[list[Any]] = error.kind.context
     if not all(branches):
-        yield steps, f"fits more than one of its allowed forms: {_short(value)}"
+        yield steps, f"must fit one of its allowed forms only{note('oneOf', value)}"
         return
     candidates = [
         branch
@@ -136,27 +144,36 @@ def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Mistak
         if not any(inner.kind.name == "type" and tuple(inner.instance_path) == steps for inner in branch)
     ]
     if len(candidates) == 1:
-        yield from _mistakes_of(candidates[0], config)
+        yield from mistakes_of(candidates[0], config, note)
     else:
-        yield steps, f"fits none of its allowed forms: {_short(value)}"
+        names = [name for branch in branches for inner in branch for name in _type_names(inner, steps)]
+        yield steps, f"must be {_types(names) or 'one of its allowed forms'}{note('type', value)}"
 
 
-_MESSAGES: dict[str, Callable[[Any, Any], str]] = {
-    "type": lambda limit, value: f"must be {_types(limit)}, not {_short(value)}",
-    "enum": lambda limit, value: f"must be one of {', '.join(map(_short, limit))}, not {_short(value)}",
-    "const": lambda limit, value: f"must be {_short(limit)}, not {_short(value)}",
-    "minimum": lambda limit, value: f"must be at least {limit}, not {value}",
-    "maximum": lambda limit, value: f"must be at most {limit}, not {value}",
-    "exclusiveMinimum": lambda limit, value: f"must be more than {limit}, not {value}",
-    "exclusiveMaximum": lambda limit, value: f"must be less than {limit}, not {value}",
-    "multipleOf": lambda limit, value: f"must be a multiple of {limit}, not {value}",
-    "minLength": lambda limit, _value: f"must have at least {limit} characters",
-    "maxLength": lambda limit, _value: f"must have at most {limit} characters",
-    "pattern": lambda limit, _value: f"must match `{limit}`",
-    "minItems": lambda limit, _value: f"must have at least {limit} items",
-    "maxItems": lambda limit, _value: f"must have at most {limit} items",
-    "uniqueItems": lambda _limit, _value: "must not hold the same item twice",
+def _type_names(error: Any, steps: Steps) -> Sequence[str]:
+    return error.kind.value if error.kind.name == "type" and tuple(error.instance_path) == steps else ()
+
+
+_MESSAGES: dict[str, Callable[[Any], str]] = {
+    "type": lambda limit: f"must be {_types(limit)}",
+    "enum": lambda limit: f"must be one of {', '.join(map(_short, limit))}",
+    "const": lambda limit: f"must be {_short(limit)}",
+    "minimum": lambda limit: f"must be at least {limit}",
+    "maximum": lambda limit: f"must be at most {limit}",
+    "exclusiveMinimum": lambda limit: f"must be more than {limit}",
+    "exclusiveMaximum": lambda limit: f"must be less than {limit}",
+    "multipleOf": lambda limit: f"must be a multiple of {limit}",
+    "minLength": lambda limit: f"must have at least {limit} characters",
+    "maxLength": lambda limit: f"must have at most {limit} characters",
+    "pattern": lambda limit: f"must match `{limit}`",
+    "minItems": lambda limit: f"must have at least {limit} items",
+    "maxItems": lambda limit: f"must have at most {limit} items",
+    "uniqueItems": lambda _limit: "must not hold the same item twice",
 }
+_WITH_VALUE = frozenset(
+    {"type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+)
+"""Keywords whose messages say what the value is."""
 
 
 def _value_at(steps: Steps, config: Any) -> Any:
@@ -177,9 +194,13 @@ def _as_json(value: Any) -> Any:
 
 
 def _types(names: Sequence[str]) -> str:
-    return " or ".join(
-        f"{'an' if name[0] in 'aeiou' else 'a'} {name}" if name != "null" else name for name in names
-    )
+    words = [type_text(name) for name in names]
+    return " or ".join(dict.fromkeys(words))
+
+
+def type_text(name: str) -> str:
+    """A type of JSON with its article."""
+    return name if name == "null" else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _short(value: Any) -> str:

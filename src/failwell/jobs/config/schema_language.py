@@ -29,7 +29,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 NOTES = frozenset(
     {
         "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly",
-        "writeOnly", "format",
+        "writeOnly", "format", "contentEncoding",
     }
 )  # fmt: skip
 """Keywords that check nothing."""

@@ -97,6 +97,7 @@ class Intake:
         if not instance.is_enabled:
             raise CapabilityDisabledError(request.instance)
         check_platform(instance.manifest)
+        instance.arguments.check(request)
         before = None if request.key is None else self._before(request, request.key)
         if before is not None:
             before.wanted += 1

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.config.config_schema import config_hash
 from failwell.jobs.manifest import Manifest, rate_limit_in
 from failwell.jobs.queue.entry import Entry
@@ -30,6 +31,8 @@ class Instance:
         self.is_enabled = is_enabled
         self.rate_limit = rate_limit_in(manifest)
         """How often its jobs may start. It follows the manifest while the host runs."""
+        self.arguments = ArgumentCheck(manifest.name, manifest.parameters)
+        """The check of the arguments of its jobs; a started worker says what they are."""
         self.configure(config)
         self.entries: dict[str, Entry] = {}
         """Its running jobs."""

@@ -95,7 +95,7 @@ class Startup:
         about = await self.during("being imported", self._loaded)
         if "error" in about:
             raise self._not_imported(about["error"])
-        if not about["actions"]:
+        if not about.get("actions", True):
             name, target = self._manifest.name, self._manifest.object
             raise WorkerStartFailed(
                 message=f"capability {name!r} has nothing to call: `{target}` must be a function,"
@@ -110,7 +110,7 @@ class Startup:
     def _not_imported(self, error_data: Mapping[str, Any]) -> CapabilityError:
         name, target = self._manifest.name, self._manifest.object
         cause = read_report(error_data, Scene(capability=name), self._policy)
-        return self._failed(f"imported from `{target}`", cause, raisable(cause))
+        return self._failed(f"imported from `{target.removesuffix(':*')}`", cause, raisable(cause))
 
     def _failed(self, doing: str, cause: ErrorReport, error: CapabilityError) -> WorkerStartFailed:
         """The fault of a start that the capability itself failed, with the stack of the worker."""

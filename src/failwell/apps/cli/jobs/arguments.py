@@ -12,13 +12,19 @@ from failwell.apps.cli.text_file import named, text_of
 from failwell.files.finite_json import NotFinite, load_finite
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from failwell.apps.cli.faults import Usage
+    from failwell.jobs.capability_registry import CapabilityRegistry
 
 _SEE = "failwell jobs submit --help"
+_TEXT_TYPES = ("string", ["string", "null"], ["null", "string"])
 
 
-def arguments_of(args: Namespace) -> dict[str, Any]:
+def arguments_of(args: Namespace, texts: "Collection[str]" = ()) -> dict[str, Any]:
     """The arguments of `--arguments` and of the NAME=VALUE pairs together; a name may occur once.
+
+    `texts` are parameters that take text only: `name=5` is the text `5` for them.
 
     Raises:
         Usage: an argument is not valid.
@@ -33,7 +39,22 @@ def arguments_of(args: Namespace) -> dict[str, Any]:
         arguments[name] = (
             text_of(value[1:], f"argument `{name}`", _SEE) if value.startswith("@") else _value(name, value)
         )
+        if name in texts and isinstance(arguments[name], int | float):
+            arguments[name] = value
     return arguments
+
+
+def text_parameters(registry: "CapabilityRegistry", instance: str, action: str) -> set[str]:
+    """The parameters of an action that take text and no number, as far as they are known."""
+    from failwell.fault.base import Fault
+
+    try:
+        parameters = registry.manifest(registry.capability(instance)).parameters or {}
+    except Fault:
+        # It is reported when the job is submitted.
+        return set()
+    fields: dict[str, Any] = parameters.get(action, {}).get("properties", {})
+    return {name for name, schema in fields.items() if schema.get("type") in _TEXT_TYPES}
 
 
 def _value(name: str, text: str) -> Any:

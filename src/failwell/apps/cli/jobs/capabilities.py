@@ -12,6 +12,7 @@ from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.jobs.capability_registry import CapabilityRegistry
+    from failwell.jobs.client.registration import Registration
 
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
@@ -22,11 +23,13 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 
 def add_add_options(parser: ArgumentParser) -> None:
-    """Declare the manifest."""
-    parser.add_argument("name", metavar="FILE", help="the file of a manifest")
+    """Declare the file."""
+    parser.add_argument(
+        "name", metavar="FILE", help="the file of a manifest, or a Python file with `@capability` functions"
+    )
     parser.add_argument("--force", action="store_true", help="replace it if it is registered")
     add_store(parser)
-    parser.epilog = "example: failwell capabilities add transcribe.toml"
+    parser.epilog = "examples: failwell capabilities add transcribe.toml; failwell capabilities add tasks.py"
 
 
 def add_remove_options(parser: ArgumentParser) -> None:
@@ -98,24 +101,51 @@ def run_add(args: Namespace) -> int:
 
 
 def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    registrations = registered(capabilities, args.name, args, replace=args.force)
+    entries = [_registered(capabilities, entry) for entry in registrations]
+    texts = [text for text, _ in entries]
+    data = [row for _, row in entries]
+    return _done(args, "\n".join(texts), data[0] if len(data) == 1 else data)
+
+
+def registered(
+    capabilities: "CapabilityRegistry", file: str, args: Namespace, *, replace: bool
+) -> "list[Registration]":
+    """Register the capabilities of a file. If it cannot be imported, where it failed is printed above the error."""
+    from asyncio import run
+
+    from failwell.apps.cli.jobs.capability_check import print_stack
+    from failwell.jobs.client.registration import register_file
+    from failwell.jobs.faults import WorkerStartFailed
+
+    try:
+        return run(register_file(capabilities, file, replace=replace))
+    except WorkerStartFailed as error:
+        print_stack(error, args)
+        raise
+
+
+def _registered(capabilities: "CapabilityRegistry", entry: "Registration") -> tuple[str, dict[str, Any]]:
+    """What is printed for a new capability, as text and as data."""
     from failwell.jobs.platform import this_machine
 
-    manifest = capabilities.add(args.name, replace=args.force)
+    manifest = entry.manifest
     unset = [
-        entry.name
-        for entry in manifest.env
-        if entry.secret and entry.name not in capabilities.secret_names(manifest.name)
+        variable.name
+        for variable in manifest.env
+        if variable.secret and variable.name not in capabilities.secret_names(manifest.name)
     ]
     text = f"`{manifest.name}` is registered; check it with `failwell capabilities check {manifest.name}`"
     if unset:
-        text += f"\nit needs {', '.join(f'`{entry}`' for entry in unset)}: `failwell capabilities secret {manifest.name} {unset[0]}`"
+        text += f"\nit needs {', '.join(f'`{name}`' for name in unset)}: `failwell capabilities secret {manifest.name} {unset[0]}`"
     missing = this_machine().missing(manifest.resources)
-    text += "".join(f"\nwarning: it cannot run here: {entry}" for entry in missing)
-    return _done(
-        args,
-        text,
-        {"id": manifest.name, "added": manifest.name, "secrets_unset": unset, "missing_here": missing},
-    )
+    text += "".join(f"\nwarning: it cannot run here: {problem}" for problem in missing)
+    if entry.problem is not None and not (unset or missing):
+        text += (
+            f"\nwarning: its arguments are not known, because its code cannot be imported: {entry.problem}"
+        )
+    row = {"id": manifest.name, "added": manifest.name, "secrets_unset": unset, "missing_here": missing}
+    return text, row
 
 
 def run_enable(args: Namespace) -> int:
@@ -140,7 +170,7 @@ def _switch(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     return _done(args, text, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
 
 
-def _done(args: Namespace, text: str, data: dict[str, Any]) -> int:
+def _done(args: Namespace, text: str, data: dict[str, Any] | list[dict[str, Any]]) -> int:
     if args.format == "json":
         print_json(data)
     else:

@@ -57,8 +57,10 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         policy = default_policy(unset=TracebackPolicy.FULL)
         about = asyncio.run(inspect_capability(manifest, host=os.environ, secrets=secrets, policy=policy))
     except WorkerStartFailed as error:
-        _print_stack(error, args)
+        print_stack(error, args)
         raise
+    if args.name in capabilities.names():
+        capabilities.set_parameters(manifest.name, about)
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
     config_values = {**capabilities.config(manifest.name), **dict(pair(text) for text in args.values)}
     try:
@@ -97,7 +99,7 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     return Exit.DONE
 
 
-def _print_stack(error: "WorkerStartFailed", args: Namespace) -> None:
+def print_stack(error: "WorkerStartFailed", args: Namespace) -> None:
     """Print where the import of a capability failed, above the error itself."""
     from failwell.delivery.plain_text import neutral
     from failwell.report.describe import describe

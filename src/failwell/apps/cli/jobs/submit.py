@@ -272,14 +272,18 @@ def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
 def _request(args: Namespace) -> "JobRequest":
     from datetime import UTC, datetime, timedelta
 
-    from failwell.apps.cli.jobs.arguments import arguments_of
+    from failwell.apps.cli.jobs.arguments import arguments_of, text_parameters
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.job import JobRequest
 
+    texts = text_parameters(
+        CapabilityRegistry(state_folder_of(args)), args.instance, args.method or "execute"
+    )
     within = None if args.within is None else span(args.within, "--within", _SEE)
     control: dict[str, Any] = {} if args.attempts is None else {"max_attempts": args.attempts}
     return JobRequest(
         instance=args.instance,
-        arguments=arguments_of(args),
+        arguments=arguments_of(args, texts),
         action=args.method or "execute",
         stream=args.stream,
         priority=args.priority,

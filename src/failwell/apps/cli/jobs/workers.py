@@ -24,7 +24,14 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 
 def add_run_options(parser: ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the files and the options."""
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="register the capabilities of these files first: Python files with `@capability`, or manifests",
+    )
     parser.add_argument("--until-empty", action="store_true", help="end when no job is left")
     parser.add_argument(
         "--lanes",
@@ -49,12 +56,26 @@ def run_run(args: Namespace) -> int:
     from failwell.apps.cli.jobs.host import host
 
     limits = _limits(args)
+    _register(args)
     host_run = HostRun(args, args.lanes)
     code = host(args, until=host_run.work, lanes=args.lanes, limits=limits)
     if code is Exit.TERMINATED or code is Exit.HUNG_UP:
         # A service manager stops the host with a signal; that is not a failure.
         return Exit.DONE
     return host_run.print_end() if code is Exit.DONE else code
+
+
+def _register(args: Namespace) -> None:
+    """Register the capabilities of the files; those that are registered already are replaced."""
+    if not args.files:
+        return
+    from failwell.apps.cli.jobs.capabilities import registered, registry
+
+    with registry(args) as capabilities:
+        for file in args.files:
+            for entry in registered(capabilities, file, args, replace=True):
+                if entry.problem is not None:
+                    raise entry.problem
 
 
 def _limits(args: Namespace) -> "Limits":

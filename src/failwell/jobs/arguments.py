@@ -1,0 +1,90 @@
+"""Checks the arguments of a job against the parameters of its capability, and converts them to JSON.
+
+Messages name arguments and types, never values: an argument may be a secret or a prompt.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from failwell.fault.capability import CapabilityInputError
+from failwell.files.suggestions import unknown_word
+from failwell.jobs.child.types.conversion import to_json_value
+from failwell.jobs.config.config_schema import mistakes_of, type_text
+from failwell.jobs.config.schema_language import TYPES, path_text
+from failwell.jobs.job import JobRequest
+
+Parameters = Mapping[str, Mapping[str, Any]]
+"""Action → the JSON Schema of its arguments, as the worker reports them."""
+_MOST = 10
+"""How many mistakes are named."""
+
+
+class ArgumentCheck:
+    """The parameters of one capability. Without them, every argument passes and the worker alone checks."""
+
+    def __init__(self, name: str, parameters: Parameters | None) -> None:
+        self._name = name
+        self._parameters = parameters
+        self._validators: dict[str, Any] = {}
+
+    def as_json(self, request: JobRequest) -> JobRequest:
+        """The request with paths, dates, enums, dataclasses and the like in its arguments as JSON has them."""
+        fields: Mapping[str, Any] = self._schema(request).get("properties", {})
+        arguments = {
+            name: to_json_value(value, fields.get(name)) for name, value in request.arguments.items()
+        }
+        return replace(request, arguments=arguments)
+
+    def check(self, request: JobRequest) -> None:
+        """Check the action and the arguments.
+
+        Raises:
+            CapabilityInputError: an argument is unknown, missing or of the wrong type. Every one is named.
+        """
+        parameters = self._parameters
+        if parameters is None:
+            return
+        schema = self._schema(request)
+        if not schema:
+            names = ", ".join(f"`{name}`" for name in parameters)
+            raise CapabilityInputError(
+                f"`{self._name}` has no action `{request.action}`; it has {names or 'none'}",
+                fields_invalid=["action"],
+            )
+        key = f"{request.action} {request.stream}"
+        validator = self._validators.get(key)
+        if validator is None:
+            from jsonschema_rs import Draft202012Validator
+
+            validator = self._validators[key] = Draft202012Validator(dict(schema))
+        if not validator.is_valid(request.arguments):
+            self._refuse(request, schema, validator.iter_errors(request.arguments))
+
+    def _schema(self, request: JobRequest) -> Mapping[str, Any]:
+        parameters = self._parameters or {}
+        if request.stream and request.action == "execute" and "execute_stream" in parameters:
+            return parameters["execute_stream"]
+        return parameters.get(request.action, {})
+
+    def _refuse(self, request: JobRequest, schema: Mapping[str, Any], errors: Iterable[Any]) -> None:
+        mistakes: dict[str, str] = {}
+        for steps, words in mistakes_of(errors, request.arguments, _type_of):
+            is_unknown = len(steps) == 1 and steps[0] not in schema["properties"]
+            text = unknown_word(str(steps[0]), schema["properties"]) if is_unknown else words
+            mistakes[path_text(steps)] = text
+        texts = [f"`{place}` {words}" for place, words in mistakes.items()]
+        what = self._name if request.action == "execute" else f"{self._name}.{request.action}"
+        raise CapabilityInputError(
+            f"`{what}` cannot take these arguments: {'; '.join(texts[:_MOST])}"
+            + (f"; and {len(texts) - _MOST} more" if len(texts) > _MOST else ""),
+            fields_invalid=sorted({place.partition(".")[0].partition("[")[0] for place in mistakes}),
+        )
+
+
+def _type_of(keyword: str, value: object) -> str:
+    """What a message says about a value: its type where that is the mistake, and never the value."""
+    if keyword != "type":
+        return ""
+    names = [name for name, classes in TYPES.items() if type(value) in classes]
+    return f", not {type_text(names[0])}" if names else ""
