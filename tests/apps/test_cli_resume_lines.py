@@ -121,6 +121,35 @@ def test_the_command_that_accepts_changed_files_names_the_secrets_too(tmp_path: 
     assert again.code == 0, again.err
 
 
+def test_the_resume_lines_of_a_run_with_accepted_changes_work(tmp_path: Path) -> None:
+    text = """
+workflow: {name: ask, entry_point: gate}
+agents:
+  - {name: gate, type: human_gate, prompt: "Go on?", options: [{label: "Yes", value: "yes", route: last}]}
+  - {name: last, type: set, value: "OLD"}
+output: {x: "{{ last.output }}"}
+"""
+    file, store = tmp_path / "ask.yaml", ("--store", "store")
+    file.write_text(text)
+    failwell("run", "ask.yaml", "-q", "--run-id", "r1", *store, cwd=tmp_path)
+    file.write_text(text.replace("OLD", "new"))
+
+    refused = failwell("resume", "r1", "-q", *store, cwd=tmp_path)
+    waits = failwell("resume", "r1", "-q", "--accept-changes", *store, cwd=tmp_path)
+    answered = failwell("gates", "answer", "r1", "gate", "yes", *store, cwd=tmp_path)
+    file.write_text(text.replace("OLD", "newer"))
+    changed_again = failwell("resume", "r1", "-q", *store, cwd=tmp_path)
+    file.write_text(text.replace("OLD", "new"))
+    shown = failwell("runs", "show", "r1", *store, "--json", cwd=tmp_path).data["next"][0]["command"]
+    line = next(line for line in answered.out.splitlines() if "failwell resume" in line)
+    again = pasted(line, tmp_path)
+
+    assert (refused.code, waits.code, answered.code) == (2, 4, 0), answered.err
+    assert "ask.yaml: +1 −1 lines" in changed_again.err
+    assert shown == line.partition(": ")[2]
+    assert (again.code, again.data) == (0, {"x": "new"}), again.err
+
+
 def test_the_resume_line_allows_files_outside_again(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)

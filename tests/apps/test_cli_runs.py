@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -427,3 +428,25 @@ def test_a_file_where_the_state_folder_should_be_is_refused(
     assert main(["runs", "list", "--store", str(file)]) == 2
 
     assert f"the state folder `{file}` is a file" in capsys.readouterr().err
+
+
+def test_a_running_run_has_lasted_since_its_start_and_a_dead_one_until_its_last_event(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "state"
+    start = time() - 7_200
+    with closing(SqliteStore(folder)) as store:
+        a_run(store, "alive", a_fact(at=start + 1), at=start)
+        a_run(store, "dead", a_fact(at=start + 1), at=start)
+        with store.lock("alive"):
+            assert main(["runs", "list", "--store", str(folder)]) == 0
+            listed = capsys.readouterr().out.splitlines()
+            assert main(["runs", "show", "alive", "--store", str(folder)]) == 0
+            shown = capsys.readouterr().out
+
+    rows = {line.split()[0]: line for line in listed}
+    assert "running" in rows["alive"]
+    assert "2 h" in rows["alive"]
+    assert "interrupted" in rows["dead"]
+    assert "1.0 s" in rows["dead"]
+    assert re.search(r"lasted +2 h", shown)

@@ -311,6 +311,16 @@ def test_sources_come_back_as_they_were(store: Store) -> None:
     assert store.sources("r2") == {"main.yaml": "a: 2\n"}
 
 
+def test_sources_are_replaced_where_changes_were_accepted(store: Store) -> None:
+    a_run(store, "r1", sources={"main.yaml": "a: 1\n", "gone.yaml": "b"})
+    a_run(store, "r2", sources={"main.yaml": "a: 1\n"})
+
+    store.replace_sources("r1", {"main.yaml": "a: 2\n", "new.yaml": "c"})
+
+    assert store.sources("r1") == {"main.yaml": "a: 2\n", "new.yaml": "c"}
+    assert store.sources("r2") == {"main.yaml": "a: 1\n"}
+
+
 @pytest.mark.acceptance("relavium 60")
 def test_a_run_has_one_writer_at_a_time(store: Store) -> None:
     a_run(store)

@@ -1,7 +1,7 @@
 """The tree of a file: plain values, each with its place."""
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from failwell.fault.frozen import frozen
@@ -25,6 +25,8 @@ class Template:
     folder: str | None = None
     first_line: int | None = None
     """The line of the file that the text begins on, if each of its lines is one of the file."""
+    written: str | None = None
+    """The lines of a folded block (`>`) as the file has them: in `text` they are joined."""
     is_plain: bool = field(init=False, repr=False)
     """Whether rendering returns the text unchanged."""
 
@@ -35,9 +37,13 @@ class Template:
 
     def place_of(self, line: int | None) -> Place | None:
         """The place of a line of the text, counted from 1; where the text begins if it is not known."""
-        if self.place is None or line is None or self.first_line is None:
+        if self.place is None or line is None or self.first_line is None or self.written is not None:
             return self.place
         return Place(file=self.place.file, line=self.first_line + line - 1, column=1)
+
+    def unfolded(self) -> "Template":
+        """The same template with the lines that the file has, for the line of a mistake."""
+        return self if self.written is None else replace(self, text=self.written, written=None)
 
 
 def is_map(value: object) -> bool:
@@ -65,6 +71,7 @@ class Item:
         "keys",
         "line",
         "value",
+        "written",
     )
 
     def __init__(self, value: Any, line: int, column: int, file: str, folder: str | None = None) -> None:
@@ -77,6 +84,8 @@ class Item:
         """The folder for the includes of a template, if it is not that of the root file."""
         self.first_line: int | None = None
         """The line of the first line of a block, counted from 1."""
+        self.written: str | None = None
+        """The lines of a folded block as the file has them."""
         self.keys: dict[str, tuple[int, int]] | None = None
         """Line and column of each key of a mapping."""
         self.from_env = False

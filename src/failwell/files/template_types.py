@@ -25,6 +25,7 @@ def template_of(item: Item) -> Template:
         place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
         folder=item.folder,
         first_line=item.first_line,
+        written=item.written,
     )
 
 

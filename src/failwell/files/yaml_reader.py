@@ -4,6 +4,7 @@ The events come from libyaml if it is installed, else from PyYAML's own parser. 
 because the composers of both recurse and do not record the places of keys.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
@@ -18,6 +19,7 @@ MAX_ITEMS = 1_000_000
 """Items in the whole tree; aliases count every time they are used."""
 
 _FLATTEN = "flatten it, or split the file"
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 Include = Callable[[str, Item, Path], Item | None]
 
@@ -42,7 +44,7 @@ def compose(
     """
     import yaml
 
-    composer = _Composer(file, log, environ, include, folder)
+    composer = _Composer(text, file, log, environ, include, folder)
     try:
         return composer.run(_events(text, pure=pure))
     except yaml.YAMLError as error:
@@ -81,12 +83,16 @@ class _Composer:
 
     def __init__(
         self,
+        text: str,
         file: str,
         log: MistakeLog,
         environ: Mapping[str, str] | None,
         include: Include,
         folder: str | None,
     ) -> None:
+        self.text = text
+        self.lines: list[str] | None = None
+        """The lines of the text, once they are needed."""
         self.file = file
         self.log = log
         self.environ = environ
@@ -144,6 +150,8 @@ class _Composer:
                     item = self.scalar(event, mark, key)
                 if event.style == "|":
                     item.first_line = mark.line + 2
+                elif event.style == ">":
+                    item.first_line, item.written = mark.line + 2, self.block(mark, event.end_mark)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
                 if in_map and key is None:
@@ -198,6 +206,12 @@ class _Composer:
             else:
                 holder.append(item)
                 self.count(stack[-1], item)
+
+    def block(self, start: Any, end: Any) -> str:
+        """The lines of a block scalar as the file has them, without the line that opens it."""
+        if self.lines is None:
+            self.lines = _LINE_BREAK.split(self.text)
+        return "\n".join(self.lines[start.line + 1 : end.line + bool(end.column)])
 
     def count(self, parent: Item, child: Item) -> None:
         """Add the size and height of a child to its parent."""

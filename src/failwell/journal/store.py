@@ -157,7 +157,11 @@ class Store(Protocol):
         ...
 
     def sources(self, run: str) -> dict[str, str]:
-        """The texts of the files that the run was made from, by path."""
+        """The texts of the files that the run is driven by, by path."""
+        ...
+
+    def replace_sources(self, run: str, sources: Mapping[str, str]) -> None:
+        """Record the files that the run is driven by from now on, because changes were accepted."""
         ...
 
     def lock(self, run: str) -> AbstractContextManager[object]:

@@ -131,6 +131,9 @@ class MemoryStore:
     def sources(self, run: str) -> dict[str, str]:
         return dict(self._stream(run).sources)
 
+    def replace_sources(self, run: str, sources: Mapping[str, str]) -> None:
+        self._stream(run).sources = dict(sources)
+
     @contextmanager
     def lock(self, run: str) -> Generator[None]:
         check_run_id(run)

@@ -45,6 +45,9 @@ _LAST = "FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id 
 _FIND = f"SELECT key, (SELECT seq {_LAST}), {_FIELDS} FROM runs WHERE id = ?"  # noqa: S608  (constants)
 _UPDATE = """UPDATE runs SET status = ?, ended = ?, blocked_until = ?, gates = ?, kind = ?, message = ?, node = ?
     WHERE key = ?"""
+_DELETE_UNUSED = (
+    "DELETE FROM sources WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM run_sources WHERE digest = ?1)"
+)
 _NAMES = (
     "id", "subject", "workflow", "file", "digest", "started", "status", "ended", "blocked_until", "gates",
     "kind", "message", "node", "pid", "host",
@@ -120,13 +123,7 @@ class SqliteStore:
                 ).lastrowid
             except sqlite3.IntegrityError:
                 raise RunExists(run=run) from None
-            for path, source in (sources or {}).items():
-                text = escape_surrogates(source)
-                text_digest = sha256(text.encode()).hexdigest()
-                connection.execute("INSERT OR IGNORE INTO sources VALUES (?,?)", (text_digest, text))
-                connection.execute(
-                    "INSERT INTO run_sources VALUES (?,?,?)", (key, escape_surrogates(path), text_digest)
-                )
+            _add_sources(connection, cast("int", key), sources or {})
             stream = _Stream(cast("int", key), 0, StatusFields())
             events = self._add(run, stream, facts)
         self._streams[run] = stream
@@ -264,6 +261,14 @@ class SqliteStore:
             )
         )
 
+    def replace_sources(self, run: str, sources: Mapping[str, str]) -> None:
+        with self._database.transaction() as connection:
+            key = self._key(run)
+            digests = connection.execute("SELECT digest FROM run_sources WHERE run = ?", (key,)).fetchall()
+            connection.execute("DELETE FROM run_sources WHERE run = ?", (key,))
+            _add_sources(connection, key, sources)
+            connection.executemany(_DELETE_UNUSED, digests)
+
     # -------------------------------------------------------------- locking, deleting, closing
 
     def lock(self, run: str) -> AbstractContextManager[object]:
@@ -330,11 +335,7 @@ class SqliteStore:
             count = connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", span).rowcount
             digests = connection.execute("SELECT digest FROM run_sources WHERE run = ?", (key,)).fetchall()
             connection.execute("DELETE FROM runs WHERE key = ?", (key,))
-            connection.executemany(
-                "DELETE FROM sources WHERE digest = ?1"
-                " AND NOT EXISTS (SELECT 1 FROM run_sources WHERE digest = ?1)",
-                digests,
-            )
+            connection.executemany(_DELETE_UNUSED, digests)
             self._streams.pop(run, None)
         return count
 
@@ -357,6 +358,14 @@ class SqliteStore:
         if not rows:
             raise UnknownRun(run=run)
         return rows[0][0]
+
+
+def _add_sources(connection: sqlite3.Connection, key: int, sources: Mapping[str, str]) -> None:
+    for path, source in sources.items():
+        text = escape_surrogates(source)
+        digest = sha256(text.encode()).hexdigest()
+        connection.execute("INSERT OR IGNORE INTO sources VALUES (?,?)", (digest, text))
+        connection.execute("INSERT INTO run_sources VALUES (?,?,?)", (key, escape_surrogates(path), digest))
 
 
 def _number(stream: _Stream, facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...]], list[Event]]:

@@ -59,7 +59,7 @@ class CheckContext:
         self._members: dict[str, dict[str, Member]] = {}
         self._universes: dict[tuple[Raisable, tuple[str, ...]], Universe] = {}
         self._texts_read: dict[
-            tuple[str, str | None, bool], tuple[Collection[Reference], SyntaxMistake | None]
+            tuple[str, str | None, bool, str | None], tuple[Collection[Reference], SyntaxMistake | None]
         ] = {}
 
     def knows(self, topic: str) -> bool:
@@ -138,7 +138,7 @@ class CheckContext:
     def _read(self, text: TemplateText) -> tuple[Collection[Reference], SyntaxMistake | None]:
         """The references of a text, and its syntax mistake. Each text is parsed once."""
         template, condition = text.template, text.is_condition
-        key = (template.text, template.folder, condition)
+        key = (template.text, template.folder, condition, template.written)
         result = self._texts_read.get(key)
         if result is None:
             simple = None if condition and template.is_plain else simple_references(template.text)

@@ -28,7 +28,7 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
             template = text.template
             yield softened(
                 error(
-                    template.place_of(broken.line),
+                    template.unfolded().place_of(broken.line),
                     f"`{text.field}` cannot be read: {broken.without_line if template.first_line else broken}",
                     path=text.field,
                     hint=_HINTS.get(broken.type, _HINT),

@@ -52,7 +52,7 @@ def _reference(context: CheckContext, use: TemplateUse, reference: Reference) ->
 
 def _on_its_line(mistake: Mistake, text: TemplateText, path: tuple[str, ...]) -> Mistake:
     """The mistake at the line of a block that reads `path`."""
-    template = text.template
+    template = text.template.unfolded()
     if template.first_line is None:
         return mistake
     line = line_of(template, path, condition=text.is_condition)

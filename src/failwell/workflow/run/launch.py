@@ -93,6 +93,8 @@ async def resume(
         now = settings.clock.now().timestamp()
         if state.is_over:
             return await _continue(run, state, checked, plans, settings, secrets, limits or {})
+        if changed:
+            settings.store.replace_sources(run, _texts(checked))
         event = Resume(
             at=now, by=by, accepted_changes=bool(changed), limits=limits or {}, jitter=settings.jitter()
         )
@@ -153,7 +155,7 @@ async def _begin(
             workflow=plan.name,
             file=plan.file,
             digest=plan.digest,
-            sources={path: text for path, (_, text) in checked.files.items()},
+            sources=_texts(checked),
             metadata=metadata,
         )
         return await _drive(settings, folder, begin.run, plans, state, begin, secrets)
@@ -215,6 +217,10 @@ def _usable(
         mistakes = [_with_relative_path(mistake, file) for mistake in checked.mistakes]
         raise WorkflowInvalid(file=file, mistakes=mistakes, user_action=_advice(file))
     return checked, checked.plan
+
+
+def _texts(checked: Checked) -> dict[str, str]:
+    return {path: text for path, (_, text) in checked.files.items()}
 
 
 def _with_relative_path(mistake: Mistake, file: str) -> Mistake:

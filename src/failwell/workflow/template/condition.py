@@ -38,6 +38,9 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
         return _ENGINE.render(ready.source, None, values) == "1"
     except TemplateMistake as mistake:
         problem = mistake
+    if when.written is not None:
+        # The same mistake, with the line that the file has it on.
+        holds(when.unfolded(), names, flat=flat, parts=parts)
     problem = _ENGINE.named(without_prefix(problem), _TAG.format(when.text), None)
     raise fault(explain(problem, when.text, values, is_expression=True), when)
 

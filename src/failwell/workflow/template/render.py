@@ -132,6 +132,9 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
         return engine.render(template.text, template.folder, names)
     except TemplateMistake as mistake:
         problem = mistake
+    if template.written is not None:
+        # The same mistake, with the line that the file has it on.
+        render(template.unfolded(), names, parts)
     problem = engine.named(problem, template.text, template.folder)
     # Raised here, the fault has no context with the original error, which may quote data.
     raise fault(explain(problem, template.text, names, is_expression=False), template)
@@ -178,10 +181,14 @@ def syntax_mistake(
     if condition and not is_rendered(template):
         from failwell.workflow.template.condition import check
 
-        return _mistake(lambda: check(template.text))
-    if template.is_plain:
+        mistake = _mistake(lambda: check(template.text))
+    elif template.is_plain:
         return None
-    return _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
+    else:
+        mistake = _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
+    if mistake is not None and template.written is not None:
+        return syntax_mistake(template.unfolded(), condition=condition, parts=parts) or mistake
+    return mistake
 
 
 def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:

@@ -150,16 +150,23 @@ def resume_command(run: "Run", args: Namespace, seen: "RunDetails | None") -> st
     return resume_recorded(args, run.id, seen)
 
 
+def seconds_of(run: "Run") -> float:
+    """How long a run has lasted: until now while it runs, until its last event if it has stopped without an end."""
+    from time import time
+
+    last = time() if run.status == "running" else run.updated
+    return max(0.0, (last if run.ended is None else run.ended) - run.started)
+
+
 def _row(run: "Run", args: Namespace, seen: "RunDetails | None") -> tuple[str, ...]:
     from failwell.apps.cli.times import clock, lasted
 
-    ended = run.updated if run.ended is None else run.ended
     return (
         run.id,
         run.status,
         run.workflow,
         clock(run.started),
-        lasted(max(0.0, ended - run.started)),
+        lasted(seconds_of(run)),
         _remark(run, args, seen),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store, command_for, state_folder_of
-from failwell.apps.cli.runs.runs import find_run, journal, resume_command
+from failwell.apps.cli.runs.runs import find_run, journal, resume_command, seconds_of
 from failwell.apps.cli.workflows.detach import LOG
 from failwell.apps.cli.workflows.progress import exit_text, step_label
 from failwell.apps.cli.workflows.resume_options import resume_recorded
@@ -154,14 +154,16 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
 def _facts(run: "Run", seen: "RunDetails", args: Namespace) -> list[tuple[str, str]]:
     from failwell.apps.cli.times import clock, lasted
 
-    ended = run.updated if run.ended is None else run.ended
     facts = [
         ("status", run.status),
         ("workflow", run.workflow),
         ("file", run.file),
         ("started", clock(run.started)),
-        ("ended" if run.ended is not None else "last event", clock(ended)),
-        ("lasted", lasted(max(0.0, ended - run.started))),
+        (
+            "ended" if run.ended is not None else "last event",
+            clock(run.updated if run.ended is None else run.ended),
+        ),
+        ("lasted", lasted(seconds_of(run))),
         ("events", str(run.events)),
         ("continues", seen.continues or ""),
         ("continued by", ", ".join(seen.continued_by)),

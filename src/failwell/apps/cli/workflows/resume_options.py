@@ -50,8 +50,6 @@ def _command(
     metadata: Mapping[str, Any],
 ) -> str:
     options = [*_raised_limit(envelope), *_secret_options(args, secrets)]
-    if getattr(args, "accept_changes", False):
-        options.append("--accept-changes")
     if metadata.get("allow_outside"):
         options.append("--allow-outside")
     return command_for(args, "resume", run, *options)
