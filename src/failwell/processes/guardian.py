@@ -131,10 +131,10 @@ class _Guardian:
         _reap_orphans(worker)
 
     def _check_memory(self) -> None:
-        if self._memory.limit is None or not self._memory.is_over(tree.children_below(os.getpid())):
+        if self._memory.limit is None or not self._memory.is_over(tree.members_below(os.getpid())):
             return
         # All at once: while one process is waited for, another may go on growing.
-        tree.send(signal.SIGKILL, tree.children_below(os.getpid()))
+        tree.send(signal.SIGKILL, tree.members_below(os.getpid()))
         self._report(f"over {self._memory.used:.1f}")
         self._finish()
 

@@ -71,6 +71,12 @@ def descendants(root: int) -> list[int]:
     return sorted(_below(living(), {root}) - {root})
 
 
+def members_below(pid: int) -> list[int]:
+    """Every living process below one that has children; empty without /proc."""
+    # Not every kernel lists the children of a thread.
+    return children_below(pid) or descendants(pid)
+
+
 def children_below(pid: int) -> list[int]:
     """The descendants of a process, by the kernel's list of each thread's children: quicker than a scan of all processes."""
     try:

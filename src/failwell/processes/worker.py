@@ -274,7 +274,7 @@ class WorkerProcess:
 
     def processes(self) -> list[int]:
         """The worker and everything that it started."""
-        return [] if self._guardian is None else tree.children_below(self._guardian.pid)
+        return [] if self._guardian is None else tree.members_below(self._guardian.pid)
 
     @property
     def is_started(self) -> bool:
