@@ -144,7 +144,7 @@ class WorkerStartFailed(CapabilityInputError, kind="worker.start_failed"):
 
 
 class HostElsewhere(Session, kind="session.locked"):
-    """Another process runs the jobs of this store."""
+    """A process of an earlier version runs the jobs of this store, and shares them with nobody."""
 
     pid: int | None = None
     host: str | None = None
@@ -153,7 +153,10 @@ class HostElsewhere(Session, kind="session.locked"):
     def summary(self) -> str:
         process = "another process" if self.pid is None else f"process {self.pid}"
         place = "" if self.host is None else f" on {self.host}"
-        return f"{process}{place} already runs the jobs of this store; submit yours there, or give another `--store DIR`"
+        return (
+            f"{process}{place} already runs the jobs of this store with an earlier version, which does not share them;"
+            " stop it first, or give another `--store DIR`"
+        )
 
 
 class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):

@@ -35,7 +35,7 @@ DRAIN = 5.0
 
 
 class Runtime:
-    """Runs jobs in worker processes. Only one Runtime at a time can be the host of a state folder."""
+    """Runs jobs in worker processes. Several processes can run the jobs of one state folder; they share them."""
 
     @renamed_parameters(shelf="registry")
     def __init__(
@@ -59,7 +59,7 @@ class Runtime:
             store: The state folder of the jobs, or a store. The default is the user's state folder.
             registry: The registered capabilities, or their folder. The default is the folder of the jobs, where
                 `failwell capabilities add` puts them.
-            lanes: How many jobs run at a time.
+            lanes: How many jobs this process runs at a time.
             policy: Which failures are retried, how often and how soon.
             history: How many ended jobs are kept in memory.
             headroom: The share of the machine's memory that jobs may use together.
@@ -96,7 +96,7 @@ class Runtime:
         """Open the store and resume its jobs.
 
         Raises:
-            HostElsewhere: another process runs the jobs of this store.
+            HostElsewhere: a process of an earlier version runs the jobs of this store.
             EnteredTwice: this runtime is already running.
             MissingMainGuard: a worker imports the module that starts it.
         """
@@ -370,11 +370,11 @@ class Runtime:
         return self.queue.job(job)
 
     def cancel(self, job: str, *, grace: float | None = None) -> bool:
-        """Cancel a job; `False` if it has ended or does not exist. `wait` returns when it has stopped."""
+        """Cancel a job, also of another host; `False` if it has ended or does not exist. `wait` returns when it has stopped."""
         return self.queue.cancel(job, grace)
 
     def reorder(self, job: str, priority: int) -> bool:
-        """Change the priority of a waiting job; `False` if the job is not waiting."""
+        """Change the priority of a waiting job; `False` if the job is not waiting, or another host is about to start it."""
         return self.queue.reorder(job, priority)
 
     async def resubmit(self, job: str) -> Job:
@@ -403,7 +403,7 @@ class Runtime:
         return self.queue.subscribe(job, after=after, buffer=buffer, live=live)
 
     async def drained(self) -> None:
-        """Wait until every job has ended."""
+        """Wait until every job of the store has ended."""
         await self.queue.drained()
 
     # -------------------------------------------------------------- statistics

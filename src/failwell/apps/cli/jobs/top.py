@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
 
 
 def picture(args: Namespace) -> dict[str, Any]:
-    """The snapshot of the host; without a host, the jobs of the store."""
+    """The snapshot of the hosts; without a host, the jobs of the store."""
     from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.apps.cli.jobs.workers import look
 
@@ -44,7 +44,7 @@ def picture(args: Namespace) -> dict[str, Any]:
         if queue is not None:
             counts = queue.store.counts()
             if snapshot is not None:
-                # The host's snapshot is up to a second old; the counts are exact.
+                # The snapshots are up to a second old; the counts are exact.
                 return {"hosted": True, **snapshot, "counts": counts}
             jobs = queue.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
             waiting = [
@@ -64,31 +64,32 @@ def picture(args: Namespace) -> dict[str, Any]:
 
 def lines(snapshot: dict[str, Any], args: Namespace) -> list[str]:
     """The snapshot as text or Markdown."""
-    from failwell.apps.cli.jobs.workers import COLUMNS, row
+    from failwell.apps.cli.jobs.workers import table
     from failwell.apps.cli.output import markdown_table, text_table
 
     is_markdown = args.format == "markdown"
     text_lines = [head(snapshot), *machine(snapshot)]
     for title, columns, rows in (
-        ("workers", COLUMNS, [row(entry) for entry in snapshot["workers"]]),
+        ("workers", *table(snapshot["workers"])),
         ("running", _RUNNING, [_running(entry, snapshot) for entry in snapshot["jobs"]]),
         ("waiting", _WAITING, [_waiting(entry, snapshot) for entry in snapshot["waiting"]]),
     ):
         if rows:
-            table = markdown_table(columns, rows) if is_markdown else text_table(columns, rows, args)
+            drawn = markdown_table(columns, rows) if is_markdown else text_table(columns, rows, args)
             text_lines += [
                 "",
                 f"## {title}" if is_markdown else title,
                 *([""] if is_markdown else []),
-                *table,
+                *drawn,
             ]
     return text_lines
 
 
 def head(snapshot: dict[str, Any]) -> str:
-    """The host and the number of jobs in each status."""
+    """The hosts and the number of jobs in each status."""
     counts = ", ".join(f"{number:,} {state}" for state, number in snapshot["counts"].items() if number)
-    host = f"host {snapshot['pid']}" if snapshot["hosted"] else "no process runs jobs"
+    pids = [str(host["pid"]) for host in snapshot.get("hosts", ())]
+    host = f"host{'s' * (len(pids) > 1)} {', '.join(pids)}" if snapshot["hosted"] else "no process runs jobs"
     paused = ", paused" if snapshot.get("paused") else ""
     trouble = f"; {snapshot['trouble']}" if snapshot.get("trouble") else ""
     return f"{host}{paused}: {counts or 'no jobs'}{trouble}"
@@ -123,12 +124,10 @@ def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
     """Why a job does not run: the queue's reason, or else one from the snapshot."""
     if not snapshot["hosted"]:
         return job["reason"] or ""
-    worker: dict[str, Any] | None = next(
-        (entry for entry in snapshot["workers"] if entry["id"] == job["instance"]), None
-    )
+    workers = [entry for entry in snapshot["workers"] if entry["id"] == job["instance"]]
     seconds = (job["not_before"] or 0.0) - _now(snapshot)
     next_attempt = f"next attempt in {lasted(seconds)}" if seconds > 0 else ""
-    if worker is not None and worker["state"] == "quarantined":
+    if workers and all(worker["state"] == "quarantined" for worker in workers):
         quarantine = f"`{job['instance']}` is quarantined, because it died too often"
         return f"{quarantine}; {next_attempt}" if next_attempt else quarantine
     if next_attempt:
@@ -137,8 +136,8 @@ def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
         return job["reason"]
     if snapshot.get("paused"):
         return "the queue is paused"
-    if worker is not None and worker["jobs"] >= worker["concurrency"]:
-        return f"`{job['instance']}` is busy: it runs {worker['jobs']} at a time"
+    if workers and all(worker["jobs"] >= worker["concurrency"] for worker in workers):
+        return f"`{job['instance']}` is busy: it runs {sum(worker['jobs'] for worker in workers)} at a time"
     return "waits for other jobs to end" if snapshot["jobs"] else "is about to start"
 
 

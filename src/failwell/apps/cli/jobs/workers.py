@@ -3,6 +3,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
@@ -89,7 +90,7 @@ def _limits(args: Namespace) -> "Limits":
 
 
 def run_list(args: Namespace) -> int:
-    """List the workers of the process that runs the jobs."""
+    """List the workers of the processes that run jobs."""
     snapshot = look(args)
     workers: list[dict[str, Any]] = [] if snapshot is None else snapshot["workers"]
     empty = (
@@ -98,12 +99,13 @@ def run_list(args: Namespace) -> int:
         else "no worker was started yet"
     )
     objects = [{**worker, "status": worker["state"]} for worker in workers]
-    print_table(args, COLUMNS, [row(worker) for worker in workers], objects, empty)
+    columns, rows = table(workers)
+    print_table(args, columns, rows, objects, empty)
     return Exit.DONE
 
 
 def look(args: Namespace) -> dict[str, Any] | None:
-    """The snapshot of the host; `None` without a host."""
+    """The snapshot of all hosts; `None` without a host."""
     from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.jobs.queue.snapshot import read_picture
 
@@ -111,6 +113,15 @@ def look(args: Namespace) -> dict[str, Any] | None:
         if queue is None or not queue.store.is_hosted():
             return None
         return read_picture(queue.store.folder)
+
+
+def table(workers: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns and the rows of a table of workers. It names the host of each if there are several."""
+    rows = [row(worker) for worker in workers]
+    if len({worker["host"] for worker in workers}) < 2:
+        return COLUMNS, rows
+    hosts = [str(worker["host"]) for worker in workers]
+    return (*COLUMNS, "host"), [(*cells, host) for cells, host in zip(rows, hosts, strict=True)]
 
 
 def row(worker: dict[str, Any]) -> tuple[str, ...]:
