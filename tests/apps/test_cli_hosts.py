@@ -23,6 +23,7 @@ def test_two_hosts_are_listed_and_a_command_reaches_both(place: Place) -> None:
         place.until_hosted(state, 2)
         jobs = [place("jobs", "submit", "slow", f"path={go}", "--json").data["id"] for _ in range(2)]
         wait_until(lambda: place("top", "--json").data["counts"]["running"] == 2)
+        wait_until(lambda: len(place("top", "--json").data["jobs"]) == 2)
         listed = place("workers", "--json").data
         table, top = place("workers"), place("top", "--once")
         shown = place("top", "--json").data
@@ -54,7 +55,8 @@ def test_the_jobs_of_a_killed_host_go_on_in_the_other(place: Place) -> None:
         place.until_hosted(state, 2)
         job = place("jobs", "submit", "slow", f"path={go}", "--json").data["id"]
         place.until(Path(f"{go}.began"))
-        [worker] = [worker for worker in place("workers", "--json").data if worker["jobs"]]
+        wait_until(lambda: len(place("top", "--json").data["jobs"]) == 1)
+        [worker] = place("top", "--json").data["jobs"]
         victim, other = (first, second) if worker["host"] == first.pid else (second, first)
         victim.send_signal(signal.SIGKILL)
         victim.wait()

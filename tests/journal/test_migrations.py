@@ -95,3 +95,9 @@ def test_a_newer_database_is_refused_by_name_and_versions(
     assert str(refusal.value) == str(newer_fault(path, latest + 1, latest))
     for part in (str(path), f"version {latest + 1}", f"up to {latest}"):
         assert part in str(refusal.value)
+
+
+def test_each_migration_has_a_number_of_its_own() -> None:
+    numbers = [step.number for step in migrations()]
+
+    assert numbers == list(range(1, len(numbers) + 1))
