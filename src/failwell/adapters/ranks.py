@@ -166,50 +166,42 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         return None
     low = words_of(facts.message)
     if status == 429:
-        return _by_words_of_429(facts, low)
+        if _is_larger_than_window(facts):
+            return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
+        if _ZERO_LIMIT.search(low) is not None:
+            return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
+        if facts.status is not None and not may_be_used_up(low):
+            return None
     said = statement_of(low)
-    if status == 503:
-        return next((_rule_of(cell, cell.kind) for cell in said.cells if cell.kind in _TRANSPORT_KINDS), None)
-    is_local = facts.provider in SERVERS_OF_ONE_STATUS
-    allowed = None if status is None or (status == 500 and is_local) else GENERIC.get(status)
-    is_foreign = (
-        facts.body is not None or (status or 0) >= 400
-    ) and facts.provider not in SERVERS_OF_ONE_STATUS
     for cell in said.cells:
         kind = cell.kind
         if kind == QUOTA and ((cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))):
             kind = RATE
         if kind == BAD and status in (400, 422):
-            return _by_parameter(facts)
-        if cell.without_status and status is not None and status >= 400:
-            continue
-        if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
-            continue
-        if not (is_foreign and kind.startswith(("resource.", "internal."))):
-            return _rule_of(cell, kind)
+            break
+        if _may_mean(kind, cell, facts, status):
+            return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
+    if status == 429 and said.names_long_window:
+        return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_parameter(facts) if status in (400, 422) else None
 
 
-def _by_words_of_429(facts: Facts, low: str) -> Rule | None:
-    if _is_larger_than_window(facts):
-        return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
-    if _ZERO_LIMIT.search(low) is not None:
-        return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
-    if facts.status is not None and not may_be_used_up(low):
-        return None
-    said = statement_of(low)
-    for cell in said.cells:
-        if facts.status is None and cell.kind.startswith("resource."):
-            return _rule_of(cell, cell.kind)
-        if cell.kind == QUOTA and not (
-            (cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))
-        ):
-            return _rule_of(cell, QUOTA)
-        if cell.kind == LONG and cell.strong:
-            return _rule_of(cell, LONG)
-    if said.names_long_window:
-        return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
-    return None
+def _may_mean(kind: str, cell: Cell, facts: Facts, status: int | None) -> bool:
+    """Whether the words of a row may turn the status into `kind`."""
+    if status == 503:
+        return kind in _TRANSPORT_KINDS
+    if status == 429:
+        is_machine = facts.status is None and kind.startswith("resource.")
+        return kind == QUOTA or (kind == LONG and cell.strong) or is_machine
+    if cell.without_status and status is not None and status >= 400:
+        return False
+    is_local = facts.provider in SERVERS_OF_ONE_STATUS
+    allowed = None if status is None or (status == 500 and is_local) else GENERIC.get(status)
+    if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
+        return False
+    # A reply tells nothing about this machine.
+    is_foreign = (facts.body is not None or (status or 0) >= 400) and not is_local
+    return not (is_foreign and kind.startswith(("resource.", "internal.")))
 
 
 def _is_larger_than_window(facts: Facts) -> bool:
@@ -243,10 +235,6 @@ def _by_parameter(facts: Facts) -> Rule | None:
             if holder.get("param") == "model":
                 return Rule("model_not_found.parameter", MODEL, "code", "model")
     return None
-
-
-def _rule_of(cell: Cell, kind: str) -> Rule:
-    return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
 
 
 _NOTHING_SAID = re.compile(
