@@ -1,7 +1,6 @@
-"""Saved failures: a row with status, headers, body, class and causes.
+"""Reads and classifies a saved failure, a row with status, headers, body, class and causes, as a live exception would be.
 
-Read as a live exception would be, for people who only have a log: by the provider rules where a
-reply or a transport is involved, by Python's own table where it is not.
+For people who only have a log: by the provider rules where a reply or a transport is involved, by Python's own table where it is not.
 """
 
 import builtins
