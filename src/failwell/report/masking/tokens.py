@@ -113,9 +113,9 @@ def may_hold_a_token(words: list[str]) -> bool:
     starts = shapes.word_starts
     for piece in pieces:
         prefixes = starts.get(piece[:2])
-        if (prefixes is not None and piece.startswith(prefixes)) or piece[:1] in starts or "" in starts:
+        if (prefixes is not None and piece.startswith(prefixes)) or piece[:1] in starts:
             return True
-    return False
+    return "" in starts
 
 
 def _spans(text: str, by_start: dict[str, tuple[_Shape, ...]]) -> Iterator[Span]:
