@@ -112,7 +112,7 @@ def test_an_action_shows_its_own_options_and_no_others() -> None:
     done = failwell("jobs", "cancel", "--help")
 
     assert "JOB" in done.out
-    assert not {"--older-than", "--priority", "--status", "--wait"} & set(done.out.split())
+    assert not {"--older-than", "--priority", "--stream", "--wait"} & set(done.out.split())
 
 
 def test_a_group_without_an_action_lists(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class Hosting:
             self._snapshot_file = host.folder / SNAPSHOT
             stack.enter_context(store.short_waits())
             results = make_private(store.folder / "results")
-            stack.callback(self._lines.flush)
+            stack.callback(self._lines.close)
             self.book.load(store.profiles())
             stack.callback(self._instances.leave)
             groups = self._memory_groups(stack)

@@ -24,6 +24,7 @@ from failwell.jobs.worker.environment import SHORTEST_SECRET
 from failwell.jobs.worker.protocol import OutputLine
 from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
+from failwell.journal.watch import Waker
 from failwell.report.redact import mask_known, register_secret
 
 _ROOM = 1_000
@@ -62,6 +63,7 @@ class OutputFiles:
         self._tails: OrderedDict[str, _Tail] = OrderedDict()
         self._dirty: dict[str, _Tail] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._waker = Waker(folder)
 
     def add(self, event: OutputLine, job: str | None) -> None:
         """Add one line to the file of its job, or of its worker if `job` is `None`."""
@@ -77,18 +79,27 @@ class OutputFiles:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER, self.flush)
 
+    def close(self) -> None:
+        """Write what is left."""
+        self.flush()
+        self._waker.close()
+
     def flush(self, name: str | None = None) -> None:
         """Write new lines to the file of one job, or to all files."""
         if name is not None:
             tail = self._dirty.pop(name, None)
             if tail is not None:
                 tail.save()
+                self._waker.wake()
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for tail in self._dirty.values():
             tail.save()
+        if self._dirty:
+            # Those who follow the store also follow what jobs print.
+            self._waker.wake()
         self._dirty.clear()
         while len(self._tails) > _MOST_TAILS:
             self._tails.popitem(last=False)

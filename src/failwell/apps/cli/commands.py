@@ -119,6 +119,7 @@ COMMANDS: dict[str, Command] = {
             Command("cancel", "cancel a job, or many", "jobs.jobs"),
             Command("retry", "submit the work of a job again, or of many", "jobs.submit"),
             Command("wait", "wait for a job to end", "jobs.submit"),
+            Command("logs", "show what a job prints", "jobs.logs"),
             Command("tail", "follow the events of jobs", "jobs.tail"),
             Command("prune", "delete jobs that have ended", "jobs.jobs"),
         ),

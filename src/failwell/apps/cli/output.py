@@ -127,7 +127,12 @@ def print_json(value: Any) -> None:
 
 
 def print_table(
-    args: Namespace, columns: Row, rows: Sequence[Row], objects: Sequence[Any], empty: str = ""
+    args: Namespace,
+    columns: Row,
+    rows: Sequence[Row],
+    objects: Sequence[Any],
+    empty: str = "",
+    optional: Row = (),
 ) -> None:
     """Print a listing in the chosen format: a table, or for JSON an array of `objects`.
 
@@ -137,13 +142,14 @@ def print_table(
         rows: The cells, row by row.
         objects: The same rows as JSON objects, each with an `id`.
         empty: What to print on stderr if there are no rows.
+        optional: Columns that are left out of text on a narrow terminal, the first one first.
     """
     if args.format == "json":
         print_json(list(objects))
     elif args.format == "markdown":
         print_text(markdown_table(columns, rows))
     elif rows:
-        print_text(text_table(columns, rows, args))
+        print_text(text_table(columns, rows, args, width=terminal_width(sys.stdout), optional=optional))
     elif empty:
         print_stderr(empty)
 
@@ -159,17 +165,69 @@ def error_format(args: Namespace) -> str:
     return getattr(args, "error_format", args.format)
 
 
-def text_table(columns: Row, rows: Sequence[Row], args: Namespace, indent: str = "") -> list[str]:
-    """The lines of a table with aligned columns and bold heads. Cells are made safe for a terminal."""
+def text_table(
+    columns: Row,
+    rows: Sequence[Row],
+    args: Namespace,
+    indent: str = "",
+    width: int | None = None,
+    optional: Row = (),
+) -> list[str]:
+    """The lines of a table with aligned columns and bold heads. Cells are made safe for a terminal.
+
+    With a `width`, the table fits into it: `optional` columns are left out, then long cells are cut, then further columns
+    are left out. The first column is never cut, so that it can be copied.
+    """
     from failwell.delivery.plain_text import one_line
 
     safe = [[one_line(cell) for cell in row] for row in rows]
+    if width is not None:
+        columns, safe = _fitted(columns, safe, width - len(indent), optional)
     widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]
     lines = [
         indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in (columns, *safe)
     ]
     return [bold(lines[0], args), *lines[1:]]
+
+
+_SHORTEST = 8
+"""Characters that a cut cell keeps."""
+
+
+def _fitted(columns: Row, rows: list[list[str]], width: int, optional: Row) -> tuple[Row, list[list[str]]]:
+    """The columns and rows of a table that is at most `width` wide, if that is possible."""
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    places = list(range(len(columns)))
+
+    def excess() -> int:
+        return sum(widths[place] for place in places) + 2 * (len(places) - 1) - width
+
+    for name in optional:
+        if excess() > 0 and name in columns:
+            places.remove(list(columns).index(name))
+    while excess() > 0:
+        widest = max(places[1:], key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _SHORTEST:
+            break
+        widths[widest] = max(_SHORTEST, widths[widest] - excess())
+    while excess() > 0 and len(places) > 1:
+        places.pop()
+    cut = [[_cut(row[place], widths[place], place) for place in places] for row in rows]
+    return [_cut(columns[place], widths[place], place) for place in places], cut
+
+
+def _cut(cell: str, width: int, place: int) -> str:
+    return cell if place == 0 or len(cell) <= width else f"{cell[: width - 1]}…"
+
+
+def terminal_width(stream: Any) -> int | None:
+    """The columns of a terminal; `None` if `stream` is none. `COLUMNS` overrides them."""
+    if not is_terminal(stream):
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def markdown_table(columns: Row, rows: Sequence[Row]) -> list[str]:

@@ -89,23 +89,29 @@ def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> 
 
 def add_stats_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
+    from failwell.apps.cli.batches.watch_table import add_watch
+
     add_job_filters(parser)
+    add_watch(parser)
     add_store(parser)
     parser.epilog = "example: failwell jobs stats --status failed --since 24h"
 
 
 def run_stats(args: Namespace) -> int:
     """Count jobs by status, kind of error and instance."""
+    from failwell.apps.cli.batches.watch_table import Listing, watch_table
     from failwell.apps.cli.jobs.jobs import job_queue
 
-    with job_queue(args) as queue:
-        totals = (
-            []
-            if queue is None
-            else queue.store.totals(job_filter_of(args, queue.registry, "failwell jobs stats --help"))
-        )
+    def listing(queue: "QueueClient") -> Listing:
+        totals = queue.store.totals(job_filter_of(args, queue.registry, "failwell jobs stats --help"))
+        return Listing([_row(total) for total in totals], _objects(totals))
+
+    with job_queue(args, create=args.watch) as queue:
+        if args.watch and queue is not None:
+            watch_table(args, queue.store, TOTAL_COLUMNS, lambda: listing(queue), ("latest",))
+        content = Listing([], []) if queue is None else listing(queue)
     empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
-    print_table(args, TOTAL_COLUMNS, [_row(total) for total in totals], _objects(totals), empty)
+    print_table(args, TOTAL_COLUMNS, content.rows, content.objects, empty, ("latest",))
     return Exit.DONE
 
 

@@ -23,6 +23,7 @@ from failwell.apps.cli.records import (
 )
 
 if TYPE_CHECKING:
+    from failwell.apps.cli.batches.watch_table import Listing
     from failwell.apps.cli.faults import Usage
     from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
@@ -97,28 +98,42 @@ def find_job(queue: "QueueClient | None", name: str) -> "Job":
 def add_list_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
     from failwell.apps.cli.batches.bulk import add_job_filters
+    from failwell.apps.cli.batches.watch_table import add_watch
 
     add_job_filters(parser)
     add_limit(parser)
+    add_watch(parser)
     add_store(parser)
     parser.epilog = "example: failwell jobs list --status failed --kind provider.rate_limited --since 2h"
 
 
 def run_list(args: Namespace) -> int:
     """List jobs, newest first."""
-    from failwell.apps.cli.batches.bulk import job_filter_of
-    from failwell.apps.cli.jobs.jobs_show import COLUMNS, row, summary
+    from failwell.apps.cli.batches.watch_table import Listing, watch_table
+    from failwell.apps.cli.jobs.jobs_show import COLUMNS, OPTIONAL
 
-    with job_queue(args) as queue:
-        jobs: list[Job] = []
-        objects: list[dict[str, Any]] = []
-        if queue is not None:
-            chosen = job_filter_of(args, queue.registry, "failwell jobs list --help")
-            jobs = queue.store.select(chosen, limit=args.limit)
-            objects = [summary(job, queue.registry) for job in jobs] if args.format == "json" else []
+    with job_queue(args, create=args.watch) as queue:
+        if args.watch and queue is not None:
+            watch_table(args, queue.store, COLUMNS, lambda: _listing(args, queue), OPTIONAL)
+        listing = Listing([], []) if queue is None else _listing(args, queue)
     empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
-    print_table(args, COLUMNS, [row(job) for job in jobs], objects, empty)
+    print_table(args, COLUMNS, listing.rows, listing.objects, empty, OPTIONAL)
     return Exit.DONE
+
+
+def _listing(args: Namespace, queue: "QueueClient") -> "Listing":
+    from failwell.apps.cli.batches.bulk import job_filter_of
+    from failwell.apps.cli.batches.watch_table import Listing
+    from failwell.apps.cli.jobs.jobs_show import row, summary
+
+    # Read again for every drawing: `--since 2h` moves on.
+    chosen = job_filter_of(args, queue.registry, "failwell jobs list --help")
+    jobs = queue.store.select(chosen, limit=args.limit)
+    if args.format == "json":
+        objects = [summary(job, queue.registry) for job in jobs]
+    else:
+        objects = [{"id": job.id, "row": row(job)} for job in jobs]
+    return Listing([row(job) for job in jobs], objects)
 
 
 def add_cancel_options(parser: ArgumentParser) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from failwell.journal.event import Event
 
 COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
+OPTIONAL = ("attempt", "lasted", "submitted")
+"""Columns that a narrow terminal does without."""
 
 _LONG = 2_000
 """Characters of a result or of arguments in text output; JSON output has all of them."""

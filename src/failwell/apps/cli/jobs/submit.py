@@ -11,6 +11,7 @@ from failwell.apps.cli.records import add_name, add_store, at_least, state_folde
 from failwell.apps.cli.times import lasted, span, start_time
 
 if TYPE_CHECKING:
+    from failwell.apps.cli.jobs.wait_progress import WaitProgress
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
@@ -187,14 +188,17 @@ def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 
 def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
+    from failwell.apps.cli.jobs.wait_progress import WaitProgress
+
     reasons = _Reasons(args)
     code = Exit.DONE
-    while code is Exit.DONE and not job.state.is_final:
-        try:
-            code = _run_until_end(args, queue, job.id, reasons)
-        except KeyboardInterrupt:
-            code = Exit.INTERRUPTED
-        job = queue.find(job.id)
+    with WaitProgress(args, job.id) as progress:
+        while code is Exit.DONE and not job.state.is_final:
+            try:
+                code = _run_until_end(args, queue, job.id, reasons, progress)
+            except KeyboardInterrupt:
+                code = Exit.INTERRUPTED
+            job = queue.find(job.id)
     if job.state.is_final:
         return print_end(args, job, queue)
     print_aside(
@@ -204,24 +208,30 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     return code
 
 
-def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons") -> Exit:
+def _run_until_end(
+    args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons", progress: "WaitProgress"
+) -> Exit:
     """Follow the job if another process runs it, else run it here. The caller repeats this until the job ends."""
     from failwell.apps.cli.jobs.host import host
 
     if queue.store.is_hosted():
+        progress.follow(queue.store.folder)
         for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
+            progress.show(event)
             reasons.show(event)
         return Exit.DONE
+
+    progress.follow(None)
 
     async def until(jobs: "Runtime") -> None:
         from asyncio import ensure_future
 
-        with jobs.events(job, after=0, live=False) as events:
+        with jobs.events(job, after=0) as events:
             waiting = ensure_future(jobs.wait(job))
             try:
                 async for event in events:
-                    if event.type == BLOCKED:
-                        reasons.show(event)
+                    progress.show(event)
+                    reasons.show(event)
                 await waiting
             finally:
                 waiting.cancel()
