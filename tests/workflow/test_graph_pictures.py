@@ -5,7 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from failwell.workflow.graph.layout import Box, layout
+from failwell.workflow.graph.boxes import Box
+from failwell.workflow.graph.layout import layout
 from failwell.workflow.graph.mermaid import as_mermaid
 from failwell.workflow.graph.model import Graph, graph
 from failwell.workflow.graph.svg import as_svg

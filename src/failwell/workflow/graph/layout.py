@@ -10,71 +10,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from failwell.workflow.graph.boxes import (
+    GAP,
+    HEAD,
+    MAX_MEMBERS,
+    NAME_SIZE,
+    PAD,
+    Box,
+    Layout,
+    Line,
+    end_box,
+    fill,
+    shortened,
+    text_width,
+    wrapped,
+)
 from failwell.workflow.graph.model import ENDS, Edge, Graph, Spot
 
-CHAR = 0.602
-"""Width of a letter of a fixed-width font, as a share of its size."""
-NAME_SIZE = 13
-LABEL_SIZE = 11
-NODE_HEIGHT = 46
-PAD = 12
-HEAD = 30
-"""Height of the heading of a group."""
-GAP = 26
-"""Space between two places of a layer."""
-MAX_MEMBERS = 12
-"""Members of a group that are drawn; the others are counted."""
-LONGEST_NAME = 30
-LABEL_COLUMNS = 30
+_MARK = 30
+"""Height of the mark above the step that a sub-workflow begins with."""
 _LARGE = 60
 _SPINE = 100.0
 _FAR = 6
 """Layers that an edge of a large graph may cross."""
-
-
-@dataclass(slots=True)
-class Box:
-    """A rectangle: a node, a group with boxes inside, an end, or a signpost to a distant node."""
-
-    id: str
-    title: str
-    type: str
-    note: str = ""
-    width: float = 0
-    height: float = NODE_HEIGHT
-    x: float = 0
-    y: float = 0
-    inside: list["Box"] = field(default_factory=list["Box"])
-    loops: list[Edge] = field(default_factory=list[Edge])
-    """Edges to itself, drawn beside it."""
-
-    @property
-    def reach(self) -> float:
-        """The width of its loops and their labels on the right."""
-        widest = max((text_width(line) for loop in self.loops for line in wrapped(loop.label)), default=-40.0)
-        return widest + 40 if self.loops else 0.0
-
-
-@dataclass(slots=True)
-class Line:
-    """One edge, as points from its source to its target."""
-
-    edge: Edge
-    points: list[tuple[float, float]]
-    label: list[str]
-    label_at: tuple[float, float]
-
-
-@dataclass(slots=True)
-class Layout:
-    """The positions of everything in a picture."""
-
-    boxes: list[Box]
-    lines: list[Line]
-    width: float
-    height: float
-    entry: tuple[float, float] | None
-    """The middle of the upper side of the entry node."""
 
 
 @dataclass(slots=True)
@@ -100,29 +58,30 @@ class _Place:
     order: float = 0
 
 
-def text_width(text: str, size: float = LABEL_SIZE) -> float:
-    """How wide `text` is drawn."""
-    return len(text) * size * CHAR
+class _Contents:
+    """What a graph holds: the spots of each group, in order, and the edges out of each spot."""
 
-
-def shortened(text: str, limit: int = LONGEST_NAME) -> str:
-    """`text`, cut with a visible mark if it is too long to draw."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def wrapped(label: str) -> list[str]:
-    """A label in at most three short lines."""
-    from textwrap import wrap
-
-    lines = wrap(label, LABEL_COLUMNS, break_long_words=True, break_on_hyphens=False)
-    return lines if len(lines) <= 3 else [*lines[:2], shortened(f"{lines[2]} …", LABEL_COLUMNS)]
+    def __init__(self, graph: Graph) -> None:
+        self.spots: dict[str | None, list[Spot]] = {}
+        self.edges: dict[str, list[Edge]] = {}
+        for spot in graph.spots:
+            self.spots.setdefault(spot.group, []).append(spot)
+        for edge in graph.edges:
+            self.edges.setdefault(edge.source, []).append(edge)
 
 
 def layout(graph: Graph) -> Layout:
-    """The layout of `graph`."""
-    boxes = _boxes(graph)
-    edges = _straight(graph, boxes)
-    ranks, edges = _ranks(boxes, edges, graph.entry)
+    """The layout of `graph`. The steps of an unfolded sub-workflow are a picture in its box."""
+    return _layout(_Contents(graph), None, graph.entry)
+
+
+def _layout(contents: _Contents, group: str | None, entry: str) -> Layout:
+    """The layout of the spots of one group: `None` for those outside all groups."""
+    spots = contents.spots.get(group, [])
+    graph_edges = [edge for spot in spots for edge in contents.edges.get(spot.id, ())]
+    boxes = _boxes(spots, graph_edges, contents)
+    edges = _straight(graph_edges, boxes)
+    ranks, edges = _ranks(boxes, edges, entry)
     places = {
         name: _Place(
             rank=ranks[name],
@@ -140,75 +99,60 @@ def layout(graph: Graph) -> Layout:
     _pull(layers)
     width, height = _settle(layers)
     lines = _lines(edges, chains)
-    entry = places.get(graph.entry)
-    start = None if entry is None or entry.box is None else (entry.x, entry.y)
+    first = places.get(entry)
+    start = None if first is None or first.box is None else (first.x, first.y)
     return Layout(list(boxes.values()), lines, width, height, start)
 
 
-def _boxes(graph: Graph) -> dict[str, Box]:
-    inside: dict[str, list[Spot]] = {}
-    for spot in graph.spots:
-        if spot.group is not None:
-            inside.setdefault(spot.group, []).append(spot)
-    boxes = {spot.id: _box(spot, inside, set()) for spot in graph.spots if spot.group is None}
-    ends = [edge.target for edge in graph.edges if edge.target in ENDS]
+def _boxes(spots: list[Spot], edges: list[Edge], contents: _Contents) -> dict[str, Box]:
+    boxes = {spot.id: _box(spot, contents, set()) for spot in spots}
+    ends = [edge.target for edge in edges if edge.target in ENDS]
     for end in ENDS:
         count = ends.count(end)
         if count > 0 and (end == "$end" or count == 1) and len(boxes) < _LARGE:
-            boxes[end] = _end(end, end)
+            boxes[end] = end_box(end, end)
     return boxes
 
 
-def _end(at: str, end: str) -> Box:
-    title = ENDS[end]
-    return Box(id=at, title=title, type=end, width=text_width(title, NAME_SIZE) + 30, height=26)
-
-
-def _box(spot: Spot, inside: dict[str, list[Spot]], around: set[str]) -> Box:
+def _box(spot: Spot, contents: _Contents, around: set[str]) -> Box:
     title = shortened(spot.name)
-    members = [member for member in inside.get(spot.id, ()) if member.id not in around]
+    members = [member for member in contents.spots.get(spot.id, ()) if member.id not in around]
     box = Box(id=spot.id, title=title, type=spot.type, note=spot.note)
     box.width = max(104.0, text_width(title, NAME_SIZE) + 2 * PAD + 8, text_width(spot.type) + 2 * PAD + 8)
     if not members:
         return box
-    box.inside = [_box(member, inside, around | {spot.id}) for member in members[:MAX_MEMBERS]]
+    heading = f"{spot.type} {spot.note}".strip()
+    if spot.type == "workflow":
+        _embed(box, contents, next((member.id for member in members if member.is_entry), ""), heading)
+        return box
+    box.inside = [_box(member, contents, around | {spot.id}) for member in members[:MAX_MEMBERS]]
     if len(members) > MAX_MEMBERS:
         title = f"{len(members) - MAX_MEMBERS} more"
         box.inside.append(Box(id=f"{spot.id}…", title=title, type="more", width=104))
-    _fill(box, f"{spot.type} {spot.note}".strip())
+    fill(box, heading)
     return box
 
 
-def _fill(box: Box, heading: str) -> None:
-    """Put the boxes inside a group into rows of three."""
-    top: float = HEAD + 14
-    widest: float = max(
-        text_width(shortened(heading, 48)) + 24, text_width(box.title, NAME_SIZE) + 24, box.width
-    )
-    for start in range(0, len(box.inside), 3):
-        x: float = PAD
-        row = box.inside[start : start + 3]
-        for member in row:
-            member.x, member.y = x, top
-            x += member.width + PAD
-        widest = max(widest, x)
-        top += max(member.height for member in row) + PAD
-    box.width, box.height = widest, top
+def _embed(box: Box, contents: _Contents, entry: str, heading: str) -> None:
+    """Lay out the steps of a sub-workflow inside its box."""
+    drawing = _layout(contents, box.id, entry)
+    top = HEAD + 14.0 + (0 if drawing.entry is None else _MARK)
+    box.width = max(box.width, text_width(shortened(heading, 48)) + 2 * PAD, drawing.width + 2 * PAD)
+    box.height = top + drawing.height + PAD
+    box.drawing, box.drawing_at = drawing, ((box.width - drawing.width) / 2, top)
 
 
-def _straight(graph: Graph, boxes: dict[str, Box]) -> list[Edge]:
+def _straight(graph_edges: list[Edge], boxes: dict[str, Box]) -> list[Edge]:
     """The edges between two boxes. Loops are added to their box, and shared ends are split."""
     edges: list[Edge] = []
-    for edge in graph.edges:
-        if edge.source not in boxes:
-            continue
+    for edge in graph_edges:
         if edge.target == edge.source:
             boxes[edge.source].loops.append(edge)
             continue
         target = edge.target
         if target in ENDS and target not in boxes:
             target = f"{edge.source}{target}"
-            boxes.setdefault(target, _end(target, edge.target))
+            boxes.setdefault(target, end_box(target, edge.target))
         if target in boxes:
             edges.append(_with_target(edge, target))
     return edges

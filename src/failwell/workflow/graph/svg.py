@@ -1,17 +1,17 @@
 """A graph as an SVG picture, drawn without any library."""
 
-from failwell.workflow.graph.layout import (
+from failwell.workflow.graph.boxes import (
     HEAD,
     LABEL_SIZE,
     NAME_SIZE,
     Box,
     Layout,
     Line,
-    layout,
     shortened,
     text_width,
     wrapped,
 )
+from failwell.workflow.graph.layout import layout
 from failwell.workflow.graph.model import Edge, Graph
 
 _MARGIN = 36
@@ -115,7 +115,7 @@ def _box(box: Box, left: float, top: float) -> list[str]:
     x, y = left + box.x, top + box.y
     if box.type in ("$end", "$halt", "$caller", "signpost"):
         return _pill(box, x, y)
-    if box.inside:
+    if box.inside or box.drawing is not None:
         return _group(box, x, y)
     color = _COLORS.get(box.type, "#7a828c")
     down = f"v{box.height:.1f} h-4 a6,6 0 0 1 -6,-6 v{12 - box.height:.1f}"
@@ -143,6 +143,13 @@ def _group(box: Box, x: float, y: float) -> list[str]:
     ]
     for member in box.inside:
         parts += _box(member, x, y)
+    if box.drawing is not None:
+        left, top = box.drawing_at
+        parts += [
+            f'<g transform="translate({x + left:.1f} {y + top:.1f})">',
+            *_drawing(box.drawing),
+            "</g>",
+        ]
     return [*parts, *_loops(box, x, y)]
 
 

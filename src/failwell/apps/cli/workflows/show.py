@@ -46,8 +46,7 @@ def run(args: Namespace) -> int:
         return print_problems(compiled.mistakes, args)
     plan = compiled.plan
     picture = args.picture or _from_name(args.output)
-    # A drawn sub-workflow is one box: nested graphs are not laid out.
-    shape = graph(plan, None if picture in ("svg", "png") else _children(plan, args))
+    shape = graph(plan, _children(plan, args))
     if picture is None and args.output is None and args.format != "text":
         _print_data(plan, shape, args)
         return Exit.DONE
