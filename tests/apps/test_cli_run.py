@@ -581,6 +581,29 @@ output: {x: "1"}
     assert events(tmp_path, "badly")[-2]["data"]["text"] == "broke: internal.script_error"
 
 
+@pytest.mark.parametrize("style", ["plain", "live"])
+def test_progress_shows_each_hook_and_why_one_failed(tmp_path: Path, style: str) -> None:
+    file = a_file(
+        tmp_path,
+        """
+workflow:
+  name: flow
+  entry_point: a
+  hooks: {on_start: "starting\\n{{ workflow.name }}", on_complete: "made {{ result.nothing.at_all }}"}
+agents: [{name: a, type: set, value: "1"}]
+output: {x: "1"}
+""",
+    )
+
+    done = run(tmp_path, file, "--progress", style)
+
+    assert (done.code, done.data) == (0, {"x": 1}), done.err
+    assert "hook on_start: starting flow" in done.err
+    assert "hook on_complete failed: template at " in done.err
+    # A line of the live view is as wide as the terminal.
+    assert style == "live" or "undefined value: `result.nothing`; this does not affect the run\n" in done.err
+
+
 def test_what_is_typed_is_read_by_the_declared_type(tmp_path: Path) -> None:
     file = a_file(
         tmp_path,

@@ -16,6 +16,8 @@ from failwell.apps.cli.output import error_format, is_terminal, print_stderr_lin
 from failwell.journal.event import Event
 from failwell.workflow.run_details import exit_code_of
 
+_LONGEST_HOOK = 200
+"""Characters of the text of a hook that are shown."""
 _KEPT = 200
 """Nodes that have ended and are still shown."""
 
@@ -60,6 +62,8 @@ class Model:
     spent: float = 0.0
     hidden: int = 0
     """Nodes that ended and are no longer shown."""
+    hooks: dict[str, str] = field(default_factory=dict[str, str])
+    """What each hook has said, or why it failed."""
 
     def apply(self, event: Event) -> Row | None:
         """Apply an event and return the row that changed."""
@@ -89,6 +93,8 @@ class Model:
                 row = Row(data["path"], data["node"], "", "skipped", started=event.at, ended=event.at)
                 row.text = data["reason"]
                 self.rows[row.path] = row
+            case "hook":
+                self.hooks[data["hook"]] = hook_text(data)
             case "run:completed" | "run:failed" | "run:cancelled" | "run:cancelling":
                 self.state = event.type.removeprefix("run:")
             case _:
@@ -228,10 +234,20 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
         return f"run {model.state} after {span(data.get('duration', 0.0))}{cost}"
     if event.type == "budget:warning":
         return f"budget: {data['spent_usd']:.2f} of {data['limit_usd']:.2f} USD are spent"
+    if event.type == "hook":
+        return hook_text(data)
     if row is None or row.type == "set":
         return None
     phrase = _PHRASES.get(event.type)
     return None if phrase is None else f"{step_label(row.path, row.item)}: {phrase(row, data)}"
+
+
+def hook_text(data: Any) -> str:
+    """The line of a hook: its text, or why it has none."""
+    failed = data.get("failed")
+    if failed is None:
+        return f"hook {data['hook']}: {' '.join(str(data.get('text', '')).split())[:_LONGEST_HOOK]}"
+    return f"hook {data['hook']} failed: {failed}; this does not affect the run"
 
 
 def step_label(path: str, item: str | None) -> str:

@@ -70,7 +70,7 @@ class Live:
         now = SYSTEM_CLOCK.now().timestamp()
         model = self._model
         rows = list(model.rows.values())
-        room = max(6, self._console.height - 4)
+        room = max(6, self._console.height - 4 - len(model.hooks))
         visible = rows if len(rows) <= room else _most_important(rows, room)
         head = Text()
         head.append(f"{model.workflow or 'workflow'} ", style="bold")
@@ -83,6 +83,9 @@ class Live:
         left_out = len(rows) - len(visible) + model.hidden
         if left_out:
             lines.append(Text(f"  … and {left_out} more that have ended", style="dim"))
+        lines += [
+            Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis") for text in model.hooks.values()
+        ]
         return Group(head, *lines)
 
 
