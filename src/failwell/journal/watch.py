@@ -123,8 +123,11 @@ class Waker:
             self._socket = None
 
     def _list_followers(self, changed: int) -> None:
-        with suppress(OSError, reason="the folder was deleted with its run"):
+        try:
             self._followers = os.listdir(self._path)  # noqa: PTH208  (names are what is needed)
+        except OSError:
+            # The folder was deleted with its run.
+            return
         # A follower that comes within the same tick of the file system's clock would not be noticed.
         self._listed_at = changed if time.time_ns() - changed > _CLOCK_TICK else -1
 

@@ -90,12 +90,14 @@ class Subscription:
         """Events that were dropped because the buffer was full."""
         self._replay = after is not None
         self._pages: deque[Event] = deque()
+        self._is_last_page = False
 
     def offer(self, event: Event) -> None:
         """Add an event to the buffer."""
         if (self._job is not None and event.job != self._job) or (event.seq == 0 and not self._live):
             return
-        if event.seq and (self._replay or event.seq <= self.cursor):
+        is_read_later = self._replay and not self._is_last_page
+        if event.seq and (is_read_later or event.seq <= self.cursor):
             # It is in the store and is read from there, or was already.
             return
         if len(self._waiting) >= self._room:
@@ -125,8 +127,10 @@ class Subscription:
             await self._wake.wait()
 
     def _past(self) -> Event | None:
-        if not self._pages:
+        if not self._pages and not self._is_last_page:
             self._pages.extend(self._hub.read(self.cursor, self._job, _PAGE))
+            # What is recorded from now on is offered.
+            self._is_last_page = len(self._pages) < _PAGE
         if not self._pages:
             self._replay = False
             return None

@@ -14,11 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from failwell.jobs.faults import HostElsewhere
-from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Want
+from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
 from failwell.journal.lock import LOCK, Holder, ProcessLock, holder_of, is_held
 from failwell.journal.sqlite.database import Database
 from failwell.runtime.clock import Clock
-from failwell.runtime.suppress import suppress
 
 HOSTS = "hosts"
 _EARLIER = "earlier"
@@ -178,6 +177,11 @@ def unowned_jobs(
     return best
 
 
+def unowned(connection: sqlite3.Connection) -> Unowned:
+    """The instances for which jobs wait that no host owns, and when another one becomes due."""
+    return Unowned(ready_instances(connection), next_time(connection))
+
+
 def next_time(connection: sqlite3.Connection) -> float:
     """When a job that no host owns becomes due, or reaches its deadline; infinity if none does."""
     times = [connection.execute(query).fetchone()[0] for query in (_FIRST_DUE, _FIRST_DEADLINE)]
@@ -194,8 +198,10 @@ def claim(
 ) -> list[tuple[Any, ...]]:
     """Give the host the best jobs that it wants and no host owns, within a transaction.
 
-    Returns their rows, each after the time since which the job waits for its turn.
+    Jobs whose time has come by `now` are among them. Returns their rows, each after the time since which the job
+    waits for its turn.
     """
+    make_ready(connection, now)
     best: list[tuple[Any, ...]] = []
     for instance, want in wants.items():
         best += connection.execute(_BEST, (instance, want.before, min(want.number, most))).fetchall()
@@ -260,10 +266,13 @@ def ownership(connection: sqlite3.Connection, host: int) -> Ownership:
 
 
 def _delete(folder: Path) -> None:
-    with suppress(OSError, reason="an empty folder without a lock is nobody's, and harms nobody"):
+    try:
         (folder / SNAPSHOT).unlink(missing_ok=True)
         (folder / LOCK).unlink(missing_ok=True)
         folder.rmdir()
+    except OSError:
+        # An empty folder without a lock is nobody's, and harms nobody.
+        return
 
 
 def _refusal(holder: Holder) -> HostElsewhere:

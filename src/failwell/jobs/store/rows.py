@@ -10,8 +10,11 @@ from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobR
 from failwell.jobs.store.job_store import FREE, Values
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.journal.event import to_json
+from failwell.processes.wire import json_encoder
 from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress
+
+_encode = json_encoder(ascii_only=True)
 
 
 def delete_files(value: Any) -> None:
@@ -53,7 +56,11 @@ def request_to_json(request: JobRequest) -> str:
         fields["actor"] = request.actor
     if request.control:
         fields["control"] = request.control
-    return to_json(fields)
+    try:
+        return _encode(fields)
+    except (TypeError, ValueError, RecursionError):
+        # It says what is wrong.
+        return to_json(fields)
 
 
 def job_values(job: Job, was: JobState | None) -> Values:

@@ -54,7 +54,7 @@ from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
-from failwell.journal.lock import is_held
+from failwell.journal.lock import LOCK, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
@@ -97,7 +97,8 @@ def wake_host(state: Path) -> None:
 def is_hosted(state: Path) -> bool:
     """Whether a live process runs the jobs of a state folder."""
     # The second one is a host of an earlier version.
-    return bool(hosts.live_folders(state / JOBS)) or is_held(state / JOBS)
+    folder = state / JOBS
+    return bool(hosts.live_folders(folder)) or ((folder / LOCK).exists() and is_held(folder))
 
 
 class SqliteJobs(SideTables):
@@ -117,11 +118,12 @@ class SqliteJobs(SideTables):
         self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
-        super().__init__(Database(self.path, durability, busy, read_when_full=read_when_full))
-        self._log = EventLog(self._database, "job_events", "seq", job="job")
+        database = Database(self.path, durability, busy, read_when_full=read_when_full)
+        self._log = EventLog(database, "job_events", "seq", job="job")
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
         self.wake_host: Callable[[], object] = self._host.wake
+        super().__init__(database)
 
     # -------------------------------------------------------------- writing
 
@@ -137,38 +139,34 @@ class SqliteJobs(SideTables):
         released: Sequence[int] = (),
         firing: Firing | None = None,
     ) -> Committed:
-        with self._database.transaction() as connection:
-            if firing is not None and not claim_firing(connection, firing):
-                return Committed({}, {}, self._log.last() or 0)
-            committed = self._write(connection, jobs, events, host, group)
-            if profiles:
-                connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
-            if applied:
-                connection.executemany(_APPLIED, [(key,) for key in applied])
-            if released and host is not None:
-                hosts.release(connection, host, released)
-        self._wake_followers(len(jobs) + len(events))
+        committed = self._database.write(
+            self._write, jobs, events, profiles, applied, group, host, released, firing
+        )
+        self._followers.wake()
+        self._database.written(len(jobs) + len(events))
         if committed.callbacks:
             # They are like jobs that another process submitted.
             self._host.wake()
         return committed
-
-    def _wake_followers(self, rows: int) -> None:
-        self._followers.wake()
-        self._database.written(rows)
 
     def _write(
         self,
         connection: sqlite3.Connection,
         jobs: Sequence[Values],
         events: Sequence[Event],
-        host: int | None = None,
+        profiles: Sequence[Profile] = (),
+        applied: Sequence[int] = (),
         group: GroupPart | None = None,
+        host: int | None = None,
+        released: Sequence[int] = (),
+        firing: Firing | None = None,
     ) -> Committed:
+        if firing is not None and not claim_firing(connection, firing):
+            return Committed({}, {}, self._log.last() or 0)
         twins: dict[str, str] = {}
         new = [job for job in jobs if job[_KEY] is None]
         moved = [job for job in jobs if job[_KEY] is not None]
-        cancelled = self._cancelled(connection, moved)
+        cancelled = self._cancelled(connection, moved) if moved else ()
         if cancelled:
             moved = [job for job in moved if job[_ID] not in cancelled]
             events = [event for event in events if event.type != "started" or event.job not in cancelled]
@@ -176,7 +174,7 @@ class SqliteJobs(SideTables):
             twins = self._twins(connection, new)
             new = [job for job in new if job[_ID] not in twins]
             events = [event for event in events if event.job not in twins]
-        keys = _insert(connection, new, host)
+        keys = _insert(connection, new, host) if new else {}
         if moved:
             connection.executemany(_MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved])
             freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
@@ -194,6 +192,12 @@ class SqliteJobs(SideTables):
             events = [*events, *submitted]
         self._count(connection, new, moved)
         last = self._append(connection, events, row_keys) if events else self._log.last() or 0
+        if profiles:
+            connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
+        if applied:
+            connection.executemany(_APPLIED, [(key,) for key in applied])
+        if released and host is not None:
+            hosts.release(connection, host, released)
         return Committed(keys, twins, last, cancelled, len(callbacks))
 
     def commit_unowned(self, jobs: Sequence[tuple[Values, Event]]) -> list[str]:
@@ -206,7 +210,8 @@ class SqliteJobs(SideTables):
             committed = self._write(
                 connection, [job for job, _ in unchanged], [event for _, event in unchanged]
             )
-        self._wake_followers(2 * len(unchanged))
+        self._followers.wake()
+        self._database.written(2 * len(unchanged))
         if committed.callbacks:
             self._host.wake()
         return [job[_ID] for job, _ in unchanged]
@@ -407,47 +412,37 @@ class SqliteJobs(SideTables):
         return hosts.HostLease(self._database, self.folder, lanes, self._clock)
 
     def peers(self, host: int) -> Peers:
-        with self._database.reading() as connection:
-            others = [other for other in hosts.hosts_of(connection, self.folder) if other.key != host]
+        others = [other for other in self._database.read(hosts.hosts_of, self.folder) if other.key != host]
         is_live = {other: is_held(other.folder) for other in others}
         return Peers(
             [other for other in others if is_live[other]], [other for other in others if not is_live[other]]
         )
 
     def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
-        with self._database.transaction() as connection:
-            rows = hosts.take_over(connection, host, dead)
+        rows = self._database.write(hosts.take_over, host, dead)
         hosts.delete_folders(dead)
         return self._open_jobs(rows)
 
     def unowned(self) -> Unowned:
-        with self._database.reading() as connection:
-            return Unowned(hosts.ready_instances(connection), hosts.next_time(connection))
+        return self._database.read(hosts.unowned)
 
     def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
-        with self._database.reading() as connection:
-            rows = hosts.unowned_jobs(connection, most, instance)
-        return self._open_jobs(rows)
+        return self._open_jobs(self._database.read(hosts.unowned_jobs, most, instance))
 
     def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
-        with self._database.transaction() as connection:
-            hosts.make_ready(connection, now)
-            rows = hosts.claim(connection, host, wants, most, now)
+        rows = self._database.write(hosts.claim, host, wants, most, now)
         jobs = [(self._job(values), ready) for ready, *values in rows]
         # A damaged row is a failed job: nobody can run it.
         return [(job, ready) for job, ready in jobs if not job.state.is_final]
 
     def ownership(self, host: int) -> Ownership:
-        with self._database.reading() as connection:
-            return hosts.ownership(connection, host)
+        return self._database.read(hosts.ownership, host)
 
     def reserve(self, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]) -> Booking:
-        with self._database.transaction() as connection:
-            return hosts.reserve(connection, host, reserved, budgets)
+        return self._database.write(hosts.reserve, host, reserved, budgets)
 
     def reserved_elsewhere(self, host: int) -> HostReserves:
-        with self._database.reading() as connection:
-            return hosts.reserved_elsewhere(connection, host)
+        return self._database.read(hosts.reserved_elsewhere, host)
 
     def _open_jobs(self, rows: Sequence[Any]) -> list[Job]:
         # A damaged row is a failed job: nobody can run it.

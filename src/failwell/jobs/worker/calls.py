@@ -123,8 +123,7 @@ class Calls:
 
     async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
         """Send one call and wait for its answer."""
-        call = self._send_call(job, order, timeout)
-        self._flush_soon()
+        call = self._send_call(job, order, timeout, flush_soon=True)
         try:
             return await call.answer
         except asyncio.CancelledError:
@@ -148,8 +147,8 @@ class Calls:
         timeout: float | None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncGenerator[Any]:
         """Send one call and yield its items as they arrive; the worker sends no more than `_WINDOW` ahead."""
-        call = self._send_call(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
-        self._flush_soon()
+        order = {**order, "stream": True, "window": _WINDOW}
+        call = self._send_call(job, order, timeout, streams=True, flush_soon=True)
         items, wake = call.items, call.wake
         assert items is not None
         assert wake is not None
@@ -195,29 +194,28 @@ class Calls:
         timeout: float | None,
         *,
         streams: bool = False,
+        flush_soon: bool = False,
     ) -> PendingCall:
         if job in self._pending:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
         loop = asyncio.get_running_loop()
         call = PendingCall(job, loop.create_future(), streams=streams)
-        piece = encode({"type": "call", "job": job, **order})
         process = self._process
         if process is None:
             # The process ended after it was ready and before this call was sent.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
-        self._pending[job] = call
-        process.write(piece)
         if timeout is not None:
             call.seconds = timeout
             call.ends_at = loop.time() + timeout
             if self._timer is None or call.ends_at < self._timer.when():
                 self._set_timer(call.ends_at)
+        piece = encode({"type": "call", "job": job, **order})
+        self._pending[job] = call
+        process.write(piece)
+        if flush_soon:
+            # At the end of this turn of the loop, with the other calls of this turn.
+            loop.call_soon(process.flush)
         return call
-
-    def _flush_soon(self) -> None:
-        """Send at the end of this turn of the loop, with the other calls of this turn."""
-        if self._process is not None:
-            asyncio.get_running_loop().call_soon(self._process.flush)
 
     # -------------------------------------------------------------- time-outs
 

@@ -7,12 +7,11 @@ is translated into a fault here.
 import errno
 import os
 import sqlite3
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock, Thread
-from types import TracebackType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from failwell.fault.base import Fault
 from failwell.files.private import create_private
@@ -21,7 +20,7 @@ from failwell.journal.folder import make_private
 from failwell.journal.journal_faults import NoFileHandle, StoreFull
 from failwell.journal.lock import exclusive
 from failwell.journal.reserve import is_short, keep_reserve
-from failwell.journal.sqlite.migrate import migrate, migrations, version_of
+from failwell.journal.sqlite.migrate import migrate, migrations, transaction, version_of
 from failwell.runtime.suppress import suppress
 
 Durability = Literal["normal", "full"]
@@ -38,6 +37,7 @@ _COMPACT_PAGES = 256
 """A megabyte: less free space is not worth rewriting the file for."""
 _HIGHEST = "\x7f"
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 class Database:
@@ -72,25 +72,60 @@ class Database:
             self._no_space = fault
             self.connection = _connect_sealed(path, busy)
         self._checkpointer = Checkpointer(path)
-        self._transaction = Transaction(self)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
-        with self.reading() as connection:
-            return connection.execute(statement, values).fetchall()
+        with self.turn:
+            try:
+                return self.connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise self.fault(error) from error
+
+    def read(
+        self, query: Callable[Concatenate[sqlite3.Connection, _P], _T], *args: _P.args, **options: _P.kwargs
+    ) -> _T:
+        """Call `query` with the connection, for several statements outside a transaction."""
+        with self.turn:
+            try:
+                return query(self.connection, *args, **options)
+            except sqlite3.Error as error:
+                raise self.fault(error) from error
+
+    def write(
+        self, change: Callable[Concatenate[sqlite3.Connection, _P], _T], *args: _P.args, **options: _P.kwargs
+    ) -> _T:
+        """Call `change` with the connection, for statements that are committed together or not at all."""
+        connection = self.connection
+        with self.turn:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                result = change(connection, *args, **options)
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise self.fault(error) from error
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            return result
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """The connection, for several statements outside a transaction."""
+        """The connection, for a block of statements outside a transaction."""
         with self.turn:
             try:
                 yield self.connection
             except sqlite3.Error as error:
                 raise self.fault(error) from error
 
-    def transaction(self) -> "Transaction":
-        """The connection, for statements that are committed together or not at all."""
-        return self._transaction
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """The connection, for a block of statements that are committed together or not at all."""
+        with self.turn:
+            try:
+                with transaction(self.connection):
+                    yield self.connection
+            except sqlite3.Error as error:
+                raise self.fault(error) from error
 
     def fault(self, error: sqlite3.Error) -> Fault:
         """The fault for an error of a statement."""
@@ -131,46 +166,6 @@ class Database:
         with self.turn, translate_errors(self.path):
             self._checkpointer.close()
             self.connection.close()
-
-
-class Transaction:
-    """One transaction at a time on the connection of a database. Every commit of a job enters it: it makes no object."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> sqlite3.Connection:
-        database = self._database
-        database.turn.acquire()
-        has_begun = False
-        try:
-            database.connection.execute("BEGIN IMMEDIATE")
-            has_begun = True
-        except sqlite3.Error as error:
-            raise database.fault(error) from error
-        finally:
-            if not has_begun:
-                database.turn.release()
-        return database.connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        database = self._database
-        connection = database.connection
-        try:
-            try:
-                if error is None:
-                    connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        except sqlite3.Error as refused:
-            raise database.fault(refused) from refused
-        finally:
-            database.turn.release()
-        if isinstance(error, sqlite3.Error):
-            raise database.fault(error) from error
 
 
 @contextmanager

@@ -99,7 +99,8 @@ def run_run(args: Namespace) -> int:
     from failwell.apps.cli.jobs.submit import print_submitted
 
     with _schedules(args) as (queue, schedules):
-        return print_submitted(args, queue, schedules.run(args.schedule))
+        job = schedules.run(args.schedule)
+        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
 
 
 def run_remove(args: Namespace) -> int:

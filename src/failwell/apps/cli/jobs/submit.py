@@ -133,7 +133,8 @@ def run_submit(args: Namespace) -> int:
         return _stream(args, request)
     with job_queue(args, create=True, instance=args.instance) as queue:
         assert queue is not None
-        return print_submitted(args, queue, queue.submit(request))
+        job = queue.submit(request)
+        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
 
 
 def _submit_file(args: Namespace) -> int:
@@ -157,7 +158,8 @@ def run_retry(args: Namespace) -> int:
         assert queue is not None
         if not queue.registry.has_instance(job.request.instance):
             raise unknown_capability(queue.registry, job.request.instance)
-        return print_submitted(args, queue, queue.again(job.id))
+        job = queue.again(job.id)
+        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
 
 
 def run_wait(args: Namespace) -> int:
@@ -168,7 +170,7 @@ def run_wait(args: Namespace) -> int:
         return wait_for_end(args, queue, job)
 
 
-def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
+def print_submitted(args: Namespace, queue: "QueueClient", job: "Job", *, is_hosted: bool) -> int:
     """Print a new job; with `--wait`, wait for its end."""
     if args.wait:
         print_aside(args, f"job {job.id} is submitted")
@@ -181,7 +183,7 @@ def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
         return Exit.DONE
     print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
     _print_timeout(args, job)
-    if not queue.store.is_hosted():
+    if not is_hosted:
         print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
 
@@ -189,17 +191,18 @@ def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
     from failwell.apps.cli.jobs.wait_progress import WaitProgress
+    from failwell.jobs.job import FINAL
 
     reasons = _Reasons(args)
     code = Exit.DONE
     with WaitProgress(args, job.id) as progress:
-        while code is Exit.DONE and not job.state.is_final:
+        while code is Exit.DONE and job.state not in FINAL:
             try:
                 code = _run_until_end(args, queue, job.id, reasons, progress)
             except KeyboardInterrupt:
                 code = Exit.INTERRUPTED
             job = queue.find(job.id)
-    if job.state.is_final:
+    if job.state in FINAL:
         return print_end(args, job, queue)
     print_aside(
         args,
