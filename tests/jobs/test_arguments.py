@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pydantic import BaseModel
 
 from failwell.capability import CapabilityInputError, CapabilityNotLoadedError, capability
 from failwell.jobs import AsyncClient, Client
@@ -138,6 +139,10 @@ class _Colour(Enum):
     RED = 1
 
 
+class _Order(BaseModel):
+    pieces: int
+
+
 @dataclass
 class _Shape:
     points: tuple[_Point, ...]
@@ -154,6 +159,7 @@ class _Shape:
         (datetime, datetime(2026, 1, 2, tzinfo=UTC)),
         (list[bytes], [b"\xff"]),
         (float, 3.5),
+        (list[_Order], [_Order(pieces=3)]),
         (Any, {"free": [1]}),
     ],
 )

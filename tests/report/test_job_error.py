@@ -3,13 +3,18 @@
 import errno
 import json
 import socket
+import sqlite3
 import ssl
+import subprocess
 import urllib.error
+from concurrent.futures import BrokenExecutor
 from datetime import UTC, datetime
+from email.message import Message
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import failwell
@@ -163,6 +168,28 @@ def test_relatives_of_the_listed_exceptions_follow_them(error: BaseException, ca
 )
 def test_every_other_exception_is_fatal(error: BaseException) -> None:
     assert classify_exception(error) == "fatal"
+
+
+@pytest.mark.acceptance("cjm-substrate 11")
+def test_an_exception_that_is_known_is_classified_by_what_it_says() -> None:
+    unlisted: list[tuple[BaseException, str]] = [
+        (subprocess.TimeoutExpired("x", 1), "transient"),
+        (sqlite3.OperationalError("database is locked"), "transient"),
+        (httpx.ConnectError("x"), "transient"),
+        (httpx.ReadTimeout("x"), "transient"),
+        (BrokenExecutor("x"), "transient"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB"), "resource"),
+    ]
+    # Subclasses of listed types, of which more is known than their ancestor.
+    listed: list[tuple[BaseException, str]] = [
+        (ssl.SSLCertVerificationError("x"), "user_input"),
+        (OSError(errno.EADDRINUSE, "x"), "user_input"),
+        (OSError(errno.EMFILE, "x"), "resource"),
+        (urllib.error.HTTPError("http://x", 400, "x", Message(), None), "user_input"),
+        (urllib.error.HTTPError("http://x", 429, "x", Message(), None), "transient"),
+    ]
+    for error, category in (*unlisted, *listed):
+        assert classify_exception(error) == category, error
 
 
 def test_a_missing_module_is_for_the_operator_and_a_cancellation_is_no_failure() -> None:
