@@ -93,9 +93,12 @@ def _missing_module(error: BaseException) -> Reading:
 _LIBRARY = re.compile(r"\.so\b|\.dylib\b|\.pyd\b|DLL load failed|GLIBC")
 
 
-def _import(error: BaseException) -> Reading:
+def _import(error: BaseException) -> Reading | None:
     """A name that a module does not have is a bug; a library of the system that is missing or too old is not."""
     is_library = _LIBRARY.search(safe_call(arguments_text, "", error)[:1_000]) is not None
+    if not is_library and isinstance(error, LookupError | ValueError | TypeError | OSError | MemoryError):
+        # Its other base says more than that something is a bug.
+        return None
     kind = "extension.dependency_missing" if is_library else "internal.bug"
     return Reading.from_rule(kind=kind, rule="python.ImportError", saw="ImportError")
 
