@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import RAM, Pool
 from failwell.jobs.queue.state import Rules
@@ -206,11 +207,10 @@ def test_further_instances_of_a_capability_do_not_get_the_last_lane_either(tmp_p
 
 def test_a_capability_that_is_registered_and_not_used_yet_has_its_lane(tmp_path: Path) -> None:
     async def work() -> None:
-        go = tmp_path / "go"
+        go, manifest = tmp_path / "go", tmp_path / "later.toml"
+        manifest.write_text(f'name = "later"\nobject = "queueing:Worker"\npath = ["{_samples()}"]\n')
+        CapabilityRegistry(tmp_path / "registry").add(manifest)
         async with a_runtime(tmp_path, a_capability("greedy", concurrency=8), lanes=2) as jobs:
-            manifest = tmp_path / "later.toml"
-            manifest.write_text(f'name = "later"\nobject = "queueing:Worker"\npath = ["{_samples()}"]\n')
-            jobs.registry.add(manifest)
             stuck = [await jobs.submit("greedy", {"path": str(go)}, action="until") for _ in range(2)]
             await began(go)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.job import JobState
-from failwell.jobs.memory.book import _towards
 from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.profiles import _towards
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import (
     OutsideWorld,

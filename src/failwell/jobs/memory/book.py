@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.jobs.memory.ledger import (
-    DISK,
     MARGIN,
     NOTICEABLE,
     RAM,
@@ -25,123 +24,12 @@ from failwell.jobs.memory.ledger import (
     share,
 )
 from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
-from failwell.jobs.memory.system import Written, since, written
+from failwell.jobs.memory.profiles import Peak, Profiles
+from failwell.jobs.memory.system import written
 from failwell.jobs.queue.instance import Instance
-from failwell.jobs.store.job_store import HostReserves, Profile
+from failwell.jobs.store.job_store import HostReserves
 from failwell.jobs.worker.protocol import MemoryLimit
 from failwell.processes.tree import resident_mb
-
-FORGET = 0.05
-"""How far a learned peak moves towards a lower sample, so that a single outlier is forgotten in time."""
-
-_EVERY = 32
-"""Once an instance has this many samples and no peak grows, every 32nd sample is saved."""
-
-
-class Peak:
-    """The highest use of memory and disk in one worker while calls run in it."""
-
-    __slots__ = ("config", "disk", "disk_before", "gpu", "ram", "written_before")
-
-    def __init__(self, config: str, disk_before: float | None, written_before: Written | None) -> None:
-        self.config: str | None = config
-        """The configuration of the calls; `None` if it changed while they ran."""
-        self.ram = 0.0
-        self.gpu = 0.0
-        self.disk = 0.0
-        self.disk_before = disk_before
-        """Free disk space at the start of a first run."""
-        self.written_before = written_before
-        """What its processes had written by then. Other jobs and programs may fill the disk as well, so its use of
-        the disk is never taken to be more than what it wrote."""
-
-    def cap_disk(self, now: Written | None) -> None:
-        """Limit the use of the disk to what the processes of the worker wrote."""
-        megabytes = since(self.written_before, now)
-        if megabytes is not None:
-            self.disk = min(self.disk, megabytes)
-
-
-class Profiles:
-    """The learned peaks of all instances, including those that earlier hosts of the store saved."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._profiles: dict[tuple[str, str], Profile] = {}
-        self.unsaved: dict[tuple[str, str], Profile] = {}
-        """Profiles that are not in the store yet."""
-
-    def load(self, profiles: Iterable[Profile]) -> None:
-        """Start with the profiles of the store."""
-        self._profiles = {(profile.instance, profile.config): profile for profile in profiles}
-
-    def profile(self, instance: Instance) -> Profile | None:
-        """The profile of an instance with its current configuration; `None` until one call succeeded."""
-        profile = self._profiles.get((instance.id, instance.config))
-        return None if profile is None or not profile.successes else profile
-
-    def highest_ram(self, instance: Instance) -> float:
-        """The highest peak of main memory that was learned of an instance, with any configuration."""
-        return max(
-            (
-                profile.ram_mb
-                for (name, _), profile in self._profiles.items()
-                if name == instance.id and profile.successes
-            ),
-            default=0.0,
-        )
-
-    def peaks(self, instance: Instance, card: str) -> dict[str, float]:
-        """What a call needs, by pool; `card` is the pool of the GPU that the worker uses."""
-        profile = self.profile(instance)
-        if profile is None:
-            return {}
-        return {card: profile.gpu_mb, RAM: profile.ram_mb, DISK: profile.disk_mb}
-
-    def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
-        """Record what one call needed. A failed call only counts as a sample.
-
-        A call that began with another configuration is ignored: it measures neither configuration.
-        """
-        if peak.config != instance.config:
-            return
-        key = (instance.id, instance.config)
-        old = self._profiles.get(key)
-        profile = Profile(instance=instance.id, config=instance.config) if old is None else old
-        count = profile.successes + well
-        grows = well and (
-            peak.gpu > profile.gpu_mb or peak.ram > profile.ram_mb or peak.disk > profile.disk_mb
-        )
-        profile = Profile(
-            instance=profile.instance,
-            config=profile.config,
-            samples=profile.samples + 1,
-            successes=count,
-            # Only a call that succeeded shows how much is enough.
-            gpu_mb=_towards(profile.gpu_mb, peak.gpu) if well else profile.gpu_mb,
-            ram_mb=_towards(profile.ram_mb, peak.ram) if well else profile.ram_mb,
-            disk_mb=_towards(profile.disk_mb, peak.disk)
-            if well and peak.disk_before is not None
-            else profile.disk_mb,
-            seconds=profile.seconds + (seconds - profile.seconds) / count if well else profile.seconds,
-            updated=self._now(),
-        )
-        self._profiles[key] = profile
-        if grows or profile.samples < _EVERY or profile.samples % _EVERY == 0:
-            self.unsaved[key] = profile
-
-
-def _towards(old: float, sample: float) -> float:
-    return sample if sample >= old else old - (old - sample) * FORGET
-
-
-def _by_host(reserves: HostReserves, index: int) -> dict[str, dict[str, float]]:
-    """What each host has reserved (0), or holds of it (1), by pool."""
-    return {
-        f"host {host}": {pool: reserved[index] for pool, reserved in pools.items()}
-        for host, pools in reserves.items()
-    }
-
 
 FRESH = 1.0
 """Seconds for which a reading of the machine may be used to start a job."""
@@ -484,3 +372,11 @@ class Book:
     def reserved(self) -> dict[str, dict[str, float]]:
         """Instance → pool → what is reserved."""
         return {name: dict(pools) for name, pools in self._reserved.items()}
+
+
+def _by_host(reserves: HostReserves, index: int) -> dict[str, dict[str, float]]:
+    """What each host has reserved (0), or holds of it (1), by pool."""
+    return {
+        f"host {host}": {pool: reserved[index] for pool, reserved in pools.items()}
+        for host, pools in reserves.items()
+    }
