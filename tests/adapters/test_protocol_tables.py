@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+import failwell
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
+from failwell.adapters.protocols import devices, services, sql, stores, vendor_codes, wire
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find
 from failwell.fault.registry import kind
@@ -348,3 +349,71 @@ def test_a_service_without_a_file_of_its_own_is_read_by_its_codes(
     )
 
     assert reading.kind == meaning
+
+
+PRINTED_CODES = {
+    "ORA-12514: TNS:listener does not currently know of service requested": "provider.rejected",
+    "ORA-03113: end-of-file on communication channel": "provider.outcome_unknown",
+    "ORA-06512: at line 3\nORA-00001: unique constraint violated": "provider.bad_request",
+    "Msg 1205, Level 13, State 51, Server db, Line 1": "tool.busy",
+    "SqlException: Login failed for user 'x'. Error Number:18456,State:1,Class:14": "provider.auth",
+    "000608: 608: Warehouse 'X' is suspended.": "provider.rejected",
+    "temporary delivery error\n451 4.7.1 Try again later": "provider.unavailable",
+    "550 5.7.1 Relaying denied": "provider.permission",
+    "535 5.7.8 Username and Password not accepted": "provider.auth",
+    "552 5.2.2 The email account that you tried to reach is over quota": "provider.quota_exhausted",
+    "550 5.4.5 Daily user sending quota exceeded": "provider.quota_exhausted",
+    "SMTP error: 421 Service not available": "provider.unavailable",
+    "NotLeaderForPartition at protocol.js:952": "provider.unavailable",
+    "org.apache.kafka.common.errors.RecordTooLargeException: too large": "provider.context_too_long",
+    "TOPIC_AUTHORIZATION_FAILED": "provider.permission",
+    "0/2 nodes are available: 1 Insufficient nvidia.com/gpu": "resource.exhausted",
+    "Back-off pulling image: ImagePullBackOff": "provider.rejected",
+    "MongoError: not master and slaveOk=false": "provider.unavailable",
+    "E: Unable to locate package squashfs-tools": "extension.dependency_missing",
+    "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4407": "tool.busy",
+    "AbortError: This operation was aborted\n    at node:internal/deps/undici/undici:11576:11": "cancel.run",
+    "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : bad allocation": "resource.system_memory",
+}
+
+
+def test_the_codes_that_servers_print_decide_in_a_text() -> None:
+    wrong = {
+        text: failwell.classify({"message": text}).kind
+        for text, meaning in PRINTED_CODES.items()
+        if failwell.classify({"message": text}).kind != meaning
+    }
+
+    assert wrong == {}
+
+
+def test_every_kind_of_the_tables_of_services_exists() -> None:
+    tables = (
+        services.ORACLE_ERRORS,
+        services.SQL_SERVER_ERRORS,
+        services.SNOWFLAKE_ERRORS,
+        services.KAFKA_ERRORS,
+    )
+
+    assert all(kind(name).category for table in tables for name in table.values())
+
+
+def test_numbers_that_are_no_codes_decide_nothing() -> None:
+    innocent = ("page 550 of 5.7 chapters", "took 451 ms", "Msg from Bob", "the order 12514 was sent")
+
+    assert {services.mail_in(text) or services.sql_server_in(text) for text in innocent} == {None}
+
+
+def test_a_class_of_another_language_is_known_without_its_package() -> None:
+    assert failwell.classify({"exception_class": "AbortError", "message": "aborted"}).kind == "cancel.run"
+    assert failwell.classify({"exception_class": "NullPointerException"}).kind == "internal.bug"
+    loading = {
+        "exception_class": "redis.clients.jedis.exceptions.JedisDataException",
+        "message": "LOADING Redis is loading",
+    }
+    assert failwell.classify(loading).kind == "provider.unavailable"
+
+
+def test_a_status_that_no_registry_knows_is_refined_by_words() -> None:
+    assert failwell.classify({"http_status": 456, "message": "failed"}).kind == "provider.quota_exhausted"
+    assert failwell.classify({"http_status": 460, "message": "invalid api key"}).kind == "provider.auth"

@@ -197,7 +197,8 @@ def _says_less(cls: type, above: type, entry: Entry) -> bool:
             base for base in cls.__mro__ if base.__module__ == "builtins" and issubclass(base, OSError)
         )
         return nearest is not TimeoutError
-    return isinstance(entry, Reading) and entry.kind == "internal.bug"
+    # An `ImportError` is a bug too, unless its message speaks of a library of the system.
+    return above is ImportError or (isinstance(entry, Reading) and entry.kind == "internal.bug")
 
 
 def _entry_of(cls: type) -> Entry | None:

@@ -90,6 +90,8 @@ KINDS_OF_STATUSES: dict[int, str] = {
     401: AUTH, 402: QUOTA, 403: PERM, 413: LONG, 429: RATE, 501: REJECTED, 505: REJECTED,
     # Portkey, for a guardrail that denied the request: https://portkey.ai/docs/api-reference/inference-api/error-codes
     446: REFUSED,
+    # DeepL, "Error handling": the quota of the month.
+    456: QUOTA,
 }  # fmt: skip
 
 _ANY = frozenset({QUOTA, AUTH, PERM, MODEL, CAPABILITY, LONG, REFUSED, BAD})
@@ -102,6 +104,11 @@ GENERIC: dict[int, frozenset[str]] = {
     429: frozenset({QUOTA, LONG, OVER, RATE}),
     500: frozenset({QUOTA, AUTH, OVER, RATE}),
     **dict.fromkeys((406, 412, 423, 451), _ANY),
+    # Statuses that no registry knows say only whose mistake it was.
+    **dict.fromkeys(
+        (418, 419, 420, 427, 430, *range(432, 446), *range(447, 451), *range(452, 456), *range(457, 498)),
+        _ANY | {RATE},
+    ),
 }
 """Statuses that services use for more than their name says → what words may turn them into.
 

@@ -25,8 +25,8 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
-from failwell.adapters.text.class_names import kind_of_class, phase_of_class
-from failwell.adapters.text.protocol_words import close_code_in
+from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
+from failwell.adapters.text.protocol_words import close_code_in, database_kind_in
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
@@ -84,6 +84,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     if not class_name and text.errors and _is_pythons(text.errors[0].name):
         # The text names the class that the row does not.
         return read_saved({**row, "exception_class": text.errors[0].name}, now)
+    if text.database is None and name:
+        # A runtime prints the class before the message, and some replies are known by both.
+        text.database = database_kind_in(f"{name}: {facts.message}")
     printed = read_printed(text, facts, now)
     if printed is not None:
         return printed
@@ -175,7 +178,8 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
     if not module:
         cls = getattr(builtins, name, None)
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
-            return None
+            kind = kind_of_class(name, message, in_javascript=is_javascript(message)) if name else None
+            return None if kind is None else Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
         # Of the built-in classes only this one is read by its message.
         error = cls.__new__(cls, message) if cls is ImportError else cls.__new__(cls)
         if isinstance(error, OSError) and (number := _ERRNO.search(message)):

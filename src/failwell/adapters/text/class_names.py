@@ -119,8 +119,8 @@ _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
-CANCELLED = ("context canceled", "operation was canceled by the user")
-"""What Go prints for a call that the program itself ended."""
+CANCELLED = ("context canceled", "operation was canceled by the user", "This operation was aborted")
+"""What Go and Node print for a call that the program itself ended."""
 
 
 def phase_of_class(dotted: str, message: str) -> Phase | None:

@@ -4,6 +4,14 @@ import re
 import signal
 
 from failwell.adapters.facts import Phase
+from failwell.adapters.protocols.services import (
+    kafka_in,
+    kubernetes_in,
+    mail_in,
+    oracle_in,
+    snowflake_in,
+    sql_server_in,
+)
 from failwell.adapters.protocols.sql import kind_of_mysql, kind_of_sqlstate, sqlstate_of
 from failwell.adapters.protocols.stores import kind_of_mongodb, kind_of_redis
 from failwell.adapters.protocols.wire import GRPC_WORDS, http_of_close_code, kind_of_close_code
@@ -110,6 +118,7 @@ _MYSQL = re.compile(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
 )
 _MONGODB = re.compile(r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key")
+_NOT_PRIMARY = re.compile(r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b")
 _CONDITION = re.compile(
     r"\b(?:psycopg2?\.errors|asyncpg\.exceptions)\.(?P<name>\w{3,60})|\b(?:Postgres|PSQL)Exception\b[^\n]{0,24}: (?P<state>[0-9A-Z]{5}): "
 )
@@ -124,7 +133,7 @@ _CLOSE = re.compile(
 
 
 def database_kind_in(text: str) -> tuple[str, str] | None:
-    """The kind and the code of a database's error in `text`: an SQLSTATE, a number of MySQL, a reply of Redis."""
+    """The kind and the code of a database's, a queue's or a mail server's error in `text`: an SQLSTATE, a number, a reply."""
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
         kind = kind_of_mysql(int(mysql["number"])) or kind_of_sqlstate(mysql["state"])
@@ -138,8 +147,14 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         code = mongodb["code"] or mongodb["bare"]
         if (kind := kind_of_mongodb(int(code))) is not None:
             return kind, code
+    if _NOT_PRIMARY.search(text) is not None:
+        return "provider.unavailable", "NotWritablePrimary"
     if (redis := _REDIS.search(text)) is not None and (kind := kind_of_redis(redis["reply"])) is not None:
         return kind, redis["reply"].partition(" ")[0]
+    for look in (oracle_in, sql_server_in, snowflake_in, mail_in, kubernetes_in, kafka_in):
+        found = look(text)
+        if found is not None:
+            return found
     return None
 
 

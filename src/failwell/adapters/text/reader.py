@@ -32,10 +32,12 @@ _AWS = re.compile(
     r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\bError Code: (?P<java>[A-Z][\w.]{2,80})"
 )
 _LABELLED = re.compile(
-    r"^[ \t(]{0,8}(?:Error ?Code|Code|ERROR CODE|errorCode|error_code|code)[ \t]{0,3}[:=][ \t]{0,3}['\"]?(?P<code>[A-Za-z][\w.-]{2,60})['\"]?[,;)]?[ \t]*$",
+    r"^[ \t(]{0,8}(?:Error ?Code|Code|ERROR CODE|errorCode|error_code|code)[ \t]{0,12}[:=][ \t]{0,3}['\"]?(?P<code>[A-Za-z][\w.-]{2,60})['\"]?[,;)]?[ \t]*$",
     re.MULTILINE,
 )
-_BRACED = re.compile(r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'")
+_BRACED = re.compile(
+    r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: (?P<plain>[A-Z][A-Za-z]{5,60}), message: "
+)
 _ANGLED = re.compile(
     r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) "
 )

@@ -75,7 +75,7 @@ def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
     if phase == "closed" and facts.errno in ("ENOENT", "ECONNREFUSED", "EACCES"):
         # The connection broke while it was made: there is no socket at that address.
         phase = "connect"
-    if any(sentence in facts.message for sentence in CANCELLED):
+    if phase != "read" and any(sentence in facts.message for sentence in CANCELLED):
         return _rule("cancel.run", "cancelled", "context canceled", "message")
     if phase is not None:
         return classify(_merged(facts, known, phase=phase))

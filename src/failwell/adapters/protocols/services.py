@@ -1,0 +1,177 @@
+"""The error codes of Oracle, SQL Server, Snowflake, Kafka, Kubernetes and mail servers, as they are printed.
+
+Oracle: "Database Error Messages". SQL Server: "Database engine events and errors", and "Troubleshoot transient
+connection errors in SQL Database". Snowflake: "Error messages". Kafka: "Protocol guide", table of error codes
+with its column *retriable*. Kubernetes: reasons of pods, containers and nodes in its API. Mail: RFC 5321
+section 4.2 (reply codes) and RFC 3463 (enhanced status codes).
+"""
+
+import re
+
+_DOWN, _BUSY, _UNSURE = "provider.unavailable", "tool.busy", "provider.outcome_unknown"
+_BAD, _REJECTED, _OVER = "provider.bad_request", "provider.rejected", "provider.overloaded"
+_AUTH, _PERMISSION, _CONNECTION = "provider.auth", "provider.permission", "provider.connection"
+_QUOTA, _CANCELLED, _LONG = "provider.quota_exhausted", "cancel.run", "provider.context_too_long"
+_DISK, _MEMORY = "resource.disk", "resource.system_memory"
+
+_ORACLE: dict[str, str] = {
+    _BAD: "1 900 904 911 913 917 922 923 932 933 936 942 947 955 979 1400 1407 1408 1427 1430 1438 1452 1476 1722 1830 1843 1858 1861 "
+          "2290 2291 2292 12899 6502 6512 6550",
+    _BUSY: "54 60 4020 4021 8177 30006",
+    _UNSURE: "28 1012 2396 3113 3114 3135 12152 12571",
+    _CONNECTION: "12170 12535 12537 12541 12543 12545 12547 12560 17002",
+    _REJECTED: "12154 12162 12504 12505 12514 12521 12528 1109",
+    _DOWN: "1033 1034 1089 1090 1092 12757 25408 10387",
+    _OVER: "18 20 12516 12518 12519 12520",
+    _AUTH: "1005 1017 1045 28000 28001 28002 28009",
+    _PERMISSION: "1031 41900",
+    _MEMORY: "4030 4031",
+    _DISK: "257 1536 1628 1631 1652 1653 1654 1688 1691 19809 30036",
+    _CANCELLED: "1013",
+}  # fmt: skip
+_SQL_SERVER: dict[str, str] = {
+    _BAD: "102 156 207 208 213 241 245 515 547 2601 2627 2812 8134 8152 2628 8114 8115",
+    _BUSY: "1205 1222 3960 3961",
+    _DOWN: "40197 40501 40540 40613 49918 49919 49920 615 926 4221 4060 9001 18401",
+    _OVER: "10928 10929 10936 17809 40549 40551 40552",
+    _CONNECTION: "10053 10054 10060 10061 11001 20 64 233",
+    _UNSURE: "-2",
+    _AUTH: "18452 18456 18470 18486 18487 18488 40532",
+    _PERMISSION: "229 230 262 916 15247 40615",
+    _MEMORY: "701 802 8645 8651",
+    _DISK: "1101 1105 9002 3257",
+}  # fmt: skip
+_KAFKA: dict[str, str] = {
+    _DOWN: "LeaderNotAvailable NotLeaderForPartition NotLeaderOrFollower ReplicaNotAvailable CoordinatorNotAvailable "
+           "GroupCoordinatorNotAvailable NotCoordinator NotCoordinatorForGroup CoordinatorLoadInProgress GroupLoadInProgress "
+           "NotEnoughReplicas NotController PreferredLeaderNotAvailable BrokerNotAvailable KafkaStorageError",
+    _BUSY: "RebalanceInProgress ConcurrentTransactions ReassignmentInProgress UnstableOffsetCommit",
+    _UNSURE: "NotEnoughReplicasAfterAppend",
+    _LONG: "MessageTooLarge MessageSizeTooLarge RecordTooLarge RecordListTooLarge",
+    _PERMISSION: "TopicAuthorizationFailed GroupAuthorizationFailed ClusterAuthorizationFailed TransactionalIdAuthorizationFailed",
+    _AUTH: "SaslAuthenticationFailed",
+    _REJECTED: "UnsupportedSaslMechanism UnsupportedVersion InvalidReplicationFactor InvalidTopic UnknownTopicOrPartition "
+               "InconsistentGroupProtocol SecurityDisabled",
+    _BAD: "OffsetOutOfRange CorruptMessage InvalidRequiredAcks InvalidTimestamp TopicAlreadyExists",
+}  # fmt: skip
+
+_SNOWFLAKE: dict[str, str] = {
+    _REJECTED: "606 608 609",
+    _CANCELLED: "604",
+    _BAD: "1003 2003 2043 904 100038 100046",
+    _AUTH: "390100 390101 390102 390111 390114 390144 390195",
+    _DOWN: "390201 253006",
+}  # fmt: skip
+_KUBERNETES: tuple[tuple[str, str], ...] = (
+    ("resource.exhausted", r"\bInsufficient (?:cpu|memory|ephemeral-storage|pods|[\w.-]{2,60}/\w{2,40})\b"),
+    ("resource.exhausted", r"\bThe node was low on resource: \w|\bNodeHas(?:Insufficient|No)\w{2,20}\b"),
+    (
+        _REJECTED,
+        r"\b(?:ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull|CreateContainerConfigError)\b",
+    ),
+    ("worker.crashed", r"\bCrashLoopBackOff\b"),
+)
+
+ORACLE_ERRORS = {int(number): kind for kind, numbers in _ORACLE.items() for number in numbers.split()}
+SQL_SERVER_ERRORS = {int(number): kind for kind, numbers in _SQL_SERVER.items() for number in numbers.split()}
+KAFKA_ERRORS = {name.lower(): kind for kind, names in _KAFKA.items() for name in names.split()}
+
+SNOWFLAKE_ERRORS = {int(number): kind for kind, numbers in _SNOWFLAKE.items() for number in numbers.split()}
+
+_FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6}): (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
+_ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
+_MSSQL = re.compile(
+    r"\bMsg (?P<message>\d{2,5}), Level \d|\bError Number: ?(?P<net>-?\d{1,5})\b|\[SQL Server\][^\n]{0,300} \((?P<odbc>\d{3,5})\)"
+    r"|\bSqlException\b[^\n]{0,300}\bnumber[:=] ?(?P<java>\d{1,5})\b",
+    re.IGNORECASE,
+)
+_KAFKA_NAME = re.compile(
+    r"\b(?:[A-Z][a-z]+){2,7}(?:Exception|Error)?\b|\b(?:[A-Z]{2,}_){1,6}[A-Z]{2,}\b|\b(?:Not leader for partition)\b"
+)
+_MAIL = re.compile(
+    r"\b(?P<reply>[45][0-5]\d)[ -](?P<class>[45])\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b"
+)
+_SMTP = re.compile(r"\bSMTP\b", re.IGNORECASE)
+_REPLY = re.compile(r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)[ -](?=[A-Za-z<#])", re.MULTILINE)
+_USED_UP = re.compile(
+    r"\bquota\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
+)
+_REPLIES: dict[int, str] = {
+    421: _DOWN, 450: _DOWN, 451: _DOWN, 452: _DOWN, 454: _DOWN,
+    500: _BAD, 501: _BAD, 502: _REJECTED, 503: _BAD, 504: _REJECTED, 530: _AUTH, 534: _AUTH, 535: _AUTH, 538: _AUTH,
+    550: _REJECTED, 551: _BAD, 552: _QUOTA, 553: _BAD, 554: _REJECTED, 555: _BAD,
+}  # fmt: skip
+_AUTH_DETAILS = frozenset({"8", "9", "11", "12", "13", "14"})
+
+
+def oracle_in(text: str) -> tuple[str, str] | None:
+    """The kind and the number of Oracle's error in `text`. `ORA-06512` only says where one was raised."""
+    for match in _ORA.finditer(text):
+        number = int(match["number"])
+        kind = ORACLE_ERRORS.get(number)
+        if kind is not None and number != 6512:
+            return kind, f"ORA-{number:05}"
+    return None
+
+
+def sql_server_in(text: str) -> tuple[str, str] | None:
+    """The kind and the number of SQL Server's error in `text`."""
+    match = _MSSQL.search(text)
+    if match is None:
+        return None
+    number = next(group for group in match.groups() if group is not None)
+    kind = SQL_SERVER_ERRORS.get(int(number))
+    return None if kind is None else (kind, number)
+
+
+def snowflake_in(text: str) -> tuple[str, str] | None:
+    """The kind and the number of Snowflake's error in `text`, which it prints with six digits."""
+    match = _FLAKE.search(text)
+    kind = None if match is None else SNOWFLAKE_ERRORS.get(int(match["number"]))
+    return None if match is None or kind is None else (kind, match["number"])
+
+
+def kubernetes_in(text: str) -> tuple[str, str] | None:
+    """The kind and the reason of an event of Kubernetes in `text`."""
+    for kind, pattern in _KUBERNETES:
+        match = re.search(pattern, text)
+        if match is not None:
+            return kind, match[0].partition(" ")[0]
+    return None
+
+
+def kafka_in(text: str) -> tuple[str, str] | None:
+    """The kind and the name of Kafka's error in `text`."""
+    for match in _KAFKA_NAME.finditer(text):
+        name = match[0].replace("_", "").replace(" ", "").removesuffix("Exception").removesuffix("Error")
+        kind = KAFKA_ERRORS.get(name.lower())
+        if kind is not None:
+            return kind, name
+    return None
+
+
+def mail_in(text: str) -> tuple[str, str] | None:
+    """The kind and the code of a mail server's reply in `text`: an enhanced code, or a reply beside the word SMTP."""
+    match = _MAIL.search(text)
+    if match is not None:
+        kind = _kind_of_enhanced(match)
+        if kind == _REJECTED and _USED_UP.search(text) is not None:
+            # Mail servers have no code for a limit of the sender.
+            kind = _QUOTA
+        return kind, f"{match['class']}.{match['subject']}.{match['detail']}"
+    reply = _REPLY.search(text) if _SMTP.search(text) is not None else None
+    kind = None if reply is None else _REPLIES.get(int(reply["reply"]))
+    return None if reply is None or kind is None else (kind, reply["reply"])
+
+
+def _kind_of_enhanced(match: re.Match[str]) -> str:
+    subject, detail = match["subject"], match["detail"]
+    if (subject, detail) == ("2", "2"):
+        return _QUOTA
+    if match["class"] == "4":
+        return _DOWN
+    if subject == "7":
+        return _AUTH if detail in _AUTH_DETAILS else _PERMISSION
+    if (subject, detail) == ("3", "4"):
+        return _LONG
+    return _BAD if subject in ("1", "6") else _REJECTED
