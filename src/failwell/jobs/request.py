@@ -130,7 +130,7 @@ def _text_mistakes(request: JobRequest) -> dict[str, str]:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != "" and not has_lone_surrogate(value)
+    return isinstance(value, str) and value != "" and (value.isascii() or not has_lone_surrogate(value))
 
 
 def _time_mistakes(request: JobRequest) -> dict[str, str]:

@@ -30,7 +30,11 @@ class SharedLedger:
             Fault: the store is unavailable.
         """
         totals = self._book.totals()
-        if all(megabytes <= self._megabytes(pool) for pool, megabytes in totals.items()):
+        for pool, megabytes in totals.items():
+            published = self._published.get(pool)
+            if megabytes > (0.0 if published is None else published.mb):
+                break
+        else:
             return True
         usage = self._book.usage(instances)
         reserved = {

@@ -154,7 +154,7 @@ class Admission:
             return starting
         rules = self._state.rules
         blocked_pools: set[str] = set()
-        while self._state.running < rules.lanes:
+        while self._state.line.size and self._state.running < rules.lanes:
             began = len(starting)
             for entry in self._state.line.firsts():
                 if self._safely(entry, blocked_pools):

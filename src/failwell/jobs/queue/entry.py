@@ -137,7 +137,7 @@ class Entry:
             self.request_text,
             self.result,
             None if self.error is None else self.error.to_json(),
-            stored_key(self.request, is_over=self.state.is_final),
+            stored_key(self.request, is_over=self.state in FINAL),
             self.deadline,
         )
 

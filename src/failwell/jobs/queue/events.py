@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Self
-from weakref import WeakSet
+from weakref import ref
 
 from failwell.fault.base import Fault
 from failwell.jobs.store.rows import delete_files
@@ -164,7 +164,7 @@ class Hub:
         self.read = read
         self.last = last
         """The number of the latest event."""
-        self._listening: WeakSet[Subscription] = WeakSet()
+        self._listening: set[ref[Subscription]] = set()
         """Weak references: a subscriber that leaves its loop need not unsubscribe."""
 
     def subscribe(
@@ -172,21 +172,24 @@ class Hub:
     ) -> Subscription:
         """Subscribe from now on; with `after`, first read the events since that number."""
         subscription = Subscription(self, job, after, buffer, live=live, is_over=is_over)
-        self._listening.add(subscription)
+        self._listening.add(ref(subscription, self._listening.discard))
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
         """Remove a subscription."""
-        self._listening.discard(subscription)
+        self._listening.discard(ref(subscription))
 
     @property
     def has_subscribers(self) -> bool:
         """Whether there are subscribers."""
         return bool(self._listening)
 
+    def _subscriptions(self) -> list[Subscription]:
+        return [subscription for item in list(self._listening) if (subscription := item()) is not None]
+
     def publish(self, events: list[Event]) -> None:
         """Deliver events to every subscriber."""
-        for subscription in list(self._listening):
+        for subscription in self._subscriptions():
             for event in events:
                 subscription.offer(event)
         for event in events:
@@ -207,5 +210,5 @@ class Hub:
 
     def end(self) -> None:
         """End all subscriptions."""
-        for subscription in list(self._listening):
+        for subscription in self._subscriptions():
             subscription.end()

@@ -151,10 +151,11 @@ class Queue:
         starting = [] if self._record.trouble is not None else self._admission.admit()
         if not self._record.write(starting):
             return
-        for entry in starting:
-            self.attempts.launch(entry, state.instances[entry.request.instance])
-        for instance in {entry.request.instance for entry in starting}:
-            state.instances[instance].worker.flush()
+        if starting:
+            for entry in starting:
+                self.attempts.launch(entry, state.instances[entry.request.instance])
+            for instance in {entry.request.instance for entry in starting}:
+                state.instances[instance].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
 

@@ -15,7 +15,7 @@ from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
 from failwell.decision.verdict import Decision, Retry
 from failwell.fault.base import Fault
 from failwell.jobs.faults import UnknownJob, check_same
-from failwell.jobs.job import STATE_NAMES, JobRequest, JobState
+from failwell.jobs.job import FINAL, STATE_NAMES, JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import QueueState
@@ -103,7 +103,9 @@ class Record:
                 learned,
                 granted,
                 host=self._state.host.key,
-                released=[entry.key for entry in released.values() if entry.key is not None],
+                released=[entry.key for entry in released.values() if entry.key is not None]
+                if released
+                else (),
             )
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
@@ -128,15 +130,17 @@ class Record:
                     entry.accepted.set_result(entry)
                 # The future refers to the entry; without this, the cycle would stay until the garbage collector runs.
                 entry.accepted = None
-            if entry.is_over:
+            if entry.state in FINAL:
                 self.settle(entry)
-        self._publish([event for event in events if event.job not in done.twins], done)
+        self._publish(events, done)
         if released:
             self._let_go(released)
         return True
 
     def _publish(self, events: list[Event], done: Committed) -> None:
         """Deliver the events of a commit, after those that other processes have stored since the one before."""
+        if done.twins:
+            events = [event for event in events if event.job not in done.twins]
         # Callbacks of groups are submitted last, and are claimed like the jobs of another process.
         last = done.last - done.callbacks
         first = last - len(events) + 1

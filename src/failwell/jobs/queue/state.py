@@ -122,10 +122,11 @@ class QueueState:
 
     def since(self, submitted: float) -> float:
         """When a job was submitted, by the steady clock."""
-        shift = self.steady() - self.now()
+        steady = self.steady()
+        shift = steady - self.now()
         if abs(shift - self._shift) > _STEP:
             self._shift = shift
-        return min(submitted + self._shift, self.steady())
+        return min(submitted + self._shift, steady)
 
     def wall(self, since: float) -> float:
         """A time of the steady clock by the wall clock."""

@@ -10,7 +10,7 @@ from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobR
 from failwell.jobs.store.job_store import FREE, Values
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.journal.event import to_json
-from failwell.processes.wire import json_encoder
+from failwell.processes.wire import decode_text, json_encoder
 from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress
 
@@ -177,7 +177,7 @@ def result_to_json(value: Any) -> str:
 
 def read_result(text: str) -> Any:
     """The result that `result_to_json` wrote."""
-    value = loads(text)
+    value = decode_text(text)
     if '"$file"' not in text and '"$plain"' not in text:
         return value
     return _decoded(value)

@@ -182,7 +182,7 @@ class SqliteJobs(SideTables):
                 connection.executemany(_FREE_KEY, freed)
         if group is not None:
             add_members(connection, group, list(keys.values()))
-        callbacks = finish_groups(connection, moved, group)
+        callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
         row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
         if callbacks:
             rows = [job_values(job, None) for job in callbacks]
@@ -476,6 +476,8 @@ def _insert(connection: sqlite3.Connection, new: Sequence[Values], host: int | N
     if not new:
         return {}
     # A row without a key gets the next one.
+    if len(new) == 1:
+        return {new[0][_ID]: connection.execute(_INSERT, (*new[0][_KEY:], host)).lastrowid or 0}
     connection.executemany(_INSERT, [(*job[_KEY:], host) for job in new])
     last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
