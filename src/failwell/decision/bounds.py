@@ -1,4 +1,7 @@
-"""Checks for the values that people write: each error names the parameter and the value."""
+"""Checks the numbers, types and functions given to policies, backoffs, budgets and retries.
+
+Each error names the parameter and the value.
+"""
 
 from math import isfinite
 

@@ -1,4 +1,4 @@
-"""Which kind an exception is, and what it and its causes know: classified once, inherited whole.
+"""What a report will say of an exception: the readings of it and of its causes, joined into one.
 
 A fault declares its kind itself and inherits what it leaves unset from the faults below it, field by
 field. An exception that is not ours is read by an adapter, and ends the inheritance. A group is as bad as

@@ -1,4 +1,4 @@
-"""Keys and tokens by their shape. The shapes are data: `tokens.toml`, each with its vendor and its source.
+"""Redacts keys and tokens by their shape. The shapes are data: `tokens.toml`, each with its vendor and its source.
 
 A shape is tried only where a long word begins with its prefix, or where its mark occurs, so the number of
 shapes costs next to nothing. Patterns are compiled when they are needed first.
