@@ -1,21 +1,37 @@
 """Many jobs at once: totals, filters by kind and fingerprint, bulk retry and cancel with a preview; and jobs for later."""
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.apps.job_place import Place
-from tests.apps.running import failwell_process
+from tests.apps.running import environment, failwell_process
+
+REFUSING = """
+from failwell.capability import CapabilityInputError
+
+def refuses():
+    raise CapabilityInputError("not like this", fields_invalid=["value"])
+"""
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, "echo", "fails", "slow")
+    place = Place(tmp_path, "echo", "fails", "slow")
+    (tmp_path / "refusing.py").write_text(REFUSING)
+    (tmp_path / "refuses.toml").write_text('name = "refuses"\nobject = "refusing:refuses"\n')
+    assert place("capabilities", "add", str(tmp_path / "refuses.toml")).code == 0
+    return place
 
 
 def _failures(place: Place, count: int = 3) -> list[str]:
     ids = [place("jobs", "submit", "fails", f"value={number}").out.strip() for number in range(count)]
-    ids.append(place("jobs", "submit", "echo", "wrong=1").out.strip())
+    ids.append(place("jobs", "submit", "refuses").out.strip())
     assert place("workers", "run", "--until-empty").code == 0
     return ids
 
@@ -43,7 +59,7 @@ def test_dead_letters_are_listed_and_counted_by_kind(place: Place) -> None:
     assert [(total["status"], total["kind"], total["instance"], total["jobs"]) for total in totals] == [
         ("failed", "internal.bug", "fails", 3),
         ("completed", None, "echo", 1),
-        ("failed", "validation.input_invalid", "echo", 1),
+        ("failed", "validation.input_invalid", "refuses", 1),
     ]
     assert misspelt.code == 2
     assert "did you mean `provider.rate_limited`" in misspelt.err
@@ -66,10 +82,37 @@ def test_a_bulk_retry_shows_what_it_would_do_and_changes_nothing_unasked(place: 
     assert unchanged == []
 
 
+@pytest.mark.parametrize(("answer", "count"), [("y", 4), ("n", 0), ("", 0)])
+def test_a_person_at_a_terminal_is_asked(place: Place, answer: str, count: int) -> None:
+    _failures(place)
+    leader, follower = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "failwell",
+        "jobs",
+        "retry",
+        "--all",
+        "--store",
+        str(place.folder / "state"),
+    ]
+    with closing(os.fdopen(leader, "w")) as person, closing(os.fdopen(follower)) as terminal:
+        person.write(f"{answer}\n")
+        person.flush()
+        done = subprocess.run(
+            command, stdin=terminal, capture_output=True, check=False, timeout=30, env=environment()
+        )
+
+    assert done.returncode == 0
+    assert b"would retry 4 jobs" in done.stdout
+    assert b"retry 4 jobs? [y/N]" in done.stderr
+    assert len(place("jobs", "list", "--status", "pending", "--json").data) == count
+
+
 def test_a_bulk_retry_submits_each_job_once(place: Place) -> None:
     *bugs, wrong = _failures(place)
     place("jobs", "retry", bugs[0])
-    place("capabilities", "disable", "echo")
+    place("capabilities", "disable", "refuses")
 
     first = place("jobs", "retry", "--all", "--yes", "--json").data
     second = place("jobs", "retry", "--all", "--yes", "--json").data
@@ -77,7 +120,7 @@ def test_a_bulk_retry_submits_each_job_once(place: Place) -> None:
     by_hand = place("jobs", "retry", bugs[0])
 
     assert (first["done"], first["count"], first["retried_before"]) == (True, 2, 1)
-    assert list(first["left_out"]) == ["echo"]
+    assert list(first["left_out"]) == ["refuses"]
     assert (second["count"], second["retried_before"]) == (0, 3)
     assert {job["key"] for job in pending} == {f"retry/{job}" for job in bugs}
     assert by_hand.code == 0

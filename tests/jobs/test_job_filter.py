@@ -25,6 +25,7 @@ def _an_old_store(folder: Path) -> None:
         migrate(raw, path, migrations()[:2])
         raw.execute(ROW, (1, "j1", "failed", 5.0, report.to_json()))
         raw.execute(ROW, (2, "j2", "failed", 6.0, "{broken"))
+        raw.execute("UPDATE jobs SET request = '{broken' WHERE key = 2")
         raw.execute(ROW, (3, "j3", "completed", 7.0, None))
         raw.execute("UPDATE job_counts SET count = 2 WHERE state = 'failed'")
 

@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import closing
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -115,6 +116,24 @@ def test_a_limit_of_a_running_host_follows_the_manifest(tmp_path: Path) -> None:
     assert "1/d; next start" in waits["block_reason"]
     assert waits["not_before"] > waits["submitted"]
     assert ended == ["completed"] * 3
+
+
+def test_two_hosts_together_keep_one_limit(tmp_path: Path) -> None:
+    place = Place(tmp_path, "echo")
+    manifest = tmp_path / "echo.toml"
+    manifest.write_text('name = "echo"\nobject = "tools:echo"\nconcurrency = 4\nrate_limit = "10/s"\n')
+    assert place("capabilities", "add", str(manifest), "--force").code == 0
+    with place.start("workers", "run"), place.start("workers", "run"):
+        place.until_hosted(tmp_path / "state", 2)
+        lines = "\n".join(f'{{"arguments": {{"value": {number}}}}}' for number in range(12))
+        assert place("jobs", "submit", "echo", "--from", "-", given=lines).code == 0
+        wait_until(lambda: len(place("jobs", "list", "--status", "completed", "--json").data) == 12)
+        jobs = place("jobs", "list", "--json").data
+
+    starts = sorted(datetime.fromisoformat(job["started"]).timestamp() for job in jobs)
+    # A start is counted a moment before its time is recorded, so two of them may be closer than the interval.
+    assert all(later - earlier >= 0.09 * 3 for earlier, later in zip(starts, starts[4:], strict=False))
+    assert starts[-1] - starts[0] >= 1.0
 
 
 def test_a_rate_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:

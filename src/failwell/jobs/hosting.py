@@ -120,7 +120,7 @@ class Hosting:
             stack.push_async_callback(self._stop_queue)
             self._listen(stack)
             self._queue.outside.tick()
-            self._scheduler = Scheduler(store, self._instances.registry, time)
+            self._scheduler = Scheduler(store, self._instances.registry, time, self._instances.schedules)
             stack.callback(self._scheduler.close)
             self._scheduler.look()
             self._stack = stack.pop_all()

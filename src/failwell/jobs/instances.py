@@ -14,6 +14,7 @@ from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
+from failwell.jobs.timing.schedule import ScheduleSpec
 from failwell.jobs.worker.protocol import Supervision, WorkerEvent
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.processes.memory_groups import MemoryGroups
@@ -176,6 +177,15 @@ class Instances:
         self._unloaded.discard(name)
         self._add(new)
         return name
+
+    def schedules(self) -> dict[str, ScheduleSpec]:
+        """The schedules of the instances that this program registered, by their ids."""
+        return {
+            f"{instance.id}/{spec.name}": spec
+            for instance in self.loaded.values()
+            if instance.id not in self._from_registry and instance.id == instance.manifest.name
+            for spec in instance.manifest.schedule
+        }
 
     def manifest(self, capability: str) -> Manifest:
         """The manifest of a known capability.

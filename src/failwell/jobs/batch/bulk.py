@@ -75,7 +75,7 @@ class Bulk:
         """Submit the jobs of a plan again, each once: another process may retry the same jobs at the same time."""
         submitted: list[str] = []
         skipped: list[str] = []
-        for page in self._pages(plan.chosen):
+        for page in self._pages(plan.chosen, errors=False):
             now = time()
             jobs: list[Job] = []
             for job in page:
@@ -112,16 +112,8 @@ class Bulk:
             is_requested = is_requested or bool(requested)
         return BulkResult(jobs=tuple(cancelled), is_requested=is_requested)
 
-    def _pages(self, chosen: JobFilter) -> Iterator[list[Job]]:
+    def _pages(self, chosen: JobFilter, *, errors: bool = True) -> Iterator[list[Job]]:
         """The chosen jobs, oldest first, without those that are submitted meanwhile."""
-        last, after = self._store.last_key(), 0
-        while after < last:
-            page = [
-                job
-                for job in self._store.select(chosen, after=after, limit=CHUNK)
-                if job.key is not None and job.key <= last
-            ]
-            if not page:
-                return
-            yield page
-            after = page[-1].key or last
+        keys = self._store.keys(chosen)
+        for start in range(0, len(keys), CHUNK):
+            yield self._store.select_keys(chosen, keys[start : start + CHUNK], errors=errors)

@@ -257,10 +257,19 @@ class JobStore(Protocol):
         """
         ...
 
-    def select(
-        self, chosen: JobFilter, *, after: int | None = None, limit: int | None = None, results: bool = False
-    ) -> list[Job]:
-        """The jobs that a filter chooses, newest first; with `after`, those with a key above it, oldest first."""
+    def select(self, chosen: JobFilter, *, limit: int | None = None) -> list[Job]:
+        """The jobs that a filter chooses, without their results, newest first."""
+        ...
+
+    def keys(self, chosen: JobFilter) -> list[int]:
+        """The keys of the jobs that a filter chooses, oldest first."""
+        ...
+
+    def select_keys(self, chosen: JobFilter, keys: Sequence[int], *, errors: bool = True) -> list[Job]:
+        """Those of the jobs with these keys that a filter still chooses, oldest first; without results.
+
+        Without `errors`, their errors are not read, which takes most of the time.
+        """
         ...
 
     def totals(self, chosen: JobFilter) -> list[JobTotal]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from failwell.jobs.timing.schedule import JobSchedule, ScheduleSpec, spec_of, spec_to_dict
 from failwell.journal.event import to_json
 
-MANIFEST, CLIENT = "manifest", "client"
+MANIFEST, PROGRAM, CLIENT = "manifest", "program", "client"
+"""Where a schedule comes from: a registered manifest, one that a program registered with its runtime, or a client."""
 SCHEDULES = "SELECT id, spec, source, paused, handled, last_at, last_job FROM job_schedules ORDER BY id"
 
 

@@ -45,14 +45,29 @@ class SideTables:
                 connection.execute("INSERT OR REPLACE INTO job_rates VALUES (?, ?)", (capability, grant.due))
         return grant
 
-    def select(
-        self, chosen: JobFilter, *, after: int | None = None, limit: int | None = None, results: bool = False
-    ) -> list[Job]:
+    def select(self, chosen: JobFilter, *, limit: int | None = None) -> list[Job]:
         where, values = condition(chosen)
-        order = "key DESC" if after is None else "key"
+        # The keys first: only the rows of the result are read and sorted as a whole.
         rows = self._database.rows(
-            f"SELECT {JOB_COLUMNS if results else BRIEF} FROM jobs WHERE {where} AND key > ? ORDER BY {order} LIMIT ?",  # noqa: S608  (constants)
-            (*values, after or 0, -1 if limit is None else limit),
+            f"""SELECT {BRIEF} FROM jobs WHERE key IN (
+                    SELECT key FROM jobs WHERE {where} ORDER BY key DESC LIMIT ?
+                ) ORDER BY key DESC""",  # noqa: S608  (constants)
+            (*values, -1 if limit is None else limit),
+        )
+        return [self._job(row) for row in rows]
+
+    def keys(self, chosen: JobFilter) -> list[int]:
+        where, values = condition(chosen)
+        rows = self._database.rows(f"SELECT key FROM jobs WHERE {where} ORDER BY key", values)  # noqa: S608  (constants)
+        return [row[0] for row in rows]
+
+    def select_keys(self, chosen: JobFilter, keys: Sequence[int], *, errors: bool = True) -> list[Job]:
+        where, values = condition(chosen)
+        columns = BRIEF if errors else BRIEF.replace(" error,", " NULL,")
+        marks = ",".join("?" * len(keys))
+        rows = self._database.rows(
+            f"SELECT {columns} FROM jobs WHERE key IN ({marks}) AND ({where}) ORDER BY key",  # noqa: S608  (constants)
+            (*keys, *values),
         )
         return [self._job(row) for row in rows]
 

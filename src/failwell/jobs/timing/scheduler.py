@@ -11,7 +11,7 @@ from failwell.jobs.manifest import Manifest
 from failwell.jobs.request import with_timeout
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.schedules import MANIFEST, Firing
+from failwell.jobs.store.schedules import MANIFEST, PROGRAM, Firing
 from failwell.jobs.timing.schedule import JobSchedule, ScheduleSpec, due_times
 from failwell.journal.event import Event
 from failwell.runtime.suppress import suppress
@@ -56,10 +56,19 @@ def schedule_request(
 class Scheduler:
     """The schedules of one store, handled by this host."""
 
-    def __init__(self, store: JobStore, registry: CapabilityRegistry, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        registry: CapabilityRegistry,
+        now: Callable[[], float],
+        own: Callable[[], Mapping[str, ScheduleSpec]] = dict[str, ScheduleSpec],
+    ) -> None:
+        """Create it; `own` returns the schedules of manifests that this program registered itself."""
         self._store = store
         self._registry = registry
         self._now = now
+        self._own = own
+        self._stored_own: Mapping[str, ScheduleSpec] = {}
         self._stamps: Mapping[str, object] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -79,6 +88,10 @@ class Scheduler:
             if stamps != self._stamps:
                 sync_schedules(self._store, self._registry, now)
                 self._stamps = stamps
+            own = self._own()
+            if own != self._stored_own:
+                self._store.put_schedules(own, PROGRAM, now)
+                self._stored_own = own
             for schedule in self._store.schedules():
                 if not schedule.is_paused:
                     self._fire(schedule, now)
