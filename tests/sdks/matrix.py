@@ -6,6 +6,7 @@ scenarios; this module knows nothing of vendors.
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Iterator
 from importlib import import_module
 from importlib.metadata import version
@@ -65,7 +66,8 @@ def caller(name: str) -> Caller:
 def has_module(name: str) -> bool:
     """Whether a module can be imported; the namespace above it may belong to another package."""
     try:
-        return find_spec(name) is not None
+        # A module that replaces itself while it is loaded, as kombu does, has no spec any more.
+        return name in sys.modules or find_spec(name) is not None
     except ModuleNotFoundError:
         return False
 
