@@ -66,10 +66,10 @@ def test_a_thread_submits_a_function_and_gets_its_result(tmp_path: Path) -> None
 def test_an_event_loop_submits_functions_and_awaits_their_results(tmp_path: Path) -> None:
     async def work() -> None:
         async with _a_host(tmp_path), _an_async_client(tmp_path) as client:
-            jobs = [await client.submit(resize, image="cat.png", width=width) for width in range(20)]
+            jobs = [await client.submit(resize, image="cat.png", width=width) for width in range(50)]
             results = await asyncio.gather(*(job.result(60) for job in jobs))
 
-            assert [result["width"] for result in results] == list(range(20))
+            assert [result["width"] for result in results] == list(range(50))
             assert await (await client.submit(count, text="one")).result(60) == 1
             assert [event.type async for event in jobs[0].events()] == ["submitted", "started", "completed"]
             assert await client.job(jobs[0].id).status() is JobState.COMPLETED

@@ -44,7 +44,7 @@ class AsyncJobHandle(Generic[_T]):
             TimeoutError: the job did not end within `timeout` seconds.
             UnknownJob: the job does not exist.
         """
-        waits = await to_thread(lambda: self._connection.waits)
+        waits = await self._connection.waits_in_loop()
         future = waits.end_of(self.id)
         try:
             done, _ = await wait([wrap_future(future)], timeout=timeout)
@@ -89,7 +89,7 @@ class AsyncJobHandle(Generic[_T]):
         has_ended = False
         while not has_ended:
             # In this order: an event that is stored after it was read completes the wait.
-            commit = (await to_thread(lambda: connection.waits)).next_commit()
+            commit = (await connection.waits_in_loop()).next_commit()
             try:
                 has_ended = (await self.status()).is_final
                 events = await to_thread(connection.queue.store.events, after, job=self.id)

@@ -59,6 +59,14 @@ class Connection:
                 self._waits = Waits(store)
             return self._waits
 
+    async def waits_in_loop(self) -> Waits:
+        """`waits`, without blocking the event loop while the store is opened."""
+        if self._waits is None:
+            from asyncio import to_thread
+
+            return await to_thread(lambda: self.waits)
+        return self.waits
+
     def close(self) -> None:
         """End every wait and close the store."""
         with self._lock:

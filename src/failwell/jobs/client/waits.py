@@ -10,6 +10,7 @@ from failwell.fault.classes import Validation
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job
 from failwell.jobs.store.job_store import JobStore
+from failwell.journal.event import JOB_TERMINAL
 from failwell.journal.watch import Watch
 from failwell.report.describe import describe
 
@@ -17,6 +18,8 @@ _LINGER = 5.0
 """Seconds that the thread stays after the last wait, so that the next one finds it running."""
 _QUICK = 0.002
 """Seconds. A look at the store that takes longer is followed by a pause of the same length."""
+_FEW = 32
+"""So many jobs are looked up after each commit. If there are more, the new events say which of them have ended."""
 
 
 class ClientClosed(Validation, RuntimeError, kind="validation.input_invalid"):
@@ -39,7 +42,12 @@ class Waits:
         self._commits: list[Future[None]] = []
         self._watch: Watch | None = None
         self._thread: Thread | None = None
+        self._is_woken = False
+        """Whether the thread will look again anyway."""
         self._closing = Event()
+        self._last_event = 0
+        self._known: set[str] = set()
+        """Jobs that were looked up when `_last_event` was the latest event, or later."""
 
     def end_of(self, job: str) -> "Future[Job]":
         """A future for the job once it has ended. It fails with `UnknownJob` if there is no such job."""
@@ -83,17 +91,18 @@ class Waits:
         if self._thread is None:
             self._thread = Thread(target=self._run, name="failwell-jobs-client", daemon=True)
             self._thread.start()
-        elif self._watch is not None:
+        elif self._watch is not None and not self._is_woken:
+            self._is_woken = True
             self._watch.wake()
 
     # -------------------------------------------------------------- the thread
 
     def _run(self) -> None:
         with self._store.commit_watch() as watch:
-            last_use = monotonic()
+            last_use, was_woken = monotonic(), False
             while True:
                 with self._lock:
-                    self._watch = watch
+                    self._watch, self._is_woken = watch, False
                     jobs, is_used = list(self._ends), bool(self._ends or self._commits)
                     now = monotonic()
                     last_use = now if is_used else last_use
@@ -102,23 +111,28 @@ class Waits:
                         self._watch = self._thread = None
                         break
                 # In this order: a commit after the look wakes the watch.
-                self._look(jobs)
+                self._look(jobs, is_complete=not was_woken)
                 if monotonic() - now > _QUICK:
                     self._closing.wait(monotonic() - now)
-                watch.wait(watch.interval)
+                was_woken = watch.wait(watch.interval)
                 self._tell_of_commit()
         if self._closing.is_set():
             self._fail(list(self._ends), ClientClosed())
             self._tell_of_commit()
 
-    def _look(self, jobs: list[str]) -> None:
+    def _look(self, jobs: list[str], *, is_complete: bool) -> None:
         """Complete the futures of jobs that have ended."""
         try:
+            if len(jobs) <= _FEW:
+                self._known.clear()
+            else:
+                jobs = self._candidates(jobs, is_complete=is_complete or not self._known)
             states = self._store.states(jobs)
             ended = [job for job in jobs if job not in states or states[job].is_final]
             records = {job: self._store.find(job) for job in ended}
         except Fault as fault:
             # A store that is unavailable for a moment is read again within a second.
+            self._known.clear()
             if not describe(fault).retryable:
                 self._fail(jobs, fault)
             return
@@ -131,6 +145,21 @@ class Waits:
                     future.set_exception(UnknownJob(job=job))
                 else:
                     future.set_result(record)
+
+    def _candidates(self, jobs: list[str], *, is_complete: bool) -> list[str]:
+        """The jobs that may have ended: those with an event that says so, and those that were not looked up yet."""
+        ended: set[str] = set()
+        if is_complete:
+            self._last_event = self._store.last_event()
+            self._known.clear()
+        else:
+            for event in self._store.events(self._last_event):
+                self._last_event = event.seq
+                if event.type in JOB_TERMINAL:
+                    ended.add(event.job)
+        candidates = [job for job in jobs if job in ended or job not in self._known]
+        self._known.update(candidates)
+        return candidates
 
     def _take(self, job: str) -> "list[Future[Job]]":
         with self._lock:
