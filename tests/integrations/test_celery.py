@@ -15,7 +15,8 @@ from examples.bridges import with_celery
 from failwell.integrations.celery import LONGEST, retry_task
 
 celery: Any = __import__("celery")
-Retry: Any = __import__("celery.exceptions", fromlist=["Retry"]).Retry
+exceptions: Any = __import__("celery.exceptions", fromlist=["Retry"])
+Reject, Retry = exceptions.Reject, exceptions.Retry
 
 
 def a_task(**options: Any) -> Any:
@@ -90,8 +91,17 @@ def test_a_task_is_sent_again_after_the_right_wait(
         (a_fault(not_before=told(LONGEST + 1)), 0),
         (a_fault(), 5),
         (Retry("somebody sends it again already"), 0),
+        (Reject("it goes back to the broker"), 0),
     ],
-    ids=["wrong key", "unknown outcome", "cancel", "too long", "all attempts spent", "Celery's own"],
+    ids=[
+        "wrong key",
+        "unknown outcome",
+        "cancel",
+        "too long",
+        "all attempts spent",
+        "sent again",
+        "rejected",
+    ],
 )
 def test_what_must_not_be_repeated_comes_out_and_nothing_is_sent(failure: Exception, retries: int) -> None:
     task = a_task(max_retries=None)

@@ -55,9 +55,19 @@ def retry_task(
         Retry: Celery's own, which tells the worker that the task was sent again.
         Exception: `error`, where a repeat is not allowed or would not help.
     """
+    if _is_predicate(error):
+        raise error
     report = describe(error, idempotent=idempotent)
     tries = Tries(attempts=task.request.retries + 1, idempotent=idempotent)
     decision = decide(policy, report, tries, jitter())
     if isinstance(decision, Retry | Park) and decision.after <= longest:
         raise task.retry(exc=error, countdown=decision.after)
     raise error
+
+
+def _is_predicate(error: Exception) -> bool:
+    """Whether Celery itself raised it to say what happens to the task: `Retry`, `Ignore` or `Reject`."""
+    return any(
+        (cls.__module__, cls.__name__) == ("celery.exceptions", "TaskPredicate")
+        for cls in type(error).__mro__
+    )
