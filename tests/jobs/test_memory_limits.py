@@ -117,6 +117,7 @@ def test_a_worker_is_ended_at_its_limit_however_it_takes_its_memory(tmp_path: Pa
     run(work())
 
 
+@pytest.mark.slow
 def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_leaky_one(memory_limit=LIMIT)) as jobs:
@@ -158,6 +159,7 @@ def test_a_worker_that_needs_too_much_to_start_fails_with_its_numbers(tmp_path: 
     run(work())
 
 
+@pytest.mark.slow
 def test_a_job_is_repeated_once_its_limit_is_higher(tmp_path: Path) -> None:
     async def work() -> None:
         world, go = a_machine(400), tmp_path / "go"
@@ -187,6 +189,7 @@ def test_no_policy_repeats_what_would_reach_the_same_limit(tmp_path: Path) -> No
     assert decision.why == "a repeat would reach the memory limit of 120 MB again"
 
 
+@pytest.mark.slow
 def test_jobs_that_shared_the_worker_are_tried_again(tmp_path: Path) -> None:
     async def work() -> None:
         go = tmp_path / "go"
@@ -230,6 +233,7 @@ def test_a_kill_by_somebody_else_stays_an_assumption(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ all workers together
 
 
+@pytest.mark.slow
 def test_of_all_workers_the_one_that_is_furthest_beyond_its_reserve_is_ended(tmp_path: Path) -> None:
     async def work() -> None:
         go = tmp_path / "go"
@@ -252,6 +256,7 @@ def test_of_all_workers_the_one_that_is_furthest_beyond_its_reserve_is_ended(tmp
     run(work())
 
 
+@pytest.mark.slow
 def test_idle_workers_make_room_before_a_job_is_ended(tmp_path: Path) -> None:
     async def work() -> None:
         go = tmp_path / "go"
@@ -268,6 +273,7 @@ def test_idle_workers_make_room_before_a_job_is_ended(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.slow
 def test_one_worker_that_uses_all_that_there_is_for_all_is_not_repeated(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_leaky_one(), limits=Limits(memory_mb=LIMIT)) as jobs:
