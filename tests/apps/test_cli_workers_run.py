@@ -2,9 +2,11 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from failwell.apps.cli.jobs.workers import COLUMNS, row
 from tests.apps.job_place import Place, finish, read_until
 
 
@@ -73,3 +75,18 @@ def test_a_memory_limit_ends_a_job_with_its_numbers(place: Place) -> None:
     assert done.error["kind"] == "resource.system_memory"
     assert "and its `memory_limit` is 100 MB" in done.error["message"]
     assert place("jobs", "show", "last", "--json").data["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "cell"),
+    [(205.4, 400.0, "205 of 400 MB"), (1_205.4, None, "1,205 MB"), (None, 400.0, "")],
+)
+def test_the_list_shows_what_a_worker_uses_and_may_use(
+    used: float | None, limit: float | None, cell: str
+) -> None:
+    worker: dict[str, Any] = {
+        "id": "a", "state": "ready", "enabled": True, "pid": 1, "jobs": 0, "concurrency": 1,
+        "ram_mb": used, "limit_mb": limit, "gpu_mb": None, "learned": None,
+    }  # fmt: skip
+
+    assert dict(zip(COLUMNS, row(worker), strict=True))["memory"] == cell

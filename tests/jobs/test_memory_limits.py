@@ -130,6 +130,8 @@ def test_a_first_run_may_use_its_share_and_a_measured_one_has_no_limit(tmp_path:
     async def work() -> None:
         async with a_runtime(tmp_path, world=a_machine(400)) as jobs:
             jobs.register(a_leaky_one())
+            await book_of(jobs).look()
+            assert [worker["limit_mb"] for worker in jobs.stats()["workers"]] == [90]
             ended, error = await failed(
                 jobs, await jobs.submit("leaky", {"mb": 150, "path": "/"}, action="hold")
             )
@@ -142,6 +144,7 @@ def test_a_first_run_may_use_its_share_and_a_measured_one_has_no_limit(tmp_path:
             assert "before it is measured it may use 90 MB" in error.message
             assert "Set `memory_limit` in the manifest" in str(error.user_action and error.user_action.detail)
             # Its peak is reserved from now on, and no limit was declared.
+            assert [worker["limit_mb"] for worker in jobs.stats()["workers"]] == [None]
             assert await jobs.call("leaky", {"mb": 150, "path": "/"}, action="hold") == 150
 
     run(work())

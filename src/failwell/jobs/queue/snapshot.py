@@ -78,7 +78,7 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
 def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     memory = instance.worker.memory()
     memory_by_pool = book.snapshot(instances.values()).usage.get(instance.id, {})
-    profile = book.profile(instance)
+    profile, limit = book.profile(instance), book.limit(instance)
     gpu = sum(much for pool, much in memory_by_pool.items() if pool.startswith("gpu:"))
     return {
         "id": instance.id,
@@ -91,6 +91,7 @@ def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -
         "concurrency": instance.manifest.concurrency,
         "jobs": len(instance.entries),
         "ram_mb": None if memory is None else round(memory.rss_mb, 1),
+        "limit_mb": None if limit is None else round(limit.megabytes, 1),
         "gpu_mb": round(gpu, 1) if gpu else None,
         "learned": None
         if profile is None

@@ -137,10 +137,17 @@ def row(worker: dict[str, Any]) -> tuple[str, ...]:
         worker["state"] if worker["enabled"] else f"{worker['state']}, disabled",
         "" if worker["pid"] is None else str(worker["pid"]),
         f"{worker['jobs']}/{worker['concurrency']}",
-        "" if worker["ram_mb"] is None else f"{worker['ram_mb']:,.0f} MB",
+        _memory(worker["ram_mb"], worker.get("limit_mb")),
         "" if worker["gpu_mb"] is None else f"{worker['gpu_mb']:,.0f} MB",
         peaks,
     )
+
+
+def _memory(used: float | None, limit: float | None) -> str:
+    """What a worker uses, and the most that it may use. A host of an older version has no limits."""
+    if used is None:
+        return ""
+    return f"{used:,.0f} MB" if limit is None else f"{used:,.0f} of {limit:,.0f} MB"
 
 
 _LOOK_EVERY = 1.0
