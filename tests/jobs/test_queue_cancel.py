@@ -132,7 +132,8 @@ def test_cancelling_what_is_over_or_unknown_is_refused_and_leaves_no_trace(tmp_p
     async def work() -> None:
         async with a_runtime(tmp_path, a_capability()) as jobs:
             done = await jobs.submit("worker", {"value": 1})
-            failed = await jobs.submit("worker", action="no_such_method")
+            failing = {"times": 1, "path": str(tmp_path / "count")}
+            failed = await jobs.submit("worker", failing, action="fail_first", control={"max_attempts": 1})
             ended = [await jobs.wait(job.id) for job in (done, failed)]
             last = jobs.store.last_event()
             heard = jobs.events()

@@ -97,9 +97,11 @@ def test_a_key_until_its_job_has_ended_is_free_again_and_one_for_ever_is_not(tmp
             jobs.resume()
             await jobs.wait(first.id)
             second = await jobs.submit("worker", {"value": 3}, key="k", unique="ended")
-            failed = await jobs.submit("worker", {"unknown": 1}, key="for ever")
+            failing = {"times": 9, "path": str(tmp_path / "count")}
+            once = {"max_attempts": 1}
+            failed = await jobs.submit("worker", failing, action="fail_first", key="for ever", control=once)
             ended = await jobs.wait(failed.id)
-            again = await jobs.submit("worker", {"value": 4}, key="for ever")
+            again = await jobs.submit("worker", failing, action="fail_first", key="for ever", control=once)
 
             assert same.id == first.id
             assert second.id != first.id

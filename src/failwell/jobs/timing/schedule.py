@@ -115,8 +115,9 @@ def due_times(spec: ScheduleSpec, handled: float, now: float) -> tuple[list[floa
 
     most = spec.most_missed if spec.missed == ALL else 1
     times: list[float] = []
-    # Backwards, so that a year without a host costs no more than a day. One second more, because `now` itself counts.
-    for time in CronSim(spec.cron, _local(spec, now + 1.0), reverse=True):
+    # Backwards, so that a year without a host costs no more than a day. From the next minute on, because the current
+    # one counts.
+    for time in CronSim(spec.cron, _local(spec, now + 61.0), reverse=True):
         at = time.timestamp()
         if at <= handled or len(times) == most:
             break
