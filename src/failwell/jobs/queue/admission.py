@@ -115,7 +115,7 @@ class Intake:
         self._record.say(entry, "submitted")
         self._ends.wait_until_due(entry)
         self._ends.expect(entry)
-        self._state.wake()
+        self._state.wake_for(entry)
         return entry
 
     def _before(self, request: JobRequest, key: str) -> Entry | None:

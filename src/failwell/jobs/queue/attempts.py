@@ -253,6 +253,7 @@ class Attempts:
                 self._answered(entry, instance, began, answer.result(), None)
             else:
                 self._answered(entry, instance, began, None, _named(entry, error, limit))
+            self._state.wake_for(entry)
 
         if entry.items is None:
             try:

@@ -112,6 +112,7 @@ class QueueState:
         self._known_at = -_PAUSE
         self._turn = turn
         self._turn_is_due = False
+        self._is_turning = False
         self._numbers = 0
         self._missed: dict[str, tuple[float, Fault | None]] = {}
         """Instance → when it was not found, and why, if that is known."""
@@ -141,12 +142,27 @@ class QueueState:
         """Schedule a turn after everything that is ready to run; simultaneous changes share one."""
         if not self._turn_is_due:
             self._turn_is_due = True
-            self.loop.call_soon(self.turn)
+            self.loop.call_soon(self._run_due_turn)
+
+    def wake_for(self, entry: Entry) -> None:
+        """Run a turn now if `entry` is the only job there is, and no other change could share it; else `wake`."""
+        if self._is_turning or len(self.live) > 1 or entry.id not in self.live:
+            self.wake()
+        else:
+            self.turn()
 
     def turn(self) -> None:
         """Run a turn now."""
         self._turn_is_due = False
-        self._turn()
+        self._is_turning = True
+        try:
+            self._turn()
+        finally:
+            self._is_turning = False
+
+    def _run_due_turn(self) -> None:
+        if self._turn_is_due:
+            self.turn()
 
     def spawn(self, work: Any) -> "asyncio.Task[Any]":
         """Start a task that is cancelled when the queue stops."""
