@@ -164,3 +164,19 @@ def test_an_input_of_a_workflow_is_held_to_the_same(place: Place) -> None:
     assert refused.code == 2
     assert f"`{file}` is not UTF-8 text" in refused.err
     assert empty.code == 0, empty.err
+
+
+def test_a_parameter_that_takes_text_gets_the_text_of_a_number(place: Place) -> None:
+    file = place.path("tasks.py")
+    file.write_text(
+        "from failwell.capability import capability\n\n"
+        "@capability\ndef label(name: str, size: int = 1) -> str:\n    return name * size\n"
+    )
+    added = place("capabilities", "add", str(file), "--json").data
+    done = place("jobs", "submit", "label", "name=5", "size=2", "--json")
+    wrong = place("jobs", "submit", "label", "name=5", "size=two", "--error-format", "json")
+
+    assert added["id"] == "label"
+    assert place("jobs", "show", done.data["id"], "--json").data["arguments"] == {"name": "5", "size": 2}
+    assert wrong.code == 2
+    assert "`size` must be an integer, not a string" in wrong.error["message"]

@@ -15,6 +15,7 @@ from failwell.jobs import AsyncClient, Client, Job, JobState, Runtime
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.waits import ClientClosed
 from failwell.jobs.faults import UnknownJob
+from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.event import Event
 from tests.jobs.queues import a_runtime, began
 from tests.jobs.samples.tasks import TooDark, count, hold, resize
@@ -133,6 +134,31 @@ def test_a_job_is_cancelled_on_request_and_its_result_says_so(tmp_path: Path) ->
                 await job.result(60)
             assert caught.value.certainty == "partial"
             assert (await events)[-1] == "cancelled"
+
+    run(work())
+
+
+def test_following_a_job_reads_the_store_only_after_commits(tmp_path: Path) -> None:
+    class CountedStore(SqliteJobs):
+        reads = 0
+
+        def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
+            self.reads += 1
+            return super().events(after, job=job, limit=limit)
+
+    async def work() -> None:
+        go = tmp_path / "go"
+        store = CountedStore(tmp_path / "state")
+        async with _a_host(tmp_path), AsyncClient(store, registry=tmp_path / "registry") as client:
+            job = await client.submit(hold, go=str(go))
+            events = asyncio.create_task(_types(job.events()))
+            await began(go)
+            await asyncio.sleep(0.3)
+            # A follower that does not wait reads hundreds of times.
+            assert store.reads < 30
+            go.touch()
+            assert await events == ["submitted", "started", "completed"]
+        store.close()
 
     run(work())
 

@@ -89,7 +89,8 @@ class AsyncJobHandle(Generic[_T]):
         has_ended = False
         while not has_ended:
             # In this order: an event that is stored after it was read completes the wait.
-            commit = (await connection.waits_in_loop()).next_commit()
+            waits = await connection.waits_in_loop()
+            commit = waits.next_commit()
             try:
                 has_ended = (await self.status()).is_final
                 events = await to_thread(connection.queue.store.events, after, job=self.id)
@@ -99,7 +100,7 @@ class AsyncJobHandle(Generic[_T]):
                 if not (events or has_ended):
                     await wait([wrap_future(commit)])
             finally:
-                connection.waits.remove(commit)
+                waits.remove(commit)
 
 
 class AsyncClient(StoreClient):

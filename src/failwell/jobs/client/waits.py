@@ -54,7 +54,7 @@ class Waits:
         future: Future[Job] = _new_future()
         with self._lock:
             self._ends.setdefault(job, []).append(future)
-            self._start()
+            self._start(is_look_due=True)
         return future
 
     def next_commit(self) -> "Future[None]":
@@ -62,7 +62,7 @@ class Waits:
         future: Future[None] = _new_future()
         with self._lock:
             self._commits.append(future)
-            self._start()
+            self._start(is_look_due=False)
         return future
 
     def remove(self, future: "Future[Any]", job: str | None = None) -> None:
@@ -84,14 +84,14 @@ class Waits:
         if thread is not None:
             thread.join()
 
-    def _start(self) -> None:
+    def _start(self, *, is_look_due: bool) -> None:
         """Start the thread, or let it look at the store. The caller holds the lock."""
         if self._closing.is_set():
             raise ClientClosed
         if self._thread is None:
             self._thread = Thread(target=self._run, name="failwell-jobs-client", daemon=True)
             self._thread.start()
-        elif self._watch is not None and not self._is_woken:
+        elif is_look_due and self._watch is not None and not self._is_woken:
             self._is_woken = True
             self._watch.wake()
 

@@ -129,6 +129,12 @@ def _manifest(capabilities: "CapabilityRegistry", name: str) -> "Manifest":
 
     if name in capabilities.names():
         return capabilities.manifest(name)
+    if name.endswith(".py"):
+        raise usage_error(
+            f"`{name}` is a Python file and no manifest; `failwell capabilities add {name}` imports and registers it,"
+            " and its capabilities can be checked by their names",
+            see="failwell capabilities add --help",
+        )
     if os.sep in name or name.endswith(".toml") or Path(name).exists():
         return read_manifest(name)
     raise usage_error(
