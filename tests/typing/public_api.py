@@ -19,7 +19,7 @@ from failwell.capability import (
 )
 from failwell.http import problem
 from failwell.jobs import AsyncClient as JobsClient
-from failwell.jobs import AsyncJobHandle, Client, JobHandle, JobState
+from failwell.jobs import AsyncJobHandle, Client, JobGroup, JobHandle, JobSchedule, JobState
 from failwell.policies import (
     Decision,
     Policy,
@@ -199,6 +199,12 @@ def jobs_of_a_thread(client: Client) -> None:
     assert_type(job.result(timeout=1), dict[str, int])
     assert_type(client.submit(count_words, "one").result(), int)
     assert_type(client.submit("resize", image=1), JobHandle[Any])
+    assert_type(client.submit_many(count_words, [{"text": "one"}]), list[JobHandle[int]])
+    assert_type(
+        client.submit_many("resize", [{"image": 1}], group="g", callback=resize), list[JobHandle[Any]]
+    )
+    assert_type(client.group("g"), JobGroup)
+    assert_type(client.schedule(resize, "0 3 * * *", name="nightly"), JobSchedule)
     assert_type(client.job("1", resize), JobHandle[dict[str, int]])
     assert_type(client.with_options(priority=1), Client)
     client.submit(resize, image=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -211,6 +217,8 @@ async def jobs_of_an_event_loop(client: JobsClient) -> None:
     assert_type(job, AsyncJobHandle[dict[str, int]])
     assert_type(await job.result(), dict[str, int])
     assert_type(await (await client.submit(count_words, text="one")).result(), int)
+    assert_type(await client.submit_many(count_words, [{"text": "one"}]), list[AsyncJobHandle[int]])
+    assert_type(await client.schedules(), list[JobSchedule])
     assert_type(await job.status(), JobState)
     async for event in job.events():
         assert_type(event.type, str)

@@ -145,6 +145,7 @@ def add_cancel_options(parser: ArgumentParser) -> None:
     add_store(parser)
     parser.epilog = (
         "A running job is asked to stop, and killed if it does not. "
+        "Without a terminal, `--all` changes nothing unless `--yes` is given, and the exit code is 2. "
         "example: failwell jobs cancel --all --capability transcribe"
     )
 

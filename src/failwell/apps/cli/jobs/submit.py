@@ -99,6 +99,7 @@ def add_retry_options(parser: ArgumentParser) -> None:
     add_all(parser, "retry")
     add_store(parser)
     parser.epilog = (
+        "Without a terminal, `--all` changes nothing unless `--yes` is given, and the exit code is 2. "
         "example: failwell jobs retry --all --status failed --kind provider.rate_limited --since 2h"
     )
 
