@@ -196,19 +196,19 @@ def test_a_wait_without_a_terminal_draws_nothing(place: Place) -> None:
     assert "\x1b" not in done.err
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80, 200])
-def test_a_listing_fits_the_terminal(place: Place, columns: int) -> None:
+def test_a_listing_fits_the_terminal(place: Place) -> None:
     for number in range(3):
         place("jobs", "submit", "tell", f"path={place.folder}/{number}", "--at", "2100-01-01")
-    with on_terminal(place, "jobs", "list", "--color", "never", columns=columns) as screen:
-        lines = screen.rest().splitlines()
     piped = place("jobs", "list").out.splitlines()
-
-    assert max(map(len, lines)) <= columns
     ids = [line.split()[0] for line in piped[1:]]
-    assert [line.split()[0] for line in lines[1:]] == ids
-    assert ("starts 2100-01-01" in "".join(lines)) == (columns >= 60)
-    assert all("attempt" in line for line in piped[:1])
+
+    for columns in (40, 60, 200):
+        with on_terminal(place, "jobs", "list", "--color", "never", columns=columns) as screen:
+            lines = screen.rest().splitlines()
+        assert max(map(len, lines)) <= columns
+        assert [line.split()[0] for line in lines[1:]] == ids
+        assert ("starts 2100-01-01" in "".join(lines)) == (columns >= 60)
+    assert "attempt" in piped[0]
 
 
 def test_a_table_leaves_out_what_it_can_do_without_and_never_cuts_the_first_column() -> None:
