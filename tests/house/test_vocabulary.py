@@ -33,4 +33,5 @@ def test_the_search_leaves_other_words_alone(text: str) -> None:
 
 @pytest.mark.parametrize("code", ["asked = 1", "def f(asked): ...", "class Desk: ...", "def telling(): ..."])
 def test_the_search_finds_a_name(code: str) -> None:
+    assert vocabulary.may_hold_names(code, in_tests=False)
     assert list(vocabulary.names("src/some.py", ast.parse(code), in_tests=False))
