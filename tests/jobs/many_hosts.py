@@ -170,9 +170,9 @@ def _register(folder: Path, name: str, kind: str, *words: str, **config: Any) ->
 def _submit(client: Client, seen: Campaign, rng: random.Random, log: Path, until: Callable[[], bool]) -> None:
     end = seen.submitted + _MOST_AT_ONCE
     while seen.submitted < end and not until():
-        if rng.random() < 0.15:
+        if rng.random() < 0.25:
             name, mb = rng.choice([("big", 4_000), ("middle", 2_500)])
-            client.submit(name, mb=mb)
+            client.with_options(action="hold").submit(name, mb=mb, seconds=rng.choice([0.05, 0.2, 0.4]))
         else:
             value = seen.submitted
             seconds = rng.choice([0.0, 0.01, 0.05, 0.2, 0.5])

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from failwell.fault.axes import Certainty
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.faults import HostElsewhere
+from failwell.jobs.faults import HostElsewhere, LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
@@ -363,5 +364,29 @@ def test_nothing_is_left_of_a_host_that_has_ended(tmp_path: Path) -> None:
         async with a_runtime(tmp_path) as jobs:
             assert len(list((tmp_path / "state" / "jobs" / "hosts").iterdir())) == 1
             assert jobs.store.peers(jobs.queue.state.host.key) == ([], [])
+
+    run(work())
+
+
+def test_a_host_that_was_taken_to_be_dead_changes_nothing_of_its_jobs(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability(), drain=0.1) as first:
+            job = await first.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            # Somebody deletes the folder of the locks.
+            rmtree(tmp_path / "state" / "jobs" / "hosts")
+            async with a_runtime(tmp_path, a_capability(), measured=False, lanes=1) as second:
+                second.pause()
+                await until(lambda: "requeued" in types(second, job))
+                go.touch()
+                await until(lambda: first.queue.trouble is not None)
+
+                assert isinstance(first.queue.trouble, LeaseLost)
+                assert second.job(job.id).state is JobState.PENDING
+                second.resume()
+                assert (await second.wait(job.id, timeout=20)).state is JobState.COMPLETED
+                assert types(second, job) == ["submitted", "started", "requeued", "started", "completed"]
+                assert second.counts()["completed"] == 2
 
     run(work())

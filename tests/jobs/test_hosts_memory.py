@@ -112,7 +112,7 @@ def test_what_is_not_needed_any_more_is_given_back_and_a_busy_host_writes_nothin
             store, outside = first.store, first.queue.outside
             written: list[Any] = []
             tick = outside.tick
-            outside.tick = lambda: None  # type: ignore[method-assign]
+            outside.tick = lambda: None
             reserve = store.reserve
             store.reserve = lambda *args: (written.append(args), reserve(*args))[1]  # type: ignore[method-assign]
             for _ in range(5):

@@ -159,6 +159,18 @@ class HostElsewhere(Session, kind="session.locked"):
         )
 
 
+class LeaseLost(Session, kind="session.locked"):
+    """Another host has taken over jobs that this one still has."""
+
+    host: int
+
+    def summary(self) -> str:
+        return (
+            "another host has taken over jobs of this one, which it took to be dead: the folder `jobs/hosts` of the store was"
+            " changed; end this process"
+        )
+
+
 class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):
     """The stored settings of an instance cannot be read, so it is unknown whether its jobs can run."""
 

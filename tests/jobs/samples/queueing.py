@@ -158,6 +158,14 @@ class SlowStart(Worker):
             time.sleep(60)
 
 
+def _number(path):
+    try:
+        return float(open(path).read() or 0)
+    except FileNotFoundError:
+        # Its process has just given its memory back.
+        return 0.0
+
+
 class Model:
     """Sits in the memory of a GPU that is a folder: one file for each process, with the megabytes it holds."""
 
@@ -171,7 +179,7 @@ class Model:
         from failwell.capability import CapabilityResourceError, ResourceShortfall
 
         free = self.total - sum(
-            float(open(os.path.join(self.gpu, name)).read() or 0)
+            _number(os.path.join(self.gpu, name))
             for name in os.listdir(self.gpu)
             if name != str(os.getpid()) and (name == "0" or os.path.exists(f"/proc/{name}"))
         )
@@ -193,6 +201,14 @@ class Model:
         if not self.keeps:
             os.unlink(self.file)
         return os.getpid()
+
+    def hold(self, mb, seconds):
+        """Hold memory for a while."""
+        keeps, self.keeps = self.keeps, True
+        self.execute(mb)
+        time.sleep(seconds)
+        os.unlink(self.file)
+        self.keeps = keeps
 
     def pid(self):
         return os.getpid()

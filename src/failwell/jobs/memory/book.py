@@ -73,6 +73,7 @@ class Book:
         self._cards: dict[str, str] = {}
         """Name of a GPU → its pool, as of the last reading."""
         self.load = self._profiles.load
+        self.add = self._profiles.add
         self.profile = self._profiles.profile
         self.learned = self._profiles.unsaved
         """Profiles that are not in the store yet."""

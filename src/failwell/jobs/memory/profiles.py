@@ -51,6 +51,13 @@ class Profiles:
         """Start with the profiles of the store."""
         self._profiles = {(profile.instance, profile.config): profile for profile in profiles}
 
+    def add(self, profiles: Iterable[Profile]) -> None:
+        """Take in what other hosts have measured and this one has not."""
+        for profile in profiles:
+            known = self._profiles.get((profile.instance, profile.config))
+            if known is None or (profile.successes and not known.successes):
+                self._profiles[profile.instance, profile.config] = profile
+
     def profile(self, instance: Instance) -> Profile | None:
         """The profile of an instance with its current configuration; `None` until one call succeeded."""
         profile = self._profiles.get((instance.id, instance.config))

@@ -15,7 +15,7 @@ from failwell.decision.verdict import Retry
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
 from failwell.jobs.cancelled import cancel_unowned
-from failwell.jobs.faults import HostDied, NoStreamLeft, NotReadable
+from failwell.jobs.faults import HostDied, LeaseLost, NoStreamLeft, NotReadable
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.admission import waits_for_memory
 from failwell.jobs.queue.attempts import FREEING
@@ -90,6 +90,7 @@ class OutsideJobs:
                 self._take_over(peers.dead)
             if peers.live or peers.dead or self._state.book.elsewhere:
                 self._state.shared_ledger.refresh(self._state.instances.values())
+                self._state.book.add(self._state.store.profiles())
         except Fault:
             # The store is unavailable for a moment. The next tick follows in a second.
             return
@@ -122,6 +123,8 @@ class OutsideJobs:
         self._is_due = False
         try:
             self._claim()
+        except LeaseLost:
+            self.close()
         except Fault:
             # Another process uses the store.
             self._look_at(state.loop.time() + _PAUSE)

@@ -138,7 +138,7 @@ class Queue:
         self.outside = OutsideJobs(self.state, self._record, self._ends, self.cancel)
         self.intake = Intake(self.state, self._record, self._ends, self.cancel, self.over)
         self.listener = WorkerListener(self.state, self._record, self.hub, self._admission)
-        self._changes = StoreChanges(store)
+        self._changes = StoreChanges(store, self.state.live)
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -217,22 +217,17 @@ class Queue:
 
     async def _elsewhere(self, entry: Entry) -> Entry:
         """A job that this host does not have, once it has ended or this host has it."""
-        with self._changes.watched():
-            while not self._is_over and entry.id not in self.state.live:
-                change = self._changes.next()
-                try:
-                    stored = self.state.store.find(entry.id)
-                except Fault:
-                    # The store is unavailable for a moment.
-                    await self._changes.wait(change)
-                    continue
-                if stored is None:
-                    raise UnknownJob(job=entry.id)
-                entry = Entry.of(stored)
-                if entry.is_over:
-                    break
-                await self._changes.wait(change)
-        return entry
+        await self._changes.end_of(entry.id)
+        if entry.id in self.state.live:
+            return entry
+        try:
+            stored = self.state.store.find(entry.id)
+        except Fault:
+            # The store is unavailable for a moment, or closed.
+            return entry
+        if stored is None:
+            raise UnknownJob(job=entry.id)
+        return Entry.of(stored)
 
     def job(self, job: str) -> Job:
         """The current state of a job.
@@ -346,17 +341,14 @@ class Queue:
 
     async def _nothing_elsewhere(self) -> bool:
         """Whether no job is left that this host does not have; waits for a change if there is one."""
-        with self._changes.watched():
-            change = self._changes.next()
-            ownership = self.state.store.ownership(self.state.host.key)
-            if not ownership.unowned and not ownership.elsewhere:
-                return True
-            if self._is_over:
-                states = [state.value for state in JobState if not state.is_final]
-                for job in self.state.store.jobs(states=states, limit=1, results=False):
-                    raise QueueStopped(job=job.id, was=job.state.value)
-            if not self.state.live:
-                await self._changes.wait(change)
+        ownership = self.state.store.ownership(self.state.host.key)
+        if not ownership.unowned and not ownership.elsewhere:
+            return True
+        if self._is_over:
+            states = [state.value for state in JobState if not state.is_final]
+            for job in self.state.store.jobs(states=states, limit=1, results=False):
+                raise QueueStopped(job=job.id, was=job.state.value)
+        await self._changes.next()
         return False
 
     @property

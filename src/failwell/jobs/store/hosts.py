@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from failwell.jobs.faults import HostElsewhere
+from failwell.jobs.faults import HostElsewhere, LeaseLost
 from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
 from failwell.journal.lock import LOCK, Holder, ProcessLock, holder_of, is_held
 from failwell.journal.sqlite.database import Database
@@ -200,7 +200,12 @@ def claim(
 
     Jobs whose time has come by `now` are among them. Returns their rows, each after the time since which the job
     waits for its turn.
+
+    Raises:
+        LeaseLost: another host has taken this one to be dead.
     """
+    if connection.execute("SELECT 1 FROM job_hosts WHERE key = ?", (host,)).fetchone() is None:
+        raise LeaseLost(host=host)
     make_ready(connection, now)
     best: list[tuple[Any, ...]] = []
     for instance, want in wants.items():

@@ -212,6 +212,9 @@ class JobStore(Protocol):
             wants: Instance → how many of its jobs.
             most: How many in all.
             now: The current time. Jobs that are due by then can be claimed.
+
+        Raises:
+            LeaseLost: another host has taken this one to be dead.
         """
         ...
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from failwell.fault.base import Fault
+from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.output_lines import LINES
 from failwell.jobs.store import hosts
@@ -73,6 +74,7 @@ _OPEN = hosts.OPEN
 _INSERT = f"INSERT INTO jobs ({JOB_COLUMNS}, owner) VALUES ({','.join('?' * (len(COLUMNS) + 1))})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
+_MOVE_OWNED = f"{_MOVE} AND owner = ?"
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
 _PROFILE_COLUMNS = (
@@ -176,7 +178,11 @@ class SqliteJobs(SideTables):
             events = [event for event in events if event.job not in twins]
         keys = _insert(connection, new, host) if new else {}
         if moved:
-            connection.executemany(_MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved])
+            rows = [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
+            if host is None:
+                connection.executemany(_MOVE, rows)
+            elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(rows):
+                raise LeaseLost(host=host)
             freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
             if freed:
                 connection.executemany(_FREE_KEY, freed)
