@@ -178,14 +178,7 @@ class SqliteJobs(SideTables):
             events = [event for event in events if event.job not in twins]
         keys = _insert(connection, new, host) if new else {}
         if moved:
-            rows = [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
-            if host is None:
-                connection.executemany(_MOVE, rows)
-            elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(rows):
-                raise LeaseLost(host=host)
-            freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
-            if freed:
-                connection.executemany(_FREE_KEY, freed)
+            _move(connection, moved, host)
         if group is not None:
             add_members(connection, group, list(keys.values()))
         callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
@@ -475,6 +468,22 @@ class SqliteJobs(SideTables):
         self._followers.close()
         self._host.close()
         self._database.close()
+
+
+def _move(connection: sqlite3.Connection, moved: Sequence[Values], host: int | None) -> None:
+    """Write jobs that are stored already.
+
+    Raises:
+        LeaseLost: one of them does not belong to `host`.
+    """
+    rows = [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
+    if host is None:
+        connection.executemany(_MOVE, rows)
+    elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(rows):
+        raise LeaseLost(host=host)
+    freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
+    if freed:
+        connection.executemany(_FREE_KEY, freed)
 
 
 def _insert(connection: sqlite3.Connection, new: Sequence[Values], host: int | None = None) -> dict[str, int]:
