@@ -193,3 +193,16 @@ def test_a_python_file_without_capabilities_or_that_cannot_be_imported_says_so(t
     with pytest.raises(CapabilityInputError, match=r"there is no file missing\.py"):
         asyncio.run(register_file(registry, "missing.py"))
     assert registry.names() == []
+
+
+def test_a_runtime_checks_arguments_before_a_worker_was_started(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path) as jobs:
+            name = jobs.register(tasks.resize)
+            with pytest.raises(CapabilityInputError) as caught:
+                await jobs.submit(name, {"imge": 1, "width": "wide"})
+            assert caught.value.fields_invalid == ["image", "imge", "width"]
+            assert jobs.counts()["failed"] == 0
+            assert jobs.worker(name).pid is None
+
+    run(work())

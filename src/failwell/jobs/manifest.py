@@ -168,19 +168,24 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
         spec = getattr(loaded, "__spec__", None)
         module = path.stem if spec is None else spec.name
     place = path.parents[module.count(".") + (path.stem == "__init__")]
-    marks: dict[str, Any] = getattr(what, "__failwell__", {})
+    marks: dict[str, Any] = dict(getattr(what, "__failwell__", {}))
     values: dict[str, Any] = {
-        **{key: value for key, value in marks.items() if value is not None},
         "name": capability_name(what),
+        "version": marks.pop("version", ""),
         "object": f"{module}:{name}",
-        "path": [str(place)],
     }
-    from failwell.jobs.child.types.signature import Signature
-    from failwell.jobs.manifest_file import parse_manifest
+    marks.pop("name", None)
+    manifest = Manifest(**values, path=(str(place),))
+    if marks:
+        from failwell.jobs.manifest_file import parse_manifest
 
-    manifest = parse_manifest(values, shown=f"`@capability` of `{name}`")
-    parameters = None if isinstance(what, type) else {"execute": Signature(what).schema()}
-    return replace(manifest, **{"parameters": parameters, **fields})
+        shown = f"`@capability` of `{name}`"
+        manifest = parse_manifest({**marks, **values, "path": [str(place)]}, shown=shown)
+    if not isinstance(what, type):
+        from failwell.jobs.child.types.signature import Signature
+
+        manifest = replace(manifest, parameters={"execute": Signature(what).schema()})
+    return replace(manifest, **fields)
 
 
 def __getattr__(name: str) -> Any:
