@@ -179,6 +179,9 @@ def test_options_apply_to_the_jobs_of_their_client_only(tmp_path: Path) -> None:
         assert request.control == {"max_attempts": 1}
         assert urgent.submit(resize, image="b").id == first.id
         assert plain.record().request.priority == 0
+        CapabilityRegistry(tmp_path / "registry").set_config("second", {}, capability="resize")
+        second = client.with_options(instance="second").submit(resize, image="a")
+        assert second.record().request.instance == "second"
 
 
 def test_a_job_that_does_not_exist_is_named(tmp_path: Path) -> None:

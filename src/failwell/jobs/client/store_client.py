@@ -33,6 +33,7 @@ class StoreClient:
     def with_options(
         self,
         *,
+        instance: str | None = None,
         action: str | None = None,
         priority: int | None = None,
         timeout: float | Literal["none"] | None = None,
@@ -49,6 +50,7 @@ class StoreClient:
         """The same client with options for the jobs it submits. An option that is left out stays as it is.
 
         Args:
+            instance: The instance that runs the job, if it is not the one that `submit` names.
             action: The method of the capability.
             priority: Jobs with a higher priority start first.
             timeout: Seconds that one attempt may run, or `"none"` for no limit. The default is the `timeout` of the
@@ -64,6 +66,7 @@ class StoreClient:
             idempotent: Whether the job may be repeated after an attempt with an unknown outcome.
         """
         changes = {
+            "instance": instance,
             "action": action,
             "priority": priority,
             "timeout": timeout,

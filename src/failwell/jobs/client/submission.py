@@ -29,6 +29,7 @@ _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 class JobOptions:
     """Options of the jobs that a client submits; see `Client.with_options`."""
 
+    instance: str | None = None
     action: str = "execute"
     priority: int = 0
     timeout: float | Literal["none"] | None = None
@@ -161,7 +162,7 @@ class Target:
         """A request without arguments, and the check of its arguments."""
         what = self._what
         assert what is not None
-        name = instance_name(what)
+        name = options.instance or instance_name(what)
         manifest = self._manifest(queue.registry, name)
         request = options.request(name, {})
         if manifest.parameters is None and not isinstance(what, str):
