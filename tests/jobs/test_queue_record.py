@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -323,3 +324,40 @@ def _fill(file: Path) -> None:
                 continue
         except OSError:
             return
+
+
+def test_the_only_job_is_recorded_and_sent_in_the_step_that_submits_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            calling = asyncio.ensure_future(jobs.call("worker", {"value": 1}))
+            # The call has had one step of the event loop.
+            await asyncio.sleep(0)
+
+            assert jobs.store.counts()["running"] == 1
+            assert await calling == 1
+
+    run(work())
+
+
+def test_jobs_that_are_submitted_together_share_a_commit(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(concurrency=4)) as jobs:
+            commits: list[int] = []
+            commit: Any = jobs.store.commit
+
+            def counted(*args: Any, **options: Any) -> Any:
+                commits.append(len(args[0]))
+                return commit(*args, **options)
+
+            jobs.store.commit = counted
+            assert await asyncio.gather(*(jobs.call("worker", {"value": n}) for n in range(4))) == [
+                0,
+                1,
+                2,
+                3,
+            ]
+
+            # The first one was alone when it came.
+            assert commits[:2] == [1, 3]
+
+    run(work())

@@ -109,3 +109,38 @@ def test_a_manifest_without_a_limit_says_none() -> None:
     read = parse_manifest({"name": "worker", "object": "a:b", "timeout": "none", "memory_limit": 400})
 
     assert (read.timeout, read.memory_limit) == ("none", 400)
+
+
+def test_a_short_time_out_ends_its_attempt_beside_one_that_has_hours(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(concurrency=2)) as jobs:
+            long, short = tmp_path / "long", tmp_path / "short"
+            lasting = await jobs.submit(
+                "worker", {"path": str(long), "value": 1}, action="until", timeout=7_200
+            )
+            hurried = await jobs.submit("worker", {"path": str(short)}, action="until", timeout=0.2)
+
+            ended = await jobs.wait(hurried.id)
+
+            assert ended.error is not None
+            assert ended.error.kind == "worker.timeout"
+            long.touch()
+            assert (await jobs.wait(lasting.id)).result == 1
+
+    run(work())
+
+
+def test_a_time_out_that_was_set_last_also_rings_after_an_earlier_one(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(concurrency=2)) as jobs:
+            arguments = [{"path": str(tmp_path / name)} for name in ("first", "second")]
+            running = [
+                await jobs.submit("worker", given, action="until", timeout=seconds)
+                for given, seconds in zip(arguments, (0.2, 0.4), strict=True)
+            ]
+
+            reports = [(await jobs.wait(job.id)).error for job in running]
+
+            assert [report and report.kind for report in reports] == ["worker.timeout"] * 2
+
+    run(work())
