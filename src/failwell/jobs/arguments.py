@@ -28,13 +28,11 @@ class ArgumentCheck:
         self._parameters = parameters
         self._validators: dict[str, Any] = {}
 
-    def as_json(self, request: JobRequest) -> JobRequest:
-        """The request with paths, dates, enums, dataclasses and the like in its arguments as JSON has them."""
+    def as_json(self, request: JobRequest, arguments: Mapping[str, Any]) -> JobRequest:
+        """The request with these arguments; paths, dates, enums, dataclasses and the like as JSON has them."""
         fields: Mapping[str, Any] = self._schema(request).get("properties", {})
-        arguments = {
-            name: to_json_value(value, fields.get(name)) for name, value in request.arguments.items()
-        }
-        return replace(request, arguments=arguments)
+        plain = {name: to_json_value(value, fields.get(name)) for name, value in arguments.items()}
+        return replace(request, arguments=plain)
 
     def check(self, request: JobRequest) -> None:
         """Check the action and the arguments.

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import Parameter, signature
 from pathlib import Path
@@ -20,7 +19,7 @@ from failwell.jobs.child.types.signature import Signature
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import FOREVER, Job, JobRequest, result_of
 from failwell.jobs.manifest import Manifest, capability_name
-from failwell.jobs.request import check_request
+from failwell.jobs.request import check_request, with_timeout
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -134,7 +133,7 @@ class Target:
         what = self._what
         assert what is not None
         request, check = self._prepared(queue, options)
-        request = check.as_json(replace(request, arguments=named_arguments(what, positional, named)))
+        request = check.as_json(request, named_arguments(what, positional, named))
         check.check(check_request(request))
         return queue.submit(request)
 
@@ -155,7 +154,10 @@ class Target:
                 fields_invalid=["key"],
             )
         first, check = self._prepared(queue, options)
-        requests = [check.as_json(replace(first, arguments=arguments)) for arguments in calls]
+        timed = with_timeout(first, self._manifest(queue.registry, first.instance))
+        # Once for all of them. Without a limit it has to be said again below, where `None` means the default.
+        first = first if timed.timeout is None else timed
+        requests = [check.as_json(first, arguments) for arguments in calls]
         return submit_many(queue, requests, group=group, callback=_callback_request(callback))
 
     def _prepared(self, queue: QueueClient, options: JobOptions) -> tuple[JobRequest, ArgumentCheck]:

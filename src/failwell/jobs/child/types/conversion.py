@@ -99,6 +99,10 @@ def schema_of_dataclass(cls: type) -> dict[str, Any]:
     return object_schema
 
 
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+"""Types that JSON has. Most values are of these, and a batch has very many."""
+
+
 def plain_form(value: Any) -> Any:
     """`value` with its outermost part as JSON has it; a value that JSON does not have is returned as it is."""
     if isinstance(value, enum.Enum):
@@ -116,6 +120,8 @@ def plain_form(value: Any) -> Any:
 
 def to_json_value(value: Any, schema: Any = None) -> Any:
     """`value` as JSON has it. Bytes become text only where `schema` says base64. What JSON does not have stays as it is."""
+    if type(value) in _JSON_TYPES:
+        return value
     rules: dict[str, Any] = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     if isinstance(value, bytes):
         forms = [rules, *rules.get("anyOf", ())]
