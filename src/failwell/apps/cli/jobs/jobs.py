@@ -36,16 +36,22 @@ _ENDED = ("completed", "failed", "cancelled")
 
 @contextmanager
 def job_queue(
-    args: Namespace, *, create: bool = False, instance: str | None = None
+    args: Namespace,
+    *,
+    create: bool = False,
+    instance: str | None = None,
+    registry: "CapabilityRegistry | None" = None,
 ) -> "Generator[QueueClient | None]":
     """The queue of the store; `None` if there is no store and `create` is false.
+
+    A `registry` of the same folder has read manifests already, and is used instead of another one.
 
     Raises:
         Usage: the capability of `instance` is not registered. Nothing is created then.
     """
     from failwell.journal.folder import JOURNAL
 
-    folder = state_folder_of(args)
+    folder = state_folder_of(args) if registry is None else registry.folder
     if not create and not (folder / JOURNAL).exists():
         yield None
         return
@@ -53,7 +59,7 @@ def job_queue(
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.store.sqlite import SqliteJobs
 
-    registry = CapabilityRegistry(folder)
+    registry = registry or CapabilityRegistry(folder)
     if instance is not None and not registry.has_instance(instance):
         raise unknown_capability(registry, instance)
     queue = QueueClient(SqliteJobs(folder, read_when_full=True), registry)

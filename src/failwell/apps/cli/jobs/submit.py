@@ -12,6 +12,7 @@ from failwell.apps.cli.times import lasted, span, start_time
 
 if TYPE_CHECKING:
     from failwell.apps.cli.jobs.wait_progress import WaitProgress
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
@@ -129,10 +130,13 @@ def run_submit(args: Namespace) -> int:
         raise usage_error("missing INSTANCE", see=_SEE)
     if args.group is not None or args.callback is not None:
         raise usage_error("`--group` and `--callback` need `--from`", see=_SEE)
-    request = _request(args)
+    from failwell.jobs.capability_registry import CapabilityRegistry
+
+    registry = CapabilityRegistry(state_folder_of(args))
+    request = _request(args, registry)
     if args.stream:
         return _stream(args, request)
-    with job_queue(args, create=True, instance=args.instance) as queue:
+    with job_queue(args, create=True, instance=args.instance, registry=registry) as queue:
         assert queue is not None
         job = queue.submit(request)
         return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
@@ -283,16 +287,13 @@ def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
     return print_report(job.error, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
 
 
-def _request(args: Namespace) -> "JobRequest":
+def _request(args: Namespace, registry: "CapabilityRegistry") -> "JobRequest":
     from datetime import UTC, datetime, timedelta
 
     from failwell.apps.cli.jobs.arguments import arguments_of, text_parameters
-    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.job import JobRequest
 
-    texts = text_parameters(
-        CapabilityRegistry(state_folder_of(args)), args.instance, args.method or "execute"
-    )
+    texts = text_parameters(registry, args.instance, args.method or "execute")
     within = None if args.within is None else span(args.within, "--within", _SEE)
     control: dict[str, Any] = {} if args.attempts is None else {"max_attempts": args.attempts}
     return JobRequest(
