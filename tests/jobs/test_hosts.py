@@ -390,3 +390,43 @@ def test_a_host_that_was_taken_to_be_dead_changes_nothing_of_its_jobs(tmp_path: 
                 assert second.counts()["completed"] == 2
 
     run(work())
+
+
+def test_the_events_of_another_host_are_delivered(tmp_path: Path) -> None:
+    async def work() -> None:
+        a_registry(tmp_path)
+        async with two_hosts(tmp_path, lanes=1) as (first, second):
+            with second.events(live=False) as events:
+                job = await first.submit("worker", {"value": 1})
+                await first.wait(job.id)
+                second.queue.hub.catch_up()
+                of_job: list[str] = []
+                while "completed" not in of_job:
+                    event = await asyncio.wait_for(anext(events), 20)
+                    of_job += [event.type] if event.job == job.id else []
+
+        assert of_job == ["submitted", "started", "completed"]
+
+    run(work())
+
+
+def test_hosts_whose_store_is_busy_for_a_while_lose_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        with a_client(tmp_path, concurrency=4) as client:
+            async with two_hosts(tmp_path) as (first, second):
+                until_jobs(client, tmp_path, 6)
+                await until(lambda: running(first) + running(second) == 4)
+                with closing(
+                    sqlite3.connect(tmp_path / "state" / "journal.db", isolation_level=None)
+                ) as other:
+                    other.execute("BEGIN IMMEDIATE")
+                    (tmp_path / "go").touch()
+                    await asyncio.sleep(1.2)
+                    other.execute("ROLLBACK")
+                await first.drained()
+
+                events = Counter(event.type for event in client.store.events() if event.job)
+                assert client.store.counts()["completed"] == 6
+                assert (events["started"], events["completed"], events["requeued"]) == (6, 6, 0)
+
+    run(work())
