@@ -24,9 +24,12 @@ def sync_schedules(store: JobStore, registry: CapabilityRegistry, now: float) ->
     """Store the schedules of all registered manifests, and remove those that are in none any more."""
     specs: dict[str, ScheduleSpec] = {}
     for name in registry.names():
-        with suppress(Fault, reason="an invalid manifest is reported by the commands that name it"):
+        try:
             manifest = registry.manifest(name)
-            specs |= {f"{name}/{spec.name}": spec for spec in manifest.schedule}
+        except Fault:
+            # An invalid manifest is reported by the commands that name it.
+            continue
+        specs |= {f"{name}/{spec.name}": spec for spec in manifest.schedule}
     if specs or store.schedules():
         store.put_schedules(specs, MANIFEST, now, only=True)
 
