@@ -131,7 +131,7 @@ raise RuntimeError(say("imported"))
 """
 ACTIONS = (
     "message", "argument", "cause", "context", "note", "member", "variable", "odd", "source", "below_a_fault", "key", "logged",
-    "threaded", "printed", "death",
+    "threaded", "death", "printed",
 )  # fmt: skip
 SOURCES = (*ACTIONS, "hook", "initialize", "imported")
 OUTPUT = frozenset({"printed", "death"})
