@@ -133,6 +133,7 @@ ACTIONS = (
     "message", "argument", "cause", "context", "note", "member", "variable", "odd", "source", "below_a_fault", "key", "logged",
     "threaded", "death", "printed",
 )  # fmt: skip
+# A process that died last would not be started again, and its hook would not be called.
 SOURCES = (*ACTIONS, "hook", "initialize", "imported")
 OUTPUT = frozenset({"printed", "death"})
 """Sources that are output: what the capability itself printed."""
