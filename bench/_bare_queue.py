@@ -16,6 +16,8 @@ from typing import Any
 from bench._processes import Figures, Sizes, measure
 
 WORKERS = 2
+MOST = 200
+"""Jobs that are sent and not answered."""
 
 
 def _serve(end: Connection) -> None:
@@ -43,27 +45,36 @@ class BareQueue:
             self._ends.append(ours)
             self._processes.append(process)
         self._results: dict[int, Any] = {}
+        self._running = 0
 
     def submit(self, value: Any) -> int:
         """Record a job and send it; the number is its key."""
         request = json.dumps({"value": value})
         statement = "INSERT INTO jobs (state, request) VALUES ('running', ?)"
         number = self._database.execute(statement, (request,)).lastrowid or 0
+        self._running += 1
+        while self._running > MOST:
+            # A worker whose answers nobody reads takes no more jobs.
+            self._read()
         self._ends[number % WORKERS].send_bytes(f"[{number},{request}]".encode())
         return number
 
     def result(self, number: int) -> Any:
         """The result of a job, once its end is recorded."""
         while number not in self._results:
-            for end in wait(self._ends):
-                assert isinstance(end, Connection)
-                self._record(*json.loads(end.recv_bytes()))
+            self._read()
         return self._results.pop(number)
+
+    def _read(self) -> None:
+        for end in wait(self._ends):
+            assert isinstance(end, Connection)
+            self._record(*json.loads(end.recv_bytes()))
 
     def _record(self, number: int, value: Any) -> None:
         statement = "UPDATE jobs SET state = 'completed', result = ? WHERE key = ?"
         self._database.execute(statement, (json.dumps(value), number))
         self._results[number] = value
+        self._running -= 1
 
     def close(self) -> None:
         """End the workers."""
