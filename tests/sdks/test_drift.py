@@ -109,7 +109,6 @@ LEFT_ALONE = {
     "pydantic_core._pydantic_core.PydanticSerializationError": _BUILTIN,
     "pydantic_core._pydantic_core.PydanticSerializationUnexpectedValue": _BUILTIN,
     "pydantic_core._pydantic_core.PydanticUseDefault": "raised inside a validator; pydantic catches it",
-    "litellm.exceptions.ModifyResponseException": "how a guardrail hands back another answer; litellm catches it",
 }
 """Classes that need no entry, each with the reason."""
 
