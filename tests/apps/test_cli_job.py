@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.job_place import Place, finish
+from tests.apps.job_place import Place, finish, wait_until
 from tests.apps.running import environment, failwell
 
 
@@ -60,6 +60,8 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
             told = [json.loads(line) for line in finish(tail)[0].splitlines()]
         echoed = place("jobs", "submit", "echo", "value=7", "--wait", "--json").data
         second_host = place("workers", "run", "--until-empty")
+        # The file with the workers follows their start a moment later.
+        wait_until(lambda: len(place("workers", "--json").data) == 2)
         seen = place("workers", "--json").data
         top = place("top", "--once")
         host.send_signal(signal.SIGTERM)
@@ -199,12 +201,11 @@ def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
     with place.start("workers", "run") as host:
         place.until_hosted(place.folder / "state")
         done = place("run", str(file), "--quiet")
-        seen = place("workers", "--json").data
+        wait_until(lambda: [one["id"] for one in place("workers", "--json").data] == ["echo"])
         host.send_signal(signal.SIGTERM)
         finish(host)
 
     assert done.code == 0, done.err
-    assert [one["id"] for one in seen] == ["echo"]
 
 
 def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_the_calls_that_an_sdk_makes_by_itself_are_shown_and_warned_about(
     fake: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sdk: Any = pytest.importorskip("openai")
-    monkeypatch.setattr("openai._store_client.INITIAL_RETRY_DELAY", 0.0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     fake.reset()
 
     with sdk.OpenAI(api_key="lab", base_url=fake.url("openai", "server_error"), max_retries=2) as client:

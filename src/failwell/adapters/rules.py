@@ -106,7 +106,7 @@ GENERIC: dict[int, frozenset[str]] = {
     **dict.fromkeys((406, 412, 423, 451), _ANY),
     # Statuses that no registry knows say only whose mistake it was.
     **dict.fromkeys(
-        (418, 419, 420, 427, 430, *range(432, 446), *range(447, 451), *range(452, 456), *range(457, 498)),
+        (419, 420, 427, 430, *range(432, 446), *range(447, 451), *range(452, 456), *range(457, 498)),
         _ANY | {RATE},
     ),
 }

@@ -1,5 +1,6 @@
 """The exception to raise for the stored error of a job."""
 
+import builtins
 from collections.abc import Iterator
 
 from failwell.fault.base import Fault
@@ -33,6 +34,8 @@ def job_error(report: ErrorReport) -> Fault:
 
 def _raised_class(report: ErrorReport) -> type[Fault] | None:
     """The fault class with the name in the report. Reports have no module, so a name that two classes have is not used."""
+    if hasattr(builtins, report.error_type):
+        return None
     classes = [cls for cls in set(_subclasses(Fault)) if cls.__name__ == report.error_type]
     if len(classes) != 1:
         return None

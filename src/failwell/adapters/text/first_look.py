@@ -19,17 +19,20 @@ _PARTS = (
     "::",
     "raised ",
     "panicked",
+    "ORA-",
+    "Partition",
+    "BackOff",
 )
 _WORDS = frozenset(
     """
-    abort aborted actively address addresssanitizer allocate allocated already argument associated authenticate
-    authentication bad_alloc broken busy canceled cannot certificate close closed code command configuration conflict
+    abort aborted actively address addresssanitizer allocate allocated allocation already argument associated authenticate
+    authentication bad_alloc broken busy canceled candidate cannot certificate close closed code command configuration conflict
     connect connected connecting connection connections context core credential credentials cuda curl daemon deadline
-    deadlock declined denied device died directory disk distribution docker dumped duplicate enough env eof error
+    deadlock declined denied device died directory disk distribution docker dpkg dumped duplicate enough env eof error
     exceeded exec executable execute exit exited externally-managed-environment failed fatal floating forcibly format
-    found gh006 git goaway handshake hang heap host hung illegal imds interrupted kex_exchange_identification killed
+    found gh006 git goaway handshake hang heap host hung illegal imds insufficient interrupted kex_exchange_identification killed
     knownhosts loading lock locks logged lookup matches memory merge methods misbehaving module module_not_found network
-    noauth nodename non-zero npm os overwritten package panic password pathspec peer period permitted pg_hba pipe pkix
+    noauth nodename non-zero npm os overwritten package packet panic password pathspec peer period permitted pg_hba pipe pkix
     premature properly read-only received recognized recovery refs refused rejected remote reset resolution resolve
     resource respond return returned route rpc rule satisfies segmentation self-signed server service sh shared shutting
     sideband sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
