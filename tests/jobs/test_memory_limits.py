@@ -271,6 +271,8 @@ def test_idle_workers_make_room_before_a_job_is_ended(tmp_path: Path) -> None:
             ended = await jobs.wait(job.id)
 
             assert (ended.state, ended.result) == (JobState.COMPLETED, 150)
+            # The job needs not wait until the worker has stopped.
+            await until(lambda: bool(evicted(jobs)))
             assert evicted(jobs) == [("idle", "stopped")]
 
     run(work())

@@ -11,7 +11,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.processes.guardian import milliseconds_to_limit
 from failwell.processes.worker_memory import over_total
 
-_SHORTEST = 0.02
+_SHORTEST = 0.005
 """Seconds between two looks at least: the host has other work."""
 
 
