@@ -183,6 +183,7 @@ def test_stop_ends_a_detached_run_with_everything_that_its_step_started(tmp_path
     assert shown(tmp_path)["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_react_is_killed_recorded_and_can_be_resumed(tmp_path: Path) -> None:
     start(tmp_path)
     processes = holding(tmp_path)

@@ -35,6 +35,7 @@ def bench(*, timeout: float = 55, **environment: str) -> list[str]:
     return printed.splitlines()
 
 
+@pytest.mark.slow
 def test_the_bench_of_jobs_prints_its_table_and_says_what_it_could_not_measure(tmp_path: Path) -> None:
     lines = bench(PATH=str(tmp_path))
 

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_bench_of_workers_prints_its_table() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench/workers.py"), "--quick"],

@@ -82,6 +82,7 @@ def _answer(get: Callable[[], httpx.Response], server: "subprocess.Popen[bytes]"
             assert server.poll() is None
 
 
+@pytest.mark.slow
 def test_two_files_and_four_commands_lead_from_nothing_to_a_result_in_a_web_handler(
     tmp_path: Path,
 ) -> None:

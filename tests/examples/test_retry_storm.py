@@ -17,6 +17,7 @@ def outcome(name: str) -> Outcome:
     return simulate(STRATEGIES[name])
 
 
+@pytest.mark.slow
 def test_every_strategy_is_given_the_same_work() -> None:
     wanted = {name: outcome(name).wanted for name in STRATEGIES}
 
@@ -68,6 +69,7 @@ def test_the_result_does_not_depend_on_the_seed(seed: int) -> None:
     assert ours.recovery is not None
 
 
+@pytest.mark.slow
 def test_the_example_prints_a_table_and_a_plot_and_draws_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,6 +111,7 @@ def raised(error: BaseException) -> BaseException:
         return caught
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check",
     [is_logged, goes_through_structlog, goes_to_sentry, is_answered, passes_the_border, ends_a_stream],

@@ -89,6 +89,7 @@ ASKING = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_an_answer(tmp_path: Path) -> None:
     path = workflow(tmp_path, [script("draft", printing(HOSTILE), routes=[{"to": "ask"}]), ASKING])
     store = ("--store", str(tmp_path / "state"))

@@ -30,6 +30,7 @@ PIECES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_million_repeated_characters_are_read_at_once() -> None:
     for piece in PIECES:
         facts = read_text(piece * (LENGTH // len(piece)))

@@ -34,6 +34,7 @@ def test_any_letter_is_read_or_refused_by_name(data: bytes) -> None:
     read_anything(data)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("target", [describe_anything, read_anything])
 def test_a_short_run_of_the_fuzzer_finds_nothing(target: object) -> None:

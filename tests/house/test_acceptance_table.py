@@ -162,6 +162,7 @@ def test_a_test_that_a_run_skipped_does_not_count(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err == f"system 2 was not shown ({name}test_two: skipped): it falls\n"
 
 
+@pytest.mark.slow
 def test_a_run_notes_how_the_tests_of_items_ended(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text(encoding="utf-8"))
     (tmp_path / "test_some.py").write_text(

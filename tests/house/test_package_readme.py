@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
@@ -33,6 +34,7 @@ def test_the_distribution_describes_itself_with_the_published_readme() -> None:
     assert re.findall(r"\]\((?!https?:)", readme) == []
 
 
+@pytest.mark.slow
 def test_the_source_distribution_holds_what_the_readme_names() -> None:
     packed = {file.relative_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
 

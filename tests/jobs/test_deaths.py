@@ -41,6 +41,7 @@ def times(often: int, few: int) -> int:
     return often if CAMPAIGN else few
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("cjm-substrate 22")
 @pytest.mark.timeout(600)
 def test_a_worker_killed_during_a_call_is_out_of_memory_every_single_time(tmp_path: Path) -> None:

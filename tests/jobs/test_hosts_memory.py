@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from failwell.jobs.job import JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.job_store import Reserved
@@ -61,6 +63,7 @@ def test_a_job_waits_for_memory_that_another_host_has_reserved(tmp_path: Path) -
     run(work())
 
 
+@pytest.mark.slow
 def test_two_hosts_that_start_at_once_do_not_book_the_same_memory(tmp_path: Path) -> None:
     async def work() -> None:
         async with two_hosts(tmp_path) as (first, second):
@@ -88,6 +91,7 @@ def test_two_hosts_that_start_at_once_do_not_book_the_same_memory(tmp_path: Path
     run(work())
 
 
+@pytest.mark.slow
 def test_a_job_goes_to_the_host_that_can_make_room_and_no_host_evicts_for_another(tmp_path: Path) -> None:
     async def work() -> None:
         async with two_hosts(tmp_path) as (first, second):

@@ -71,6 +71,7 @@ def too_long(tmp_path: Path, work: Callable[[Path], Coroutine[Any, Any, Held]]) 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("cjm-substrate 52")
 def test_the_loop_is_free_while_idle_workers_are_ended_and_a_job_is_repeated(tmp_path: Path) -> None:
     async def work(folder: Path) -> Held:

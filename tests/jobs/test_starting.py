@@ -170,6 +170,7 @@ def test_a_process_that_exits_while_it_is_initialised_is_a_failed_start() -> Non
     assert len(died) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("cjm-substrate 28")
 def test_an_initialize_that_shows_progress_may_take_twice_the_silence_that_is_allowed() -> None:
     async def work() -> Any:

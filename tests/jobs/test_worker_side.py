@@ -84,6 +84,7 @@ def test_one_process_is_read_without_asking_for_its_share() -> None:
     assert shares.held_mb([]) == 0
 
 
+@pytest.mark.slow
 def test_a_start_whose_work_is_done_by_another_process_is_no_stall() -> None:
     async def work() -> Any:
         async with a_worker("odd:Loader", config={"seconds": 2.5}, stall_after=0.8) as (worker, _):

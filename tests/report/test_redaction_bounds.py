@@ -76,6 +76,7 @@ def best_time(work: Callable[[], object], good: float = 0.0) -> float:
     return least
 
 
+@pytest.mark.slow
 @each("made", HOSTILE.values(), ids=HOSTILE)
 def test_the_work_grows_no_faster_than_the_text(made: Callable[[int], str]) -> None:
     small, large = made(10_000), made(80_000)

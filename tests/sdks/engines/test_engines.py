@@ -14,7 +14,7 @@ import pytest
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 def test_celery_a_task_is_what_it_was_retried_for() -> None:

@@ -8,7 +8,7 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from tests.sdks.frameworks.replies import NO_KEY, NO_QUOTA, OVERLOADED, Reply, script
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 def test_dspy_a_model_that_fails_is_what_the_provider_said() -> None:

@@ -10,7 +10,7 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from tests.sdks.frameworks.replies import NO_KEY, NO_QUOTA, OVERLOADED, Reply, script
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 SECRET = "the-text-nobody-may-see"
 
 

@@ -14,7 +14,7 @@ agents: Any = pytest.importorskip("agents", reason="`make test-sdks` runs it wit
 openai: Any = pytest.importorskip("openai")
 pydantic: Any = pytest.importorskip("pydantic")
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 SECRET = "the-text-nobody-may-see"
 Answer = pydantic.create_model("Answer", number=(int, ...))
 

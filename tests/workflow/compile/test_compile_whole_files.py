@@ -194,6 +194,7 @@ def timed(text: str) -> tuple[float, Compiled]:
             return min(taken), done
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_are_read_and_compiled_in_time() -> None:
     seconds, done = timed(large(10_000))
 

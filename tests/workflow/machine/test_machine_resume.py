@@ -59,6 +59,7 @@ def test_what_ran_when_the_host_died_runs_again_under_the_same_key() -> None:
     assert stage.types.count("run:started") == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_crash_after_any_write_changes_nothing_in_the_end(data: st.DataObject) -> None:

@@ -121,6 +121,7 @@ def ours(text: str) -> str | None:
         return None
 
 
+@pytest.mark.slow
 def test_random_expressions_render_as_in_jinja2_or_fail_in_both() -> None:
     expressions = Expressions(14)
     texts = {f"{{{{ {expressions.any()} }}}}" for _ in range(1200)}

@@ -117,6 +117,7 @@ def test_the_same_template_over_the_same_data_ends_in_the_same_way() -> None:
     assert [ending(text) for text in texts] == [ending(text) for text in texts]
 
 
+@pytest.mark.slow
 def test_the_process_outlives_every_hostile_template() -> None:
     program = (
         "import sys, json\n"
