@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ def pytest_configure() -> None:
     # Without bytecode every worker and every process that a test starts compiles hundreds of modules again.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if find_spec("hypothesis") is not None:
+        from hypothesis import HealthCheck, settings
+
+        # A machine with other work draws inputs slowly; that says nothing about the code.
+        settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("project")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
