@@ -90,6 +90,7 @@ def test_an_unregistered_kind_is_refused_with_the_nearest_names() -> None:
 
 def test_a_kind_with_the_right_last_word_is_found_under_another_prefix() -> None:
     assert "provider.rate_limited" in near_kinds("zzzz.rate_limited")
+    assert near_kinds("provider.rate") == ["provider.rate_limited"]
 
 
 def test_nothing_is_suggested_for_a_name_that_is_like_no_other() -> None:

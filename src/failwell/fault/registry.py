@@ -85,10 +85,11 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def near_kinds(name: str, most: int = 3) -> list[str]:
-    """Registered kinds spelled most like `name`."""
+    """Registered kinds that begin with `name`, or else those spelled most like it."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, KINDS, n=most, cutoff=0.6)
+    near = [known for known in sorted(KINDS) if known.startswith(name)] if "." in name.rstrip(".") else []
+    near = near or get_close_matches(name, KINDS, n=most, cutoff=0.6)
     if not near:
         near = [known for known in sorted(KINDS) if known.split(".")[-1] == name.rsplit(".", maxsplit=1)[-1]]
     return near[:most]
