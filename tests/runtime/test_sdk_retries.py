@@ -244,3 +244,16 @@ def test_a_failure_of_aws_tells_how_often_it_was_repeated() -> None:
     assert sdk_calls(failure(4)) == Layer("botocore client", 5, is_sdk=True)
     assert sdk_calls(failure(0)) is None
     assert sdk_calls(ValueError("x")) is None
+
+
+def test_the_calls_of_a_client_below_a_framework_are_counted_too() -> None:
+    botocore: Any = pytest.importorskip("botocore.exceptions")
+    reply = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"RetryAttempts": 4}}
+    framework_error = RuntimeError("the model failed")
+    framework_error.__cause__ = botocore.ClientError(reply, "Converse")
+    cycle = RuntimeError("a")
+    cycle.__cause__ = RuntimeError("b")
+    cycle.__cause__.__cause__ = cycle
+
+    assert sdk_calls(framework_error) == Layer("botocore client", 5, is_sdk=True)
+    assert sdk_calls(cycle) is None

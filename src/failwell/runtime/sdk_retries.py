@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from failwell.adapters.answers import take
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import Fault
+from failwell.fault.links import DEEPEST, cause_of
 from failwell.report.failure_context import Layer
 
 C = TypeVar("C")
@@ -63,10 +64,23 @@ def without_sdk_retries(client: C) -> C:
 
 
 def sdk_calls(error: BaseException) -> Layer | None:
-    """The calls that the client behind `error` made by itself before it raised, if there were several."""
-    home = type(error).__module__.partition(".")[0]
-    read_count = _COUNTED.get(home)
-    retries = None if read_count is None else read_count(error)
+    """The calls that the client behind `error` made by itself before it raised, if there were several.
+
+    A framework may have raised an exception of its own `from` that of the client.
+    """
+    link: BaseException | None = error
+    for _ in range(DEEPEST):
+        if link is None:
+            return None
+        home = type(link).__module__.partition(".")[0]
+        read_count = _COUNTED.get(home)
+        if read_count is not None:
+            return _layer(home, read_count(link))
+        link = cause_of(link)
+    return None
+
+
+def _layer(home: str, retries: Any) -> Layer | None:
     if type(retries) is str and retries.isdecimal():
         retries = int(retries[:4])
     return Layer(f"{home} client", retries + 1, is_sdk=True) if type(retries) is int and retries > 0 else None

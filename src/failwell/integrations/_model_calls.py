@@ -1,0 +1,174 @@
+"""The model calls of an agent framework under one retry authority: what every plugin holds.
+
+A plugin is a function `reliability(...)` in the module of its framework. It returns what the framework takes
+(a capability, a middleware, a plugin, a handler), and every framework gets the same parameters (`PluginOptions`).
+There are two ways to connect, and both use the loop of `failwell.retry`:
+
+- *Wrap*, where the framework passes the call: `await calls.run_async(provider, model, lambda: handler(request))`.
+- *Decide*, where the framework repeats and asks a hook: `operation = calls.operation(provider, model)` when the
+  request begins, `delay = await operation.failed_async(error)` after each failure (`None` is the end, a long wait
+  raises `Parked`), `await operation.wait_async(delay)` before the repeat, `operation.succeeded()` at the end.
+  Where the hook knows nothing but the number of the attempt, `await calls.decide(provider, model, attempt, error)`.
+
+What a failed tool call becomes is in `failwell.integrations._tool_calls`.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from types import NoneType
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.decision.backoff import Backoff
+from failwell.decision.bounds import check_type
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy
+from failwell.runtime.call_guard import Guard
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.clock import Clock
+from failwell.runtime.loop import Watcher
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry import run, run_async
+from failwell.runtime.retry_options import RetryOptions, merge_options
+from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.runtime.shared_budget import SharedBudget
+
+_R = TypeVar("_R")
+_MOST_TARGETS = 256
+
+
+class PluginOptions(TypedDict, total=False):
+    """The parameters of every `reliability(...)`. They mean what they mean in `failwell.retry`."""
+
+    attempts: int
+    """Calls in all, the first included."""
+    backoff: Backoff
+    on: Match | str
+    policy: Policy
+    timeout: float
+    """Seconds over all attempts and waits of one model call."""
+    idempotent: bool
+    """Whether a repeat is harmless although the outcome is unknown; a model call is, unless this says otherwise."""
+    account: str
+    repeat_exhausted: bool
+    guard: Guard
+    budget: SharedBudget
+    watcher: Watcher
+    """Called with each failed attempt and with the end."""
+    cancel: CancelScope
+    clock: Clock
+    jitter: Callable[[], float]
+
+
+_OPTIONS = tuple(PluginOptions.__annotations__)
+
+
+class ModelCalls:
+    """Repeats and records the model calls of one plugin."""
+
+    __slots__ = ("_options", "_targets")
+
+    def __init__(
+        self, framework: str, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
+    ) -> None:
+        """Read the parameters of a plugin.
+
+        Args:
+            framework: The name of the framework, for ledgers and for calls whose provider is unknown.
+            options: All parameters as one value. A parameter beside it wins.
+            parameters: See `PluginOptions`.
+
+        Raises:
+            TypeError: a parameter has the wrong type, or there is none of that name.
+            ValueError: a number makes no sense.
+        """
+        unknown = next((name for name in parameters if name not in _OPTIONS), None)
+        if unknown is not None:
+            raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(_OPTIONS)}")
+        check_type("options", options, (RetryOptions, NoneType), "`RetryOptions`")
+        base = options or RetryOptions()
+        fields: dict[str, Any] = {
+            # A guard counts by provider, and that is known with the call.
+            "provider": base.provider or framework,
+            "name": base.name or f"{framework} model call",
+            "idempotent": True if base.idempotent is None else base.idempotent,
+            **parameters,
+        }
+        self._options = merge_options(base, **fields)
+        self._targets: dict[tuple[str | None, str | None], RetryOptions] = {}
+
+    def options(self, provider: str | None, model: str | None) -> RetryOptions:
+        """The options of a call to this model."""
+        options = self._targets.get((provider, model))
+        if options is None:
+            if len(self._targets) >= _MOST_TARGETS:
+                self._targets.clear()
+            base = self._options
+            options = replace(base, provider=provider or base.provider, model=model or base.model)
+            self._targets[provider, model] = options
+        return options
+
+    def run(self, provider: str | None, model: str | None, call: Callable[[], _R]) -> _R:
+        """Make `call()` as often as the options allow."""
+        return run(self.options(provider, model), call)
+
+    async def run_async(
+        self, provider: str | None, model: str | None, call: Callable[[], Awaitable[_R]]
+    ) -> _R:
+        """Await `call()` as often as the options allow."""
+        return await run_async(self.options(provider, model), call)
+
+    def operation(self, provider: str | None, model: str | None) -> Operation:
+        """One call that the framework repeats itself.
+
+        Raises:
+            BudgetExceeded: there is no attempt left.
+            ClosedOff: the guard lets no call through.
+            Cancellation: the scope around it was stopped.
+        """
+        return Operation(self.options(provider, model))
+
+    async def decide(
+        self, provider: str | None, model: str | None, attempt: int, error: Exception
+    ) -> float | None:
+        """Seconds after which attempt number `attempt`, which failed, is repeated; `None` to stop.
+
+        Attempts of one call are told apart from those of other calls by the task they run in.
+
+        Raises:
+            Parked: the wait is too long to sleep.
+            BudgetExceeded: there is no attempt left.
+            ClosedOff: the guard lets no call through.
+            Cancellation: the scope around it was stopped.
+        """
+        owner, operation = _current.get()
+        if attempt <= 1 or owner is not self or operation is None:
+            operation = self.operation(provider, model)
+            _current.set((self, operation))
+        return await operation.failed_async(error)
+
+
+_current: ContextVar[tuple[ModelCalls | None, Operation | None]] = ContextVar(
+    "failwell_model_call", default=(None, None)
+)
+
+
+def switch_off_sdk_retries(holder: object, *names: str) -> bool:
+    """Replace the clients in the attributes `names` of `holder` by ones without retries of their own.
+
+    Returns:
+        Whether no client in them repeats by itself any more. Where one still does, the retry loop notices its
+        calls, warns about the nested loops and counts them in the ledger.
+    """
+    is_off = True
+    for name in names:
+        client = safe_getattr(holder, name)
+        if client is None:
+            continue
+        try:
+            setattr(holder, name, without_sdk_retries(client))
+        except (RetriesNotSwitchable, AttributeError, TypeError):
+            # An attribute without a setter, or a client that can only be told where it is made.
+            is_off = False
+    return is_off

@@ -1,0 +1,69 @@
+"""What the exception of a tool becomes for the model: the model's view as JSON, never the exception's text.
+
+A run goes on after it. A cancellation is no failure of the tool and is raised again.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from failwell.delivery.plain_text import finite, json_text
+from failwell.fault.axes import Category
+from failwell.fault.frozen import frozen
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport, Scene
+from failwell.runtime.suppress import Suppressed, call_hook, record_suppressed
+
+_REASON = "the exception of a tool was returned to the model as a typed result"
+
+
+@frozen
+class ToolFailure:
+    """A failed tool call: the report for us, and what the model may see of it."""
+
+    report: ErrorReport
+    content: dict[str, Any]
+    """The model's view: kind, title, category, retryable, the wait, an action and advice."""
+    text: str
+    """The same as JSON."""
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the arguments were at fault, so that a corrected call may succeed."""
+        return self.report.category is Category.USER_INPUT
+
+
+class ToolCalls:
+    """Turns the exceptions of tools into results, and records each of them."""
+
+    __slots__ = ("_observer",)
+
+    def __init__(self, *, observer: Callable[[ErrorReport], object] | None = None) -> None:
+        """Read the parameters of a plugin.
+
+        Args:
+            observer: Called with the report of each failed tool call. Without it the observers of
+                `failwell.observe` get it, or the log.
+
+        Raises:
+            TypeError: the observer cannot be called.
+        """
+        if observer is not None and not callable(observer):
+            raise TypeError(f"`on_tool_error` takes a function, not {type(observer).__name__}")
+        self._observer = observer
+
+    def failed(self, error: Exception, *, tool: str | None = None) -> ToolFailure:
+        """The result of a tool call that raised `error`.
+
+        Raises:
+            Exception: `error`, where it says that the work was cancelled.
+        """
+        report = describe(error, origin="tool", scene=None if tool is None else Scene(tool=tool))
+        if report.category is Category.CANCELLED:
+            raise error
+        if self._observer is not None:
+            call_hook(self._observer, report, reason="the observer of tool errors failed and was passed over")
+        else:
+            cause = f"{report.error_type} ({report.kind})"
+            record_suppressed(Suppressed(reason=_REASON, cause=cause, report=report, at=report.occurred_at))
+        content = finite(report.view("model"))
+        return ToolFailure(report=report, content=content, text=json_text(content))

@@ -1,0 +1,117 @@
+"""The base of the plugins: one loop for frameworks that pass the call and for those that ask a hook."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from failwell.decision.budget import Budget
+from failwell.integrations._model_calls import ModelCalls, switch_off_sdk_retries
+from failwell.report.failure_context import ledger_of
+from failwell.runtime.call_guard import Guard
+from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
+from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.testing import FakeClock
+from failwell.testing.builders import a_fault
+from tests.runtime.acting import Scripted, overloaded, rate_limited, told
+
+
+def test_a_call_that_is_passed_is_repeated_as_its_failures_allow() -> None:
+    clock = FakeClock()
+    calls = ModelCalls("framework", clock=clock, jitter=lambda: 0.5)
+    waits, model = [], Scripted(rate_limited(not_before=told(7.25)), overloaded(), "done")
+
+    answer = calls.run("openai", "gpt", model)
+    waits, clock.slept = clock.slept, []
+    on_loop = asyncio.run(calls.run_async("openai", "gpt", Scripted(overloaded(), "done").on_loop))
+
+    assert (answer, on_loop, model.count) == ("done", "done", 3)
+    assert waits[0] == 7.25
+    assert len(waits) == 2
+
+
+def test_a_hook_that_knows_the_number_of_the_attempt_gets_the_same_decisions() -> None:
+    clock = FakeClock()
+    events: list[AttemptEvent] = []
+    calls = ModelCalls("framework", clock=clock, jitter=lambda: 0.5, watcher=events.append)
+    last = overloaded()
+
+    async def one_call(*errors: Exception) -> list[float | None]:
+        return [await calls.decide("openai", "gpt", number, error) for number, error in enumerate(errors, 1)]
+
+    async def both() -> tuple[list[float | None], list[float | None]]:
+        limited = (rate_limited(not_before=told(7.25)), a_fault(kind="provider.auth"))
+        return await asyncio.gather(one_call(overloaded(), overloaded(), last), one_call(*limited))
+
+    waits, other = asyncio.run(both())
+
+    assert waits[-1] is None
+    assert [wait is not None for wait in waits] == [True, True, False]
+    assert other == [7.25, None]
+    ledger = ledger_of(last)
+    assert ledger is not None
+    assert [row.model for row in ledger.attempts] == ["gpt"] * 3
+    assert sum(isinstance(event, OperationEnded) for event in events) == 2
+
+
+def test_a_wait_that_is_too_long_to_sleep_is_parked() -> None:
+    calls = ModelCalls("framework", clock=FakeClock())
+    failure = rate_limited(not_before=told(3600.0))
+
+    with pytest.raises(Parked) as wrapped:
+        calls.run("openai", "gpt", Scripted(failure))
+    with pytest.raises(Parked):
+        asyncio.run(calls.decide("openai", "gpt", 1, failure))
+
+    assert ledger_of(wrapped.value) is not None
+
+
+def test_a_model_call_may_be_repeated_after_a_lost_reply_unless_it_is_declared_otherwise() -> None:
+    model, careful = (Scripted(TimeoutError("no reply"), "done") for _ in range(2))
+
+    answer = ModelCalls("framework", clock=FakeClock()).run(None, None, model)
+    with pytest.raises(TimeoutError):
+        ModelCalls("framework", RetryOptions(idempotent=False, clock=FakeClock())).run(None, None, careful)
+
+    assert (answer, careful.count) == ("done", 1)
+
+
+def test_guards_and_budgets_count_the_calls_of_all_models() -> None:
+    guard, budget = Guard(), SharedBudget(Budget(attempts=2))
+    calls = ModelCalls("framework", guard=guard, budget=budget, clock=FakeClock())
+
+    assert [calls.run("openai", name, lambda: "done") for name in ("a", "b")] == ["done", "done"]
+    with pytest.raises(BudgetExceeded):
+        calls.run("openai", "c", lambda: "done")
+    with pytest.raises(BudgetExceeded):
+        asyncio.run(calls.decide("openai", "c", 1, overloaded()))
+
+
+def test_a_wrong_parameter_is_named() -> None:
+    wrong: dict[str, Any] = {"attempt": 3}
+
+    with pytest.raises(TypeError, match="no parameter `attempt`; it takes attempts"):
+        ModelCalls("framework", **wrong)
+    with pytest.raises(ValueError, match="attempts"):
+        ModelCalls("framework", attempts=0)
+
+
+def test_the_client_that_a_framework_holds_loses_its_own_retries() -> None:
+    sdk: Any = pytest.importorskip("openai")
+
+    class Model:
+        client: Any
+        other = object()
+
+    class Fixed:
+        client = property(lambda _self: sdk.AsyncOpenAI(api_key="k"))
+
+    model, given = Model(), sdk.AsyncOpenAI(api_key="k", max_retries=5)
+    model.client = given
+
+    assert switch_off_sdk_retries(model, "client", "absent")
+    assert model.client.max_retries == 0
+    assert given.max_retries == 5
+    assert not switch_off_sdk_retries(model, "other")
+    assert not switch_off_sdk_retries(Fixed(), "client")

@@ -1,0 +1,66 @@
+"""What the exception of a tool becomes for the model."""
+
+import json
+from typing import Any
+
+import pytest
+
+from failwell import observe
+from failwell.fault.classes import Cancellation
+from failwell.integrations._tool_calls import ToolCalls
+from failwell.report.record import ErrorReport
+from failwell.runtime.suppress import Suppressed
+from failwell.testing.builders import a_fault
+
+SECRET = "the-text-nobody-may-see"
+
+
+def test_the_model_sees_the_kind_and_never_the_text() -> None:
+    reports: list[ErrorReport] = []
+    tools = ToolCalls(observer=reports.append)
+
+    bug = tools.failed(ValueError(SECRET), tool="weather")
+    refused = tools.failed(ConnectionRefusedError(111, SECRET))
+
+    assert json.loads(bug.text) == bug.content
+    assert (bug.content["kind"], bug.content["retryable"]) == ("tool.failed", False)
+    assert (refused.content["kind"], refused.content["retryable"]) == ("provider.connection", True)
+    assert SECRET not in bug.text + refused.text
+    assert [report.scene.tool for report in reports] == ["weather", None]
+
+
+def test_arguments_that_are_at_fault_are_told_apart() -> None:
+    tools = ToolCalls(observer=lambda _report: None)
+
+    assert tools.failed(a_fault(kind="tool.input_invalid")).is_input
+    assert not tools.failed(ValueError("x")).is_input
+
+
+def test_without_an_observer_the_failure_is_on_the_record_of_suppressed_errors() -> None:
+    events: list[Suppressed] = []
+
+    with observe(events.append):
+        ToolCalls().failed(ValueError(SECRET), tool="weather")
+
+    assert [(event.report.kind, event.report.scene.tool) for event in events] == [("tool.failed", "weather")]
+
+
+def test_a_cancellation_is_no_failure_of_the_tool() -> None:
+    cancelled = Cancellation(kind="cancel.run")
+
+    with pytest.raises(Cancellation):
+        ToolCalls().failed(cancelled)
+
+
+def test_an_observer_that_fails_does_not_hide_the_result() -> None:
+    def broken(_report: ErrorReport) -> None:
+        raise RuntimeError(SECRET)
+
+    assert ToolCalls(observer=broken).failed(ValueError("x")).content["kind"] == "tool.failed"
+
+
+def test_an_observer_that_cannot_be_called_is_refused() -> None:
+    wrong: Any = "print"
+
+    with pytest.raises(TypeError, match="`on_tool_error` takes a function"):
+        ToolCalls(observer=wrong)
