@@ -18,7 +18,7 @@ from failwell.faults import ProviderTransient
 from failwell.http import problem, retry_after_header
 from failwell.integrations.mcp import tool_result
 from failwell.logging import JsonFormatter, log_report
-from failwell.reports import agent_json, agent_markdown, panel, render_text
+from failwell.reports import agent_json, agent_markdown, panel, render_text, scene
 
 
 class StepFailed(failwell.Fault):
@@ -51,7 +51,7 @@ def summarise() -> str:
 def run() -> failwell.ErrorReport:
     """Run the pipeline and describe what came out of it."""
     try:
-        with failwell.scene(run="run-42", workflow="book", node="summarise", attempt=1):
+        with scene(run="run-42", workflow="book", node="summarise", attempt=1):
             summarise()
     except failwell.Fault as error:
         return failwell.describe(StepFailed.wrap(error, "the book was not summarised"))

@@ -15,6 +15,7 @@ from failwell.fault.catalogue import CATALOGUE
 
 PROMISED = (
     "failwell",
+    "failwell.agents",
     "failwell.capability",
     "failwell.faults",
     "failwell.http",

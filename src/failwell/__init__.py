@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     __all__: list[str]
     from failwell._version import __version__ as __version__
     from failwell.adapters.registrations import register_exception as register_exception
+    from failwell.agents.message_repair import repair as repair
     from failwell.decision.backoff import Backoff as Backoff
     from failwell.decision.budget import Budget as Budget
     from failwell.decision.policy import Policy as Policy
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from failwell.fault.facts import NotBefore as NotBefore
     from failwell.report.checked import checked as checked
     from failwell.report.describe import describe as describe
-    from failwell.report.failure_context import scene as scene
     from failwell.report.record import ErrorReport as ErrorReport
     from failwell.report.redact import register_secret as register_secret
     from failwell.report.saved_failures.saved_row import classify as classify
@@ -74,9 +74,9 @@ else:
         "observe": "failwell.runtime.suppress",
         "register_exception": "failwell.adapters.registrations",
         "register_secret": "failwell.report.redact",
+        "repair": "failwell.agents.message_repair",
         "retry": "failwell.runtime.retry",
         "retrying": "failwell.runtime.retry",
-        "scene": "failwell.report.failure_context",
         "suppress": "failwell.runtime.suppress",
         "without_sdk_retries": "failwell.runtime.sdk_retries",
     }
@@ -95,6 +95,7 @@ else:
         "register_code": "failwell.faults.register_code",
         "register_kind": "failwell.faults.register_kind",
         "revive": "failwell.faults.revive",
+        "scene": "failwell.reports.scene",
         "translate": "failwell.faults.translate",
         "unclassified": "failwell.reports.unclassified",
     }

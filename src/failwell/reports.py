@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from failwell.report.failure_context import Layer as Layer
     from failwell.report.failure_context import Ledger as Ledger
     from failwell.report.failure_context import ledger_of as ledger_of
+    from failwell.report.failure_context import scene as scene
     from failwell.report.identity import Unclassified as Unclassified
     from failwell.report.identity import unclassified as unclassified
     from failwell.report.record import Attempt as Attempt
@@ -62,6 +63,7 @@ else:
             "panel": "failwell.delivery.failure_text",
             "parse_reply": "failwell.report.saved_failures.saved_reply",
             "render_text": "failwell.delivery.failure_text",
+            "scene": "failwell.report.failure_context",
             "unclassified": "failwell.report.identity",
         },
     )

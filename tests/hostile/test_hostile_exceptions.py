@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 import failwell
-from failwell import Fault, faults
+from failwell import Fault, faults, reports
 from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
 from failwell.report.record import TracebackPolicy
 from fuzz.oracle import check_exception, check_report
@@ -139,7 +139,7 @@ def test_a_capability_error_with_a_category_of_its_own_invention_is_read_by_its_
 
 @pytest.mark.parametrize("make", [lambda: Slotted("x"), lambda: Guarded("x")], ids=["slots", "frozen"])
 def test_it_takes_its_place_along_out_of_a_scene(make: Callable[[], Exception]) -> None:
-    with pytest.raises(Exception) as caught, failwell.scene(run="r1", node="n1"):
+    with pytest.raises(Exception) as caught, reports.scene(run="r1", node="n1"):
         raise make()
 
     report = failwell.describe(caught.value)

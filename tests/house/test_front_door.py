@@ -114,6 +114,7 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
         ("ProviderMetadata", "failwell.faults.ProviderMetadata"),
         ("ResourceShortfall", "failwell.faults.ResourceShortfall"),
         ("Scene", "failwell.reports.Scene"),
+        ("scene", "failwell.reports.scene"),
         ("SharedBudget", "failwell.policies.SharedBudget"),
         ("TracebackPolicy", "failwell.reports.TracebackPolicy"),
         ("UserAction", "failwell.faults.UserAction"),

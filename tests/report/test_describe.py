@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, NotBefore, faults
+from failwell import Fault, NotBefore, faults, reports
 from failwell.fault.axes import ActionKind
 from failwell.fault.rosetta import translate_name
 from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
@@ -328,7 +328,7 @@ def test_behaviour_follows_the_kind_and_never_the_words() -> None:
 
 
 def test_the_builders_make_the_same_report_every_time() -> None:
-    with failwell.scene(run="r1"):
+    with reports.scene(run="r1"):
         inside = a_report()
 
     assert inside == a_report()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell import reports
 from failwell.faults import ProviderMetadata
 from failwell.report.identity import fingerprint, new_id
 from failwell.report.stack import frames_of, site
@@ -94,7 +95,7 @@ def test_another_class_is_another_failure() -> None:
 
 
 def test_the_scene_changes_nothing() -> None:
-    with failwell.scene(run="r1", node="sum"):
+    with reports.scene(run="r1", node="sum"):
         inside = failwell.describe(KeyError()).fingerprint
 
     assert inside == failwell.describe(KeyError()).fingerprint

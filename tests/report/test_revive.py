@@ -9,7 +9,7 @@ import failwell
 from failwell import ErrorReport, Fault, NotBefore, faults
 from failwell.report.record import Attempt
 from failwell.report.revive import portable
-from failwell.reports import Scene
+from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault, a_report
 
 
@@ -37,7 +37,7 @@ def test_describing_a_revived_fault_gives_the_same_report(changes: dict[str, Any
 def test_where_and_how_it_is_described_again_changes_nothing() -> None:
     report = a_report(scene=Scene(run="r1"))
 
-    with failwell.scene(run="r2", node="here"):
+    with scene(run="r2", node="here"):
         again = failwell.describe(faults.revive(report), policy="full")
 
     assert again == report

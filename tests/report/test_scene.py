@@ -10,10 +10,10 @@ from inspect import iscoroutinefunction
 import pytest
 
 import failwell
-from failwell import Fault, scene
+from failwell import Fault
 from failwell.report.failure_context import current_scene, merge
 from failwell.report.record import NOWHERE
-from failwell.reports import Scene
+from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault
 
 

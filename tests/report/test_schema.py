@@ -20,7 +20,7 @@ from failwell.faults import Domain
 from failwell.report.parts import REPORT, Part
 from failwell.report.record import SCHEMA
 from failwell.report.wire import schema
-from failwell.reports import TracebackPolicy
+from failwell.reports import TracebackPolicy, scene
 from tests.report.strategies import reports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,7 @@ def test_every_report_fits_it(report: ErrorReport) -> None:
 
 @pytest.mark.parametrize("policy", list(TracebackPolicy))
 def test_a_described_exception_fits_it(policy: TracebackPolicy) -> None:
-    with failwell.scene(run="r1", node="n"):
+    with scene(run="r1", node="n"):
         try:
             raise ExceptionGroup("two", [KeyError("x"), OSError(28, "full")])
         except ExceptionGroup as error:

@@ -20,7 +20,7 @@ def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_
         "shop.out_of_stock", category="user_input", title="Out of stock", model_keys=("item",)
     )
     failwell.register_secret("correct-horse")
-    with failwell.scene(run="r1", tool="shop"):
+    with reports.scene(run="r1", tool="shop"):
         try:
             raise OutOfStock(item="tea", details={"note": "ask with correct-horse"})
         except failwell.Fault as error:

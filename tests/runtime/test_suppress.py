@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import failwell
 from failwell import observe, reports, suppress
 from failwell.runtime.suppress import Suppressed
 
@@ -204,7 +203,7 @@ def test_the_event_knows_where_it_happened() -> None:
     seen: list[Suppressed] = []
 
     quiet = suppress(ValueError, reason="fine")
-    with observe(seen.append), failwell.scene(run="r1"), quiet, failwell.scene(node="sum"):
+    with observe(seen.append), reports.scene(run="r1"), quiet, reports.scene(node="sum"):
         open_shop(ValueError("x"))
 
     assert seen[0].report.scene == reports.Scene(run="r1", node="sum")

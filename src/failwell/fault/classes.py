@@ -37,7 +37,7 @@ _PROVIDER_TRANSIENT = frozenset(
         "stream_interrupted", "outcome_unknown", "output_rejected", "exhausted",
     )
 )  # fmt: skip
-_TOOL_TRANSIENT = frozenset({"tool.timeout", "tool.busy"})
+_TOOL_TRANSIENT = frozenset({"tool.timeout", "tool.busy", "tool.interrupted"})
 
 
 class _Family(Fault):

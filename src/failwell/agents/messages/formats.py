@@ -1,0 +1,105 @@
+"""The message formats by name, which one a list of messages has, and messages as plain JSON."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
+
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.agents.messages.turns import Message, MessageFormat, as_list, as_object, as_text
+
+_CLASSES = {
+    "anthropic": ("anthropic", "Anthropic"),
+    "bedrock": ("bedrock", "Bedrock"),
+    "cohere": ("openai_chat", "Cohere"),
+    "google": ("google", "Google"),
+    "mistral": ("openai_chat", "Mistral"),
+    "openai": ("openai_chat", "OpenAIChat"),
+    "openai-responses": ("openai_responses", "OpenAIResponses"),
+}
+FORMATS = tuple(_CLASSES)
+"""The names of the formats."""
+
+_ITEMS = {"function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output"}
+_ANTHROPIC_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"}
+_BEDROCK_BLOCKS = {"toolUse", "toolResult", "reasoningContent"}
+
+
+@cache
+def message_format(name: str) -> MessageFormat:
+    """The format called `name`.
+
+    Raises:
+        ValueError: there is no such format. The message lists them.
+    """
+    if name not in _CLASSES:
+        names = ", ".join(f"`{known}`" for known in FORMATS)
+        raise ValueError(f"no message format `{name}`; there are {names}")
+    module, title = _CLASSES[name]
+    return cast("MessageFormat", getattr(import_module(f"failwell.agents.messages.{module}"), title)())
+
+
+def detect_format(messages: Sequence[Message]) -> str:
+    """The name of the format of `messages`. Without anything that only one provider writes it is `openai`."""
+    for message in messages:
+        if "parts" in message:
+            return "google"
+        # A stored reply of Anthropic's is a `message` with a stop reason.
+        if message.get("type") in {*_ITEMS, "message"} and "stop_reason" not in message:
+            return "openai-responses"
+        if message.get("role") == "tool" or "tool_calls" in message:
+            return "openai"
+        for part in as_list(message.get("content")):
+            block = as_object(part) or {}
+            if as_text(block.get("type")) in _ANTHROPIC_BLOCKS:
+                return "anthropic"
+            if "type" not in block and (block.keys() & _BEDROCK_BLOCKS or "text" in block):
+                return "bedrock"
+            if as_text(block.get("type")) in {"input_text", "output_text"}:
+                return "openai-responses"
+        if "stop_reason" in message:
+            return "anthropic"
+    return "openai"
+
+
+def plain_messages(messages: Iterable[object]) -> list[Message]:
+    """The messages as JSON: models of SDKs and dataclasses become dictionaries, and dictionaries stay the same objects.
+
+    Raises:
+        TypeError: a message is neither. The error names its position and its type.
+    """
+    if isinstance(messages, (str, bytes, dict)):
+        raise TypeError("`messages` is a list of messages, not one message or its text")
+    plain: list[Message] = []
+    for index, message in enumerate(messages):
+        value = _plain(message)
+        if not isinstance(value, dict):
+            raise TypeError(
+                f"messages[{index}] is a `{type(message).__name__}`; pass dictionaries as the provider's API "
+                "has them, or its SDK's own objects"
+            )
+        plain.append(cast("Message", value))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        converted = {name: _plain(member) for name, member in members.items()}
+        is_same = all(converted[name] is member for name, member in members.items())
+        return members if is_same else converted
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        copies = [_plain(item) for item in items]
+        is_same = isinstance(items, list) and all(a is b for a, b in zip(copies, items, strict=True))
+        return items if is_same else copies
+    if value is None or isinstance(value, (str, int, float, bytes)):
+        return value
+    dump = safe_getattr(value, "model_dump")
+    if callable(dump):
+        return dump(mode="json", by_alias=True, exclude_none=True)
+    if is_dataclass(value) and not isinstance(value, type):
+        members = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: member for name, member in members.items() if member is not None}
+    return value
