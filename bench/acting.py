@@ -7,13 +7,14 @@ the best of several rounds, because a shared machine only ever adds time.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import failwell
 from failwell.decision.backoff import Backoff
+from failwell.policies import StreamTimeouts, limit_astream, limit_stream
 from failwell.runtime.cost import Prices
 from failwell.runtime.fallback import Chain, Entry
 
@@ -138,6 +139,37 @@ def flaky_on_loop() -> Callable[[], Awaitable[int]]:
     return call
 
 
+async def numbers_on_loop() -> AsyncIterator[int]:
+    for number in range(CALLS):
+        yield number
+
+
+def chunks(stream: Callable[[], Iterator[int]]) -> float:
+    """Microseconds a chunk of a stream that never waits."""
+    return min(_timed(lambda: list(stream())) for _ in range(ROUNDS)) / CALLS * 1e6
+
+
+def chunks_on_loop(stream: Callable[[], AsyncIterator[int]]) -> float:
+    """The same for an async stream, inside a running loop."""
+
+    async def read() -> float:
+        best = float("inf")
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            async for _ in stream():
+                pass
+            best = min(best, time.perf_counter() - began)
+        return best / CALLS * 1e6
+
+    return asyncio.run(read())
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
 def main() -> None:
     rows: dict[str, tuple[Any, Any]] = {"a plain loop": (plain, plain_on_loop), "failwell": (ours, ours)}
     rows.update({name: (wrap, wrap) for name, wrap in others().items()})
@@ -159,6 +191,15 @@ def main() -> None:
     print("\nchain, µs a call")
     print(f"  {'first entry answers':<26}{microseconds(answering.call):>9.2f}")
     print(f"  {'second entry answers':<26}{microseconds(failing.call):>9.2f}")
+
+    print("\nstreams, µs a chunk")
+    timeouts = StreamTimeouts(first=60, idle=60, total=600)
+    print(f"  {'an async stream':<26}{chunks_on_loop(numbers_on_loop):>9.2f}")
+    print(
+        f"  {'  with deadlines':<26}{chunks_on_loop(lambda: limit_astream(numbers_on_loop(), timeouts)):>9.2f}"
+    )
+    print(f"  {'a plain stream':<26}{chunks(lambda: iter(range(CALLS))):>9.2f}")
+    print(f"  {'  with deadlines':<26}{chunks(lambda: limit_stream(range(CALLS), timeouts)):>9.2f}")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from failwell.runtime.shared_budget import Reservation as Reservation
     from failwell.runtime.shared_budget import SharedBudget as SharedBudget
     from failwell.runtime.shared_budget import Unpriced as Unpriced
+    from failwell.runtime.streams.asynchronous import limit_astream as limit_astream
+    from failwell.runtime.streams.plain import limit_stream as limit_stream
+    from failwell.runtime.streams.timeouts import StreamTimedOut as StreamTimedOut
+    from failwell.runtime.streams.timeouts import StreamTimeouts as StreamTimeouts
     from failwell.runtime.suppress import Subscription as Subscription
 else:
     from failwell._lazy import lazy_names
@@ -95,12 +99,16 @@ else:
             "Schedule": "failwell.decision.policy",
             "SharedBudget": "failwell.runtime.shared_budget",
             "Spent": "failwell.decision.budget",
+            "StreamTimedOut": "failwell.runtime.streams.timeouts",
+            "StreamTimeouts": "failwell.runtime.streams.timeouts",
             "Subscription": "failwell.runtime.suppress",
             "Tries": "failwell.decision.policy",
             "Unpriced": "failwell.runtime.shared_budget",
             "collect_ledgers": "failwell.runtime.operation",
             "decide": "failwell.decision.policy",
             "keyed": "failwell.runtime.operation",
+            "limit_astream": "failwell.runtime.streams.asynchronous",
+            "limit_stream": "failwell.runtime.streams.plain",
             "read_policy": "failwell.decision.policy_file",
             "read_policy_file": "failwell.decision.policy_file",
             "watch": "failwell.runtime.loop",

@@ -24,6 +24,7 @@ from failwell.runtime.fallback_entry import ChainPolicy, Entry
 from failwell.runtime.loop import Watcher
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.streams.repeat import open_async_source, open_source
 from failwell.runtime.suppress import catch, catch_async
 
 _T = TypeVar("_T")
@@ -202,15 +203,20 @@ class Chain(Generic[_R_co]):
                     continue
                 # Entered for the first chunk only: from then on the context of a generator is the caller's.
                 run.operation.enter()
+                sources: list[Any] = []
                 try:
-                    opened, error = catch(_open, step)
+                    try:
+                        chunk, error = catch(self._open, step, sources)
+                    finally:
+                        run.operation.detach()
+                    while error is None and chunk is not _END:
+                        run.show(chunk)
+                        yield chunk
+                        chunk, error = catch(next, sources[-1], _END)
                 finally:
-                    run.operation.detach()
-                source, chunk = opened or (None, _END)
-                while error is None and chunk is not _END:
-                    run.show(chunk)
-                    yield chunk
-                    chunk, error = catch(next, source, _END)
+                    for source in sources[-1:]:
+                        if hasattr(source, "close"):
+                            source.close()
                 if error is None:
                     run.succeeded(step.entry, run.usage)
                     return
@@ -246,7 +252,7 @@ class Chain(Generic[_R_co]):
                     # See `stream`: entered for the first chunk only.
                     run.operation.enter()
                     try:
-                        chunk, error = await catch_async(_open_async, step, sources)
+                        chunk, error = await catch_async(self._open_async, step, sources)
                     finally:
                         run.operation.detach()
                     while error is None and chunk is not _END:
@@ -265,6 +271,22 @@ class Chain(Generic[_R_co]):
         finally:
             error = None  # see `call`
             run.close()
+
+    def _open(self, step: Call, sources: list[Any]) -> Any:
+        """The first chunk of a call's stream; the stream is left in `sources`, to be closed even if this fails."""
+        timeouts = step.entry.stream or self.policy.stream
+        sources.append(iter(open_source(step, timeouts, self.options.clock)))
+        return next(sources[-1], _END)
+
+    async def _open_async(self, step: Call, sources: list[Any]) -> Any:
+        """`_open` for an async stream, or for the awaitable of one."""
+        timeouts = step.entry.stream or self.policy.stream
+        source = open_async_source(step, timeouts, self.options.clock)
+        sources.append(source)
+        if hasattr(source, "__await__"):
+            source = await source
+        sources[:] = [aiter(source)]
+        return await anext(sources[0], _END)
 
     def skips(self, entry: Entry[Any], needs: Iterable[str]) -> str | None:
         """Why `entry` is not called now, or `None`."""
@@ -287,22 +309,6 @@ class Chain(Generic[_R_co]):
             rest = max(self.policy.cooldown, min(requested, LONGEST_REST))
             until = self.options.clock.monotonic() + rest
             self.cooling[scope_of(report, entry.called)] = until
-
-
-def _open(step: Call) -> tuple[Iterator[Any], Any]:
-    """The stream of a call, and its first chunk."""
-    source = iter(step())
-    return source, next(source, _END)
-
-
-async def _open_async(step: Call, sources: list[Any]) -> Any:
-    """The first chunk of a call's stream; the stream is left in `sources`, to be closed even if this fails."""
-    source = step()
-    sources.append(source)
-    if hasattr(source, "__await__"):
-        source = await source
-    sources[:] = [aiter(source)]
-    return await anext(sources[0], _END)
 
 
 def _carry_out(run: ChainCall, step: Wait | Hook) -> Step:

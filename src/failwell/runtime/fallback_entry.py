@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Generic, TypeVar, cast
 
 from failwell.decision.backoff import Backoff
@@ -10,6 +11,7 @@ from failwell.decision.breaker import CallTarget
 from failwell.decision.match import Match
 from failwell.decision.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
 from failwell.fault.frozen import frozen
+from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "encrypted_reasoning"})
 _KEYS = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
@@ -123,6 +125,8 @@ class Entry(Generic[_R_co]):
     account: str = ""
     credential: Callable[[], Any] | None = None
     """Looks up the key before every attempt; it is passed to `call` as the keyword `credential`."""
+    stream: StreamTimeouts | None = None
+    """How long a stream of this entry may take; that of the chain's policy if it is unset."""
 
     def __post_init__(self) -> None:
         check_type("provider", self.provider, str, "the name of a provider")
@@ -132,6 +136,7 @@ class Entry(Generic[_R_co]):
         check_type(f"backoff` of {entry}", self.backoff, Backoff, "a `Backoff`, such as `Backoff(first=2.0)`")
         if self.credential is not None:
             check_callable(f"credential` of {entry}", self.credential)
+        check_type(f"stream` of {entry}", self.stream, (StreamTimeouts, NoneType), "`StreamTimeouts`")
         check_count(f"attempts` of entry `{self.provider}/{self.model}", self.attempts)
 
     @property
@@ -172,11 +177,15 @@ class ChainPolicy:
     """Prepares the arguments for another provider than the last."""
     usage: Callable[[Any], Mapping[str, int]] | None = None
     """Reads the tokens off a reply, a chunk or an exception; by default the common shapes are known."""
+    stream: StreamTimeouts | None = None
+    """How long the streams of `Chain.stream` and `Chain.astream` may take. One that stalls before its first chunk is
+    a failed attempt, so it is repeated or the next entry is tried."""
 
     def __post_init__(self) -> None:
         for name in ("refresh", "before", "handover", "usage"):
             hook = getattr(self, name)
             if hook is not None:
                 check_callable(name, hook)
+        check_type("stream", self.stream, (StreamTimeouts, NoneType), "`StreamTimeouts`")
         check_number("cooldown", self.cooldown)
         check_number("longest_wait", self.longest_wait, endless=True)

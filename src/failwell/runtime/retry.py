@@ -4,7 +4,16 @@ They call, pass each failure to one `Operation`, wait, and call again. What fina
 own exception, with the ledger on it.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from dataclasses import replace
 from functools import partial, wraps
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]  (as logging and namedtuple do)
@@ -20,9 +29,11 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import AsyncOperation, Operation, StreamOperation
+from failwell.runtime.operation import AsyncOperation, Operation
 from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.streams.repeat import read_astream, read_stream, repeat_astream, repeat_stream
+from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -54,6 +65,7 @@ def retry(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
     options: RetryOptions | None = None,
@@ -83,6 +95,7 @@ def retry(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
     options: RetryOptions | None = None,
@@ -113,6 +126,8 @@ def retry(
         budget: A budget that several loops share.
         watcher: Called with each failed attempt and with the end.
         cancel: The scope that stops the loop; the one around it by default.
+        stream: How long the stream that the function yields or returns may take. A stream that stalls before its
+            first chunk is repeated, and one that stalls later is not.
         clock: Tells the time and waits.
         jitter: Draws a number in [0, 1) for each wait.
         options: All of these as one value. A parameter beside it wins.
@@ -126,7 +141,7 @@ def retry(
         idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
         repeat_exhausted=repeat_exhausted,
         evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-        clock=clock, jitter=jitter,
+        stream=stream, clock=clock, jitter=jitter,
     )  # fmt: skip
     if function is not None:
         return _decorate(function, merged)
@@ -158,6 +173,7 @@ def retrying(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
     options: RetryOptions | None = None,
@@ -176,7 +192,7 @@ def retrying(
             idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
         repeat_exhausted=repeat_exhausted,
             evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-            clock=clock, jitter=jitter,
+            stream=stream, clock=clock, jitter=jitter,
         )
     )  # fmt: skip
 
@@ -208,6 +224,18 @@ def _decorate(function: Any, options: RetryOptions) -> Any:
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     body = _body(function)
+    if isasyncgenfunction(body):
+        return repeat_astream(function, options)
+    if isgeneratorfunction(body) or (options.stream is not None and not iscoroutinefunction(body)):
+        return repeat_stream(function, options)
+    if options.stream is not None:
+        streamed = repeat_astream(function, options)
+
+        @wraps(function)
+        async def opened(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            return streamed(*args, **kwargs)
+
+        return opened
     if iscoroutinefunction(body):
 
         @wraps(function)
@@ -215,10 +243,6 @@ def _decorate(function: Any, options: RetryOptions) -> Any:
             return await run_async(options, function, *args, **kwargs)
 
         return repeated_async
-    if isasyncgenfunction(body):
-        return _async_stream(function, options)
-    if isgeneratorfunction(body):
-        return _stream(function, options)
 
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Any:
@@ -253,76 +277,6 @@ def _body(function: Any) -> Any:
     return target if is_function else type(target).__call__
 
 
-def _stream(
-    function: Callable[..., Generator[Any, Any, Any]], options: RetryOptions
-) -> Callable[..., Generator[Any, Any, Any]]:
-    @wraps(function)
-    def repeated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        operation = StreamOperation(options)
-        while True:
-            with operation:
-                source = function(*args, **kwargs)
-                try:
-                    item = next(source)
-                    # The context of a generator is the caller's from the first item on.
-                    operation.detach()
-                    operation.visible = True
-                    while True:
-                        try:
-                            sent = yield item
-                        except (GeneratorExit, KeyboardInterrupt, SystemExit):
-                            source.close()
-                            raise
-                        except BaseException as error:  # noqa: BLE001  (it is the caller's, and goes to the source)
-                            operation.thrown = error
-                            item = source.throw(error)
-                        else:
-                            if sent is None:
-                                return (yield from source)
-                            item = source.send(sent)
-                except StopIteration as end:
-                    return end.value
-            operation.wait()
-
-    return repeated
-
-
-def _async_stream(
-    function: Callable[..., AsyncGenerator[Any, Any]], options: RetryOptions
-) -> Callable[..., AsyncGenerator[Any, Any]]:
-    @wraps(function)
-    async def repeated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        operation = StreamOperation(options)
-        while True:
-            source = function(*args, **kwargs)
-            try:
-                async with operation:
-                    try:
-                        item = await anext(source)
-                        # See `_stream`: the context is the caller's from here on.
-                        operation.detach()
-                        operation.visible = True
-                        while True:
-                            try:
-                                sent = yield item
-                            except (GeneratorExit, KeyboardInterrupt, SystemExit):
-                                raise
-                            except BaseException as error:  # noqa: BLE001  (it is the caller's, and goes to the source)
-                                operation.thrown = error
-                                step = source.athrow(error)
-                            else:
-                                step = source.asend(sent)
-                            item = await step
-                    except StopAsyncIteration:
-                        return
-            finally:
-                # Otherwise it would be closed some time later, with its connection open until then.
-                await source.aclose()
-            await operation.wait_async()
-
-    return repeated
-
-
 class RetryAttempt:
     """One round of `for attempt in retrying(): with attempt: …`."""
 
@@ -349,6 +303,14 @@ class RetryAttempt:
         self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         return await self._operation.__aexit__(cls, error, trace)
+
+    def stream(self, source: Iterable[_R]) -> Generator[_R]:
+        """Read a stream inside the attempt: with the `stream` timeouts of the loop, and not repeated after its first chunk."""
+        return read_stream(self._operation, source)
+
+    def astream(self, source: AsyncIterable[_R] | Awaitable[AsyncIterable[_R]]) -> AsyncGenerator[_R]:
+        """`stream` for an async iterable, or for the awaitable that opens one."""
+        return read_astream(self._operation, source)
 
 
 class RetryLoop:

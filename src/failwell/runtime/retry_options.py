@@ -18,6 +18,7 @@ from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.loop import Watcher
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.streams.timeouts import StreamTimeouts
 
 
 @frozen
@@ -45,6 +46,8 @@ class RetryOptions:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = random_jitter
     cancel: CancelScope | None = None
+    stream: StreamTimeouts | None = None
+    """How long the stream that the call returns may take; a stream that stalls before its first chunk is repeated."""
     layer: str | None = None
     """Deprecated: use `name`."""
     has_limits: bool = field(init=False, repr=False)
@@ -87,6 +90,7 @@ _TYPES: tuple[tuple[str, type, str], ...] = (
     ("guard", Guard, "a `Guard`"),
     ("budget", SharedBudget, "a `SharedBudget`"),
     ("cancel", CancelScope, "a `CancelScope`"),
+    ("stream", StreamTimeouts, "`StreamTimeouts`, such as `StreamTimeouts(first=10, idle=20)`"),
 )
 
 
