@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from failwell.jobs.faults import HostElsewhere, LeaseLost
+from failwell.jobs.store.job_log import COUNT_OPEN
 from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
 from failwell.journal.lock import LOCK, Holder, ProcessLock, holder_of, is_held
 from failwell.journal.sqlite.database import Database
@@ -48,10 +49,9 @@ _FIRST_DUE = f"SELECT min(due) FROM jobs INDEXED BY jobs_due WHERE {_UNOWNED} AN
 _FIRST_DEADLINE = (
     f"SELECT min(deadline) FROM jobs INDEXED BY jobs_deadline WHERE {_UNOWNED} AND deadline IS NOT NULL"  # noqa: S608  (constants)
 )
-_COUNT_OPEN = f"SELECT sum(count) FROM job_counts WHERE {OPEN}"  # noqa: S608  (constants)
 # The number of open jobs is known, and they are among the newest, so this needs no index.
 _OWNED = (
-    f"SELECT key FROM (SELECT key, owner, state FROM jobs WHERE {OPEN} ORDER BY key DESC LIMIT ({_COUNT_OPEN}))"  # noqa: S608  (constants)
+    f"SELECT key FROM (SELECT key, owner, state FROM jobs WHERE {OPEN} ORDER BY key DESC LIMIT ({COUNT_OPEN}))"  # noqa: S608  (constants)
     " WHERE owner = ?"
 )
 # Not those that ran, that were being cancelled, and streams: more has to happen than that they wait.
@@ -262,7 +262,7 @@ def ownership(connection: sqlite3.Connection, host: int) -> Ownership:
     """Where the open jobs of the store are."""
     rows = connection.execute(
         f"SELECT instance, owner, count(*) FROM (SELECT instance, owner, key FROM jobs WHERE {OPEN}"  # noqa: S608  (constants)
-        f" ORDER BY key DESC LIMIT ({_COUNT_OPEN})) GROUP BY instance, owner"
+        f" ORDER BY key DESC LIMIT ({COUNT_OPEN})) GROUP BY instance, owner"
     ).fetchall()
     return Ownership(
         {instance: number for instance, owner, number in rows if owner is None},

@@ -14,6 +14,7 @@ from time import time
 from typing import Any, NamedTuple, cast
 
 from failwell.jobs.store.groups import delete_members
+from failwell.jobs.store.job_log import NUMBERS, changed, store_counts, tail
 from failwell.jobs.store.job_store import Forgotten
 from failwell.journal.status import ENDED
 
@@ -142,19 +143,19 @@ def delete_jobs(
         keys,
     ).fetchall()
     # The latest event stays, so that no number is used twice.
-    condition = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
+    condition = f"seq IN ({NUMBERS}.key IN ({marks})) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
     events = connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", keys).fetchone()[0]  # noqa: S608  (constants)
     files = [file for row in rows if row[2] is not None for file in _files(_read(row[2]), folder)]
     deleted = Forgotten(jobs=tuple(row[0] for row in rows), events=events, files=len(files))
     if dry_run:
         return deleted
+    numbers = changed(
+        tail(connection).counts, {state: -number for state, number in Counter(row[1] for row in rows).items()}
+    )
     connection.execute(f"DELETE FROM job_events WHERE {condition}", keys)  # noqa: S608  (constants)
     connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
     delete_members(connection, keys)
-    connection.executemany(
-        "UPDATE job_counts SET count = count - ? WHERE state = ?",
-        [(number, state) for state, number in Counter(row[1] for row in rows).items()],
-    )
+    store_counts(connection, numbers)
     # Before the commit: a file that outlives its row would not be found by its name again.
     undeleted = tuple(str(file) for file in files if not _is_deleted(file))
     return Forgotten(

@@ -1,30 +1,22 @@
 """Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.job_store.JobStore`.
 
-Keys and event numbers are read once at the start of a transaction and counted on from there, so a
-batch of any size is a handful of statements. Connection, event log and lock are the journal's.
+Connection, event log and lock are the journal's. `failwell.jobs.store.commit` writes what a host or a client commits.
 """
 
 import os
-import sqlite3
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.output_lines import LINES
 from failwell.jobs.store import hosts
-from failwell.jobs.store.groups import (
-    GroupPart,
-    add_members,
-    finish_groups,
-)
+from failwell.jobs.store.commit import PROFILE_COLUMNS, write_commit
+from failwell.jobs.store.groups import GroupPart
+from failwell.jobs.store.job_log import JobLog, counts
 from failwell.jobs.store.job_store import (
-    COLUMNS,
-    FREE,
     Booking,
     Committed,
     ControlRequest,
@@ -49,15 +41,14 @@ from failwell.jobs.store.prune import (
     delete_worker_events,
     old_jobs,
 )
-from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.schedules import Firing, claim_firing
+from failwell.jobs.store.schedules import Firing
 from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
-from failwell.journal.event import Event, to_json
+from failwell.journal.event import Event
 from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
 from failwell.journal.lock import LOCK, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
-from failwell.journal.sqlite.log import EventLog, follow
+from failwell.journal.sqlite.log import follow
 from failwell.journal.watch import Waker, Watch
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
@@ -71,21 +62,8 @@ _STATES = {state.value: state for state in JobState}
 _MOST_IDS = 500
 """Ids in one query."""
 _OPEN = hosts.OPEN
-_INSERT = f"INSERT INTO jobs ({JOB_COLUMNS}, owner) VALUES ({','.join('?' * (len(COLUMNS) + 1))})"  # noqa: S608  (constants)
-_MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
-    due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
-_MOVE_OWNED = f"{_MOVE} AND owner = ?"
-_COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
-_PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
-_PROFILE_COLUMNS = (
-    "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
-)  # fmt: skip
-_profile_values = attrgetter(*_PROFILE_COLUMNS)
 _REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND owner NOT NULL AND {_OPEN}"  # noqa: S608  (constants)
-_CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
-_APPLIED = "DELETE FROM job_wishes WHERE key = ?"
-_FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
-_WAS, _KEY, _ID, _STATE, _ATTEMPT, _ONCE = 0, 1, 2, 4, 9, 19
+_WAS, _KEY, _ID, _ATTEMPT = 0, 1, 2, 9
 """Positions in `Values`."""
 
 
@@ -121,7 +99,7 @@ class SqliteJobs(SideTables):
         self.path = state / JOURNAL
         self.folder = state / JOBS
         database = Database(self.path, durability, busy, read_when_full=read_when_full)
-        self._log = EventLog(database, "job_events", "seq", job="job")
+        self._log = JobLog(database)
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
         self.wake_host: Callable[[], object] = self._host.wake
@@ -142,7 +120,7 @@ class SqliteJobs(SideTables):
         firing: Firing | None = None,
     ) -> Committed:
         committed = self._database.write(
-            self._write, jobs, events, profiles, applied, group, host, released, firing
+            write_commit, self._log, jobs, events, profiles, applied, group, host, released, firing
         )
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
@@ -151,54 +129,6 @@ class SqliteJobs(SideTables):
             self._host.wake()
         return committed
 
-    def _write(
-        self,
-        connection: sqlite3.Connection,
-        jobs: Sequence[Values],
-        events: Sequence[Event],
-        profiles: Sequence[Profile] = (),
-        applied: Sequence[int] = (),
-        group: GroupPart | None = None,
-        host: int | None = None,
-        released: Sequence[int] = (),
-        firing: Firing | None = None,
-    ) -> Committed:
-        if firing is not None and not claim_firing(connection, firing):
-            return Committed({}, {}, self._log.last() or 0)
-        twins: dict[str, str] = {}
-        new = [job for job in jobs if job[_KEY] is None]
-        moved = [job for job in jobs if job[_KEY] is not None]
-        cancelled = self._cancelled(connection, moved) if moved else ()
-        if cancelled:
-            moved = [job for job in moved if job[_ID] not in cancelled]
-            events = [event for event in events if event.type != "started" or event.job not in cancelled]
-        if [job for job in new if job[_ONCE] is not None]:
-            twins = self._twins(connection, new)
-            new = [job for job in new if job[_ID] not in twins]
-            events = [event for event in events if event.job not in twins]
-        keys = _insert(connection, new, host) if new else {}
-        if moved:
-            _move(connection, moved, host)
-        if group is not None:
-            add_members(connection, group, list(keys.values()))
-        callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
-        row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
-        if callbacks:
-            rows = [job_values(job, None) for job in callbacks]
-            row_keys |= _insert(connection, rows)
-            new = [*new, *rows]
-            submitted = [Event(0, "submitted", job.submitted_at.timestamp(), {}, job.id) for job in callbacks]
-            events = [*events, *submitted]
-        self._count(connection, new, moved)
-        last = self._append(connection, events, row_keys) if events else self._log.last() or 0
-        if profiles:
-            connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
-        if applied:
-            connection.executemany(_APPLIED, [(key,) for key in applied])
-        if released and host is not None:
-            hosts.release(connection, host, released)
-        return Committed(keys, twins, last, cancelled, len(callbacks))
-
     def commit_unowned(self, jobs: Sequence[tuple[Values, Event]]) -> list[str]:
         with self._database.transaction() as connection:
             unchanged = [
@@ -206,58 +136,14 @@ class SqliteJobs(SideTables):
                 for job, event in jobs
                 if hosts.is_unowned(connection, self.folder, job[_KEY], job[_WAS], job[_ATTEMPT])
             ]
-            committed = self._write(
-                connection, [job for job, _ in unchanged], [event for _, event in unchanged]
+            committed = write_commit(
+                connection, self._log, [job for job, _ in unchanged], [event for _, event in unchanged]
             )
         self._followers.wake()
         self._database.written(2 * len(unchanged))
         if committed.callbacks:
             self._host.wake()
         return [job[_ID] for job, _ in unchanged]
-
-    def _cancelled(self, connection: sqlite3.Connection, moved: Sequence[Values]) -> set[str]:
-        """The jobs that are about to start and that another process has cancelled."""
-        starting = {job[_ID] for job in moved if job[_STATE] == "running" != job[_WAS]}
-        if not starting:
-            return starting
-        return starting.intersection(row[0] for row in connection.execute(_CANCELLED))
-
-    def _count(self, connection: sqlite3.Connection, new: Sequence[Values], moved: Sequence[Values]) -> None:
-        change: dict[str, int] = {}
-        for job in new:
-            change[job[_STATE]] = change.get(job[_STATE], 0) + 1
-        for job in moved:
-            change[job[_STATE]] = change.get(job[_STATE], 0) + 1
-            if job[_WAS] is not None:
-                change[job[_WAS]] = change.get(job[_WAS], 0) - 1
-        connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
-
-    def _append(
-        self, connection: sqlite3.Connection, events: Sequence[Event], keys: dict[str, int | None]
-    ) -> int:
-        """Append events, and return the number of the last one; `keys` has the keys of the jobs in this commit."""
-        rows: list[Values] = []
-        for event in events:
-            job = event.job
-            if job not in keys:
-                row = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
-                keys[job] = None if row is None else row[0]
-            # A row without a number gets the next one.
-            rows.append((None, event.type, event.at, to_json(event.data) if event.data else "{}", keys[job]))
-        return self._log.append(rows)
-
-    def _twins(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, str]:
-        twins: dict[str, str] = {}
-        first: dict[str, str] = {}
-        for job in new:
-            key = job[_ONCE]
-            if key is None:
-                continue
-            row = connection.execute("SELECT id FROM jobs WHERE once = ?", (key,)).fetchone()
-            twin = row[0] if row is not None else first.setdefault(key, job[_ID])
-            if twin != job[_ID]:
-                twins[job[_ID]] = twin
-        return twins
 
     def request_control(self, job: str, action: str, at: float) -> bool:
         with self._database.transaction() as connection:
@@ -378,7 +264,7 @@ class SqliteJobs(SideTables):
         return [self._job(row) for row in rows]
 
     def counts(self) -> dict[str, int]:
-        return dict(self._database.rows("SELECT state, count FROM job_counts"))
+        return self._database.read(counts)
 
     def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
         return list(self._log.read(after, limit, job=job))
@@ -402,8 +288,8 @@ class SqliteJobs(SideTables):
             return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
-        rows = self._database.rows(f"SELECT {', '.join(_PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
-        return [Profile(**dict(zip(_PROFILE_COLUMNS, values, strict=True))) for values in rows]
+        rows = self._database.rows(f"SELECT {', '.join(PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
+        return [Profile(**dict(zip(PROFILE_COLUMNS, values, strict=True))) for values in rows]
 
     # -------------------------------------------------------------- the host
 
@@ -468,34 +354,6 @@ class SqliteJobs(SideTables):
         self._followers.close()
         self._host.close()
         self._database.close()
-
-
-def _move(connection: sqlite3.Connection, moved: Sequence[Values], host: int | None) -> None:
-    """Write jobs that are stored already.
-
-    Raises:
-        LeaseLost: one of them does not belong to `host`.
-    """
-    rows = [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
-    if host is None:
-        connection.executemany(_MOVE, rows)
-    elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(rows):
-        raise LeaseLost(host=host)
-    freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
-    if freed:
-        connection.executemany(_FREE_KEY, freed)
-
-
-def _insert(connection: sqlite3.Connection, new: Sequence[Values], host: int | None = None) -> dict[str, int]:
-    """Insert new jobs, which belong to `host`; returns the key of each."""
-    if not new:
-        return {}
-    # A row without a key gets the next one.
-    if len(new) == 1:
-        return {new[0][_ID]: connection.execute(_INSERT, (*new[0][_KEY:], host)).lastrowid or 0}
-    connection.executemany(_INSERT, [(*job[_KEY:], host) for job in new])
-    last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
-    return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

@@ -22,31 +22,35 @@ ONE_STATEMENT = 8
 class EventLog:
     """One table of events."""
 
-    def __init__(self, database: Database, table: str, key: str, *, job: str | None = None) -> None:
+    def __init__(
+        self, database: Database, table: str, key: str, *, more: Sequence[str] = (), of_job: str | None = None
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             database: Where the table is.
             table: Its name. It has the columns `type`, `at` and `data`.
             key: Its integer primary key: the number of the event, above the base of its stream.
-            job: The column with the key of the event's job, if the table has one.
+            more: Its other columns. `job` is the key of the event's job.
+            of_job: The query for the numbers of the events of a job, if there are jobs; a column of the job and its
+                value follow.
         """
         self._database = database
-        columns = f"{key}, type, at, data" + ("" if job is None else f", {job}")
-        row = f"({','.join('?' * (4 if job is None else 5))})"
+        columns = (key, "type", "at", "data", *more)
+        row = f"({','.join('?' * len(columns))})"
         self._insert = [
-            f"INSERT INTO {table} ({columns}) VALUES {','.join([row] * count)}"  # noqa: S608  (constants)
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)}"  # noqa: S608  (constants)
             for count in range(ONE_STATEMENT + 1)
         ]
         self._last = f"SELECT max({key}) FROM {table} WHERE {key} >= ? AND {key} < ?"  # noqa: S608  (constants)
-        name = "''" if job is None else f"coalesce((SELECT id FROM jobs WHERE key = {table}.{job}), '')"  # noqa: S608  (constants)
+        name = "''" if of_job is None else f"coalesce((SELECT id FROM jobs WHERE key = {table}.job), '')"  # noqa: S608  (constants)
         select = f"SELECT {key}, type, at, data, {name} FROM {table} WHERE {key} > ? AND {key} < ?"  # noqa: S608  (constants)
         order = f" ORDER BY {key} LIMIT ?"
         self._page = select + order
-        self._page_of_job = f"{select} AND {table}.{job} = (SELECT key FROM jobs WHERE id = ?){order}"  # noqa: S608  (constants)
+        self._page_of_job = f"{select} AND {key} IN ({of_job}.id = ?){order}"
 
     def append(self, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows of key, type, time, JSON text and, where the table has jobs, the job's key; return the last key.
+        """Insert rows of key, type, time, JSON text and the values of the other columns; return the last key.
 
         A row without a key gets the next one. Without a transaction around it only up to `ONE_STATEMENT` rows are
         inserted together.

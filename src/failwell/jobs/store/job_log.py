@@ -1,0 +1,112 @@
+"""The log of the job queue: all events in one sequence, and the number of jobs in each state.
+
+The row of a job lists the numbers of its events, and the latest event has the counts. An index of events by job, or a
+table of counts, would be another page to write in each commit of a host.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from failwell.journal.event import Event, to_json
+from failwell.journal.sqlite.database import Database
+from failwell.journal.sqlite.log import ONE_STATEMENT, EventLog
+from failwell.processes.wire import decode_text
+
+STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+"""The order of the counts."""
+_POSITIONS = {state: position for position, state in enumerate(STATES)}
+_TAIL = "SELECT seq, counts FROM job_events ORDER BY seq DESC LIMIT 1"
+_SCAN = "SELECT state, count(*) FROM jobs GROUP BY state"
+_COUNT = "UPDATE job_events SET counts = ? WHERE seq = (SELECT max(seq) FROM job_events)"
+_ADD = "UPDATE jobs SET events = events || ? WHERE id = ? RETURNING key"
+COUNT_OPEN = """SELECT coalesce((SELECT json_extract(counts, '$[0]') + json_extract(counts, '$[1]') + json_extract(counts, '$[2]')
+    FROM job_events ORDER BY seq DESC LIMIT 1), -1)"""
+"""How many jobs have not ended; -1 if the latest event does not say."""
+NUMBERS = "SELECT value FROM jobs, json_each('[' || jobs.events || '0]') WHERE jobs"
+"""The numbers of the events of some jobs, and 0; the condition on a column of `jobs` follows."""
+
+
+class Tail(NamedTuple):
+    """The end of the log."""
+
+    seq: int
+    """The number of the latest event; 0 if there is none."""
+    counts: Sequence[int]
+
+
+def tail(connection: sqlite3.Connection) -> Tail:
+    """The end of the log, as of now."""
+    row = connection.execute(_TAIL).fetchone()
+    if row is None or row[1] is None:
+        # The log is empty, or another program wrote its end.
+        return Tail(0 if row is None else row[0], _scan(connection))
+    return Tail(row[0], decode_text(row[1]))
+
+
+def counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many jobs are in each state."""
+    return dict(zip(STATES, tail(connection).counts, strict=True))
+
+
+def store_counts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Store the number of jobs in each state, without a new event."""
+    connection.execute(_COUNT, (_text(numbers),))
+
+
+def changed(numbers: Sequence[int], changes: Mapping[str, int]) -> Sequence[int]:
+    """The number of jobs in each state after some of them have changed."""
+    result = list(numbers)
+    for state, number in changes.items():
+        # Another program may have written a state that does not exist.
+        position = _POSITIONS.get(state)
+        if position is not None:
+            result[position] += number
+    return result
+
+
+def _scan(connection: sqlite3.Connection) -> list[int]:
+    found: dict[str, int] = dict(connection.execute(_SCAN).fetchall())
+    return [found.get(state, 0) for state in STATES]
+
+
+def _text(numbers: Sequence[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+class JobLog(EventLog):
+    """The table of the events of jobs and workers."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, "job_events", "seq", more=("job", "counts"), of_job=NUMBERS)
+
+    def add(
+        self,
+        connection: sqlite3.Connection,
+        first: int,
+        events: Sequence[Event],
+        numbers: Sequence[int],
+        keys: Mapping[str, int],
+    ) -> None:
+        """Insert events from the number `first` on, with the number of jobs in each state.
+
+        `keys` has the keys of the jobs whose rows this commit writes, with their events.
+        """
+        rows: list[Any] = []
+        counted: str | None = _text(numbers)
+        last = first + len(events) - 1
+        for number, event in enumerate(events, first):
+            _, what, at, data, job = event
+            key = keys.get(job)
+            if key is None and job:
+                # Its row stays as it is, but for this event.
+                row = connection.execute(_ADD, (f"{number},", job)).fetchone()
+                key = None if row is None else row[0]
+            rows.append(
+                (number, what, at, to_json(data) if data else "{}", key, counted if number == last else None)
+            )
+        if len(rows) <= ONE_STATEMENT:
+            values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
+            connection.execute(self._insert[len(rows)], values)
+        else:
+            connection.executemany(self._insert[1], rows)
