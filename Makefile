@@ -19,12 +19,16 @@ SDK_WORKERS ?= 4
 SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 # What does not speak to the lab has tests of its own, in the folder with the name of its environment.
 APART := stores frameworks engines
+# The environments that hold agent frameworks, whose plugins tests/sdks/plugins runs there.
+PLUGINS := frameworks engines
+plugin_tests = rm -f .sdks/$$name.frameworks; \
+	FAILWELL_FRAMEWORKS=.sdks/$$name.frameworks .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) tests/sdks/plugins
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-all test-slow test-sdks test-lowest providers check bench docs site dist lock clean
+.PHONY: help demo test test-all test-slow test-sdks test-lowest providers frameworks check bench docs site dist lock clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +39,9 @@ demo: $(VENV)/.project ## a release that fails twice, live: once foreseen, once 
 test: $(VENV)/.test ## run the tests that answer in minutes
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-all: $(VENV)/.test ## run the slow tests too: campaigns, storms, real memory, the SDK matrix
+test-all: $(VENV)/.test ## run the slow tests too, and those of the SDKs and frameworks in their own environments
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal
+	@$(MAKE) --no-print-directory SDKS="$(filter-out newest,$(SDKS))" test-sdks
 
 test-slow: $(VENV)/.test ## run only what `make test` leaves out
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m slow
@@ -48,8 +53,9 @@ test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each re
 		if [ -d tests/sdks/$$name ]; then \
 			.sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadfile tests/sdks/$$name tests/sdks/test_drift.py; \
 		else \
-			FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) $(APART:%=--ignore=tests/sdks/%) tests/sdks; \
+			FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) $(APART:%=--ignore=tests/sdks/%) --ignore=tests/sdks/plugins tests/sdks; \
 		fi; \
+		case " $(PLUGINS) " in *" $$name "*) $(plugin_tests);; esac; \
 	done
 
 # What touches a dependency or an extra: templates, files, panels, logs, HTTP, telemetry, prices, the command line.
@@ -66,6 +72,11 @@ providers: test-sdks $(VENV)/.project ## the same, and write what came out into 
 	@$(PY) -m tools.docs.providers .sdks/*.jsonl
 	@$(PY) -m tools.docs
 
+frameworks: $(PLUGINS:%=.sdks/%/.made) $(VENV)/.project ## run an agent of each framework before and after its plugin, into docs/reference
+	@for name in $(PLUGINS); do $(plugin_tests); done
+	@$(PY) -m tools.docs.frameworks .sdks/*.frameworks
+	@$(PY) -m tools.docs
+
 check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
@@ -74,6 +85,7 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(VENV)/bin/deptry --no-ansi src
 	@$(PY) -m tools.docs --check
 	@$(PY) -m tools.docs.providers --check
+	@$(PY) -m tools.docs.frameworks --check
 	@$(PY) -m tools.acceptance --check
 	@$(VENV)/bin/mkdocs build --quiet --strict --site-dir $(VENV)/site
 

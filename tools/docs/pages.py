@@ -20,6 +20,7 @@ PAGES = {
     "exit-codes.md": "tools.docs.cli:exit_codes_page",
     "wire.md": "tools.docs.wire:wire_page",
     "providers.md": "tools.docs.providers:providers_page",
+    "frameworks.md": "tools.docs.frameworks:frameworks_page",
     "workflow-file.md": "tools.docs.workflow:workflow_file_page",
     "manifest.md": "tools.docs.manifest:manifest_page",
     "events.md": "tools.docs.events:events_page",

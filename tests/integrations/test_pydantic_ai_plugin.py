@@ -1,0 +1,167 @@
+"""The capability for Pydantic AI, in runs of real agents on models that fail as scripted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is in requirements/sdks/newest.txt")
+
+from pydantic_ai import Agent, ModelHTTPError, ModelSettings
+from pydantic_ai.capabilities import ModelFallback
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
+
+from failwell.decision.budget import Budget
+from failwell.integrations.pydantic_ai import reliability
+from failwell.report.describe import describe
+from failwell.report.failure_context import ledger_of
+from failwell.runtime.call_guard import ClosedOff, Guard
+from failwell.runtime.loop import AttemptEvent, OperationEnded
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.testing import FakeClock
+from failwell.testing.builders import a_fault
+
+ANSWER = ModelResponse(parts=[TextPart("done")])
+CALLS_WEATHER = ModelResponse(parts=[ToolCallPart("weather", {"city": "Oslo"})])
+
+
+class Scripted:
+    """A model that gives one outcome after the other, the last one for ever."""
+
+    def __init__(self, *outcomes: Exception | ModelResponse, name: str = "scripted") -> None:
+        self.outcomes = outcomes
+        self.requests: list[list[ModelMessage]] = []
+        self.settings: list[Any] = []
+        self.model = FunctionModel(self._answer, stream_function=self._stream, model_name=name)
+
+    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        outcome = self.outcomes[min(len(self.requests), len(self.outcomes) - 1)]
+        self.requests.append(messages)
+        self.settings.append(info.model_settings)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        part = self._answer(messages, info).parts[0]
+        assert isinstance(part, TextPart)
+        yield part.content
+
+
+def run(agent: Agent[None, str]) -> str:
+    # `run_sync` leaves its event loop open.
+    return asyncio.run(agent.run("hello")).output
+
+
+def status(code: int) -> ModelHTTPError:
+    return ModelHTTPError(code, "scripted")
+
+
+def test_a_request_that_fails_is_repeated_and_then_counts_as_one_answer() -> None:
+    clock, events = FakeClock(), list[AttemptEvent]()
+    script = Scripted(status(503), status(503), ANSWER)
+    capability = reliability(clock=clock, jitter=lambda: 0.5, watcher=events.append)
+
+    answer = run(Agent(script.model, capabilities=[capability]))
+
+    assert (answer, clock.slept) == ("done", [1.0, 2.0])
+    assert [type(event).__name__ for event in events] == ["AttemptFailed", "AttemptFailed", "OperationEnded"]
+    assert isinstance(events[-1], OperationEnded)
+    assert events[-1].succeeded
+
+
+def test_the_retries_of_the_client_are_off_whatever_the_settings_say() -> None:
+    script = Scripted(ANSWER)
+    wrapped = WrapperModel(script.model)
+
+    for model in (script.model, wrapped):
+        run(Agent(model, model_settings=ModelSettings(max_retries=5), capabilities=[reliability()]))
+
+    assert [settings["max_retries"] for settings in script.settings] == [0, 0]
+
+
+def test_a_stream_is_repeated_before_it_is_opened() -> None:
+    clock, script = FakeClock(), Scripted(status(503), ANSWER)
+    agent = Agent(script.model, capabilities=[reliability(clock=clock, jitter=lambda: 0.5)])
+
+    async def read() -> str:
+        async with agent.run_stream("hello") as running:
+            return await running.get_output()
+
+    assert asyncio.run(read()) == "done"
+    assert (len(script.requests), clock.slept) == (2, [1.0])
+
+
+def test_what_ends_a_run_carries_its_ledger_with_the_model() -> None:
+    script = Scripted(status(401))
+
+    with pytest.raises(ModelHTTPError) as caught:
+        run(Agent(script.model, capabilities=[reliability()]))
+
+    ledger = ledger_of(caught.value)
+    assert ledger is not None
+    assert [(row.model, row.kind) for row in ledger.attempts] == [("scripted", "provider.auth")]
+    assert describe(caught.value).attempts == ledger.attempts
+
+
+def test_a_request_that_no_model_of_a_fallback_answers_is_repeated() -> None:
+    clock = FakeClock()
+    first, second = Scripted(status(503), name="first"), Scripted(status(503), ANSWER, name="second")
+    capabilities = [ModelFallback(second.model), reliability(clock=clock, jitter=lambda: 0.5)]
+
+    assert run(Agent(first.model, capabilities=capabilities)) == "done"
+    assert (len(first.requests), len(second.requests), clock.slept) == (1, 2, [1.0])
+
+
+def test_budgets_and_guards_refuse_a_request_before_it_is_made() -> None:
+    script = Scripted(ANSWER)
+    spent = SharedBudget(Budget(attempts=1))
+    agent = Agent(script.model, capabilities=[reliability(budget=spent)])
+    failing, guard = Scripted(status(503)), Guard()
+    guarded = Agent(failing.model, capabilities=[reliability(guard=guard, attempts=1)])
+
+    run(agent)
+    with pytest.raises(BudgetExceeded):
+        run(agent)
+    for _ in range(20):
+        with pytest.raises((ModelHTTPError, ClosedOff)):
+            run(guarded)
+    with pytest.raises(ClosedOff):
+        run(guarded)
+
+    assert len(script.requests) == 1
+    assert len(failing.requests) < 20
+
+
+def tool_results(script: Scripted) -> list[ToolReturnPart]:
+    parts = [part for message in script.requests[-1] for part in message.parts]
+    return [part for part in parts if isinstance(part, ToolReturnPart)]
+
+
+def weather_agent(script: Scripted, error: Exception) -> Agent[None, str]:
+    agent = Agent(script.model, capabilities=[reliability(on_tool_error=lambda _report: None)])
+
+    @agent.tool_plain
+    def weather(city: str) -> str:
+        raise error
+
+    return agent
+
+
+def test_an_exception_of_a_tool_is_a_failed_result_and_arguments_at_fault_are_corrected() -> None:
+    broken, wrong = Scripted(CALLS_WEATHER, ANSWER), Scripted(CALLS_WEATHER, ANSWER)
+
+    answers = [
+        run(weather_agent(broken, ValueError("the-text"))),
+        run(weather_agent(wrong, a_fault(kind="tool.input_invalid"))),
+    ]
+
+    assert answers == ["done", "done"]
+    failed, retried = tool_results(broken), tool_results(wrong)
+    assert [part.outcome for part in (*failed, *retried)] == ["failed", "retried"]
+    assert "tool.failed" in str(failed[0].content)
+    assert "tool.input_invalid" in str(retried[0].content)
+    assert "the-text" not in str(broken.requests[-1])

@@ -1,0 +1,153 @@
+"""What every plugin is shown to do: one list of scenarios, the same for all frameworks.
+
+A framework has a module in `tests/sdks/plugins/frameworks`, named as its module in `failwell.integrations`:
+
+- `PACKAGE`: its distribution, of which the version is noted. `NAME`: its name in the table.
+- `LINE`: the line of code that differs.
+- `before(url)` and `after(url, **options)`: the same agent without and with the plugin. Each returns a function
+  `ask(stream=False)` that runs the agent once and returns its answer. The agent has one tool, `weather(city)`,
+  which raises `ToolBroke`. The options are those of `reliability`.
+- `DIALECT` (`openai` unless it is set): how it speaks to the lab.
+- `ABSENT` (optional): scenario → why the framework cannot have it.
+- `STEPS` (optional): scenario → the steps of the lab, where they differ; `seen(requests)`: what the model saw of
+  the tool's failure, where it is not in OpenAI's format.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+from failwell.report.describe import describe
+from tests.sdks.plugins.scripted_lab import (
+    STALL,
+    Step,
+    calls_tool,
+    lab_reply,
+    rate_limited,
+    scripted_lab,
+)
+
+SECRET = "the-text-nobody-may-see"
+FRAMEWORKS = sorted(path.stem for path in Path(__file__).parent.joinpath("frameworks").glob("*.py"))
+
+
+class ToolBroke(Exception):
+    """What the tool of every agent raises."""
+
+    def __init__(self) -> None:
+        super().__init__(SECRET)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that goes wrong, and what the plugin makes of it."""
+
+    title: str
+    steps: tuple[Step, ...]
+    calls: int
+    """Requests that arrive with the plugin."""
+    outcome: str
+    """`done`, or the kind of the failure."""
+    waits: tuple[float, ...] | None = None
+    """Seconds that are slept between them; `None` where back-off decides."""
+    stream: bool = False
+    type: str | None = None
+    """The class of the exception, where the kind does not tell all."""
+
+
+OK = lab_reply("ok")
+SCENARIOS: dict[str, Scenario] = {
+    "bad_key": Scenario("the key is rejected (401)", (lab_reply("bad_key"),), 1, "provider.auth", ()),
+    "daily_quota": Scenario(
+        "the quota of the day is used up (429)", (lab_reply("daily_quota"),), 1, "provider.quota_exhausted", ()
+    ),
+    "overloaded": Scenario("overloaded (503), for good", (lab_reply("overloaded"),), 3, "provider.overloaded"),
+    "recovers": Scenario("overloaded (503), then an answer", (lab_reply("overloaded"), OK), 2, "done"),
+    "delay": Scenario("rate limit (429), wait 1.5 s", (rate_limited(1.5), OK), 2, "done", (1.5,)),
+    "long_delay": Scenario(
+        "rate limit (429), wait an hour", (rate_limited(3600), OK), 1, "provider.rate_limited", (), type="Parked"
+    ),
+    "stalled_stream": Scenario(
+        f"the stream stalls for {STALL:g} s", (lab_reply("slow_body"),), 1, "provider.stream_interrupted", (), stream=True
+    ),
+    "tool_error": Scenario(
+        "a tool raises an exception", (calls_tool("weather", {"city": "Oslo"}), OK), 2, "done", ()
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one run."""
+
+    calls: int
+    seconds: float
+    outcome: str
+    error_type: str | None
+    seen: str
+    """What the model saw of the tool's failure."""
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "seconds": round(self.seconds, 2),
+            "outcome": self.outcome,
+            "error_type": self.error_type,
+            "seen": self.seen,
+        }
+
+
+def framework(name: str) -> ModuleType:
+    """The module of a framework. It imports the framework when an agent is made."""
+    return import_module(f"tests.sdks.plugins.frameworks.{name}")
+
+
+def installed(module: ModuleType) -> str | None:
+    """The version of the framework that is installed here."""
+    try:
+        return version(module.PACKAGE)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def warm_up(name: str) -> None:
+    """Run the agent once, so that what a framework loads on its first run is not measured."""
+    module = framework(name)
+    with scripted_lab(getattr(module, "DIALECT", "openai"), OK) as lab:
+        module.before(lab.url)(stream=False)
+
+
+def steps_of(module: ModuleType, name: str) -> tuple[Step, ...]:
+    own: Mapping[str, tuple[Step, ...]] = getattr(module, "STEPS", {})
+    return own.get(name, SCENARIOS[name].steps)
+
+
+def play(module: ModuleType, name: str, make: Callable[[str], Callable[..., object]]) -> Result:
+    """Run the agent that `make` returns in one scenario."""
+    scenario = SCENARIOS[name]
+    with scripted_lab(getattr(module, "DIALECT", "openai"), *steps_of(module, name)) as lab:
+        ask = make(lab.url)
+        start = monotonic()
+        outcome, error_type = "done", None
+        try:
+            ask(stream=scenario.stream)
+        except Exception as error:
+            outcome, error_type = describe(error, origin="call").kind, type(error).__name__
+        seconds = monotonic() - start
+        seen = getattr(module, "seen", seen_in_chat)(lab.requests) if name == "tool_error" else ""
+        return Result(len(lab.requests), seconds, outcome, error_type, seen)
+
+
+def seen_in_chat(requests: list[dict[str, Any]]) -> str:
+    """The results of tools in the last request, in the format of OpenAI's chat completions."""
+    messages: list[dict[str, Any]] = requests[-1].get("messages", []) if requests else []
+    contents = [message.get("content") for message in messages if message.get("role") == "tool"]
+    return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in contents)

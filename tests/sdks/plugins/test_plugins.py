@@ -1,0 +1,66 @@
+"""Every plugin with its real framework, against the lab: how many calls arrive, how long it waits, how it ends."""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.testing import FakeClock
+from tests.sdks.plugins.scenarios import FRAMEWORKS, SCENARIOS, SECRET, framework, installed, play, warm_up
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+_TABLE = os.environ.get("FAILWELL_FRAMEWORKS")
+CASES = [(name, scenario) for name in FRAMEWORKS for scenario in SCENARIOS]
+
+
+@pytest.mark.parametrize("plugin", FRAMEWORKS)
+def test_with_the_plugin_every_scenario_ends_as_it_should(plugin: str) -> None:
+    module = framework(plugin)
+    if installed(module) is None:
+        pytest.skip(f"`make test-sdks` runs it with {module.PACKAGE}")
+
+    for scenario, expected in SCENARIOS.items():
+        if scenario in getattr(module, "ABSENT", {}) or expected.stream:
+            continue
+        clock = FakeClock()
+        options = {"clock": clock, "jitter": lambda: 0.5}
+        result = play(module, scenario, partial(module.after, **options))
+        assert (result.calls, result.outcome) == (expected.calls, expected.outcome), (scenario, result)
+        assert expected.waits is None or tuple(clock.slept) == expected.waits, (scenario, clock.slept)
+        assert expected.type in (None, result.error_type), (scenario, result)
+        assert SECRET not in result.seen, (scenario, result)
+        assert scenario != "tool_error" or "tool.failed" in result.seen, (scenario, result)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_TABLE is None, reason="it writes docs/reference/frameworks.json: `make frameworks`")
+@pytest.mark.parametrize(("plugin", "scenario"), CASES)
+def test_the_table_shows_what_happened_before_and_after(plugin: str, scenario: str) -> None:
+    module = framework(plugin)
+    release = installed(module)
+    if release is None:
+        pytest.skip(f"another environment has {module.PACKAGE}")
+    row: dict[str, Any] = {
+        "module": plugin,
+        "framework": module.NAME,
+        "package": module.PACKAGE,
+        "version": release,
+    }
+    row |= {"line": module.LINE, "scenario": scenario, "title": SCENARIOS[scenario].title}
+    row |= {"place": list(SCENARIOS).index(scenario)}
+    absent = getattr(module, "ABSENT", {}).get(scenario)
+    if absent is not None:
+        row |= {"absent": absent}
+    else:
+        warm_up(plugin)
+        row |= {"before": play(module, scenario, module.before).row()}
+        row |= {"after": play(module, scenario, module.after).row()}
+
+    assert _TABLE is not None
+    with Path(_TABLE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    expected = SCENARIOS[scenario]
+    assert absent or row["after"]["calls"] == expected.calls, row
