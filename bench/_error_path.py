@@ -9,6 +9,7 @@ from bench._measure import microseconds
 from bench._table import Row, row
 from failwell import faults
 from failwell.fault.classes import ProviderTransient
+from failwell.faults import NotBefore
 
 
 def raised() -> ValueError:
@@ -29,7 +30,7 @@ def chain() -> failwell.Fault:
                     kind="provider.rate_limited",
                     provider="openai",
                     provider_metadata=faults.ProviderMetadata(sdk="openai", status_code=429, request_id="r"),
-                    not_before=failwell.NotBefore(after=7.5, source="header retry-after"),
+                    not_before=NotBefore(after=7.5, source="header retry-after"),
                 )
             except failwell.Fault as leaf:
                 raise failwell.Fault(message="step failed") from leaf

@@ -14,8 +14,8 @@ import httpx
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
-from failwell import ErrorReport, Fault, NotBefore
-from failwell.faults import ResourceShortfall
+from failwell import ErrorReport, Fault
+from failwell.faults import NotBefore, ResourceShortfall
 from failwell.http import OnReport, from_problem
 from failwell.integrations.starlette import install
 

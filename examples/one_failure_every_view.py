@@ -14,7 +14,7 @@ from rich.console import Console
 import failwell
 from failwell import faults
 from failwell.capability import JobError
-from failwell.faults import ProviderTransient
+from failwell.faults import NotBefore, ProviderTransient
 from failwell.http import problem, retry_after_header
 from failwell.integrations.mcp import tool_result
 from failwell.logging import JsonFormatter, log_report
@@ -35,7 +35,7 @@ def call_model() -> str:
         provider_metadata=faults.ProviderMetadata(
             sdk="openai", status_code=429, code="rate_limit_exceeded", request_id="req_8f2b", retry_after=7.5
         ),
-        not_before=failwell.NotBefore(after=7.5, source="header retry-after"),
+        not_before=NotBefore(after=7.5, source="header retry-after"),
         details={"window": "tokens/minute", "api_key": "sk-proj-this-must-never-be-seen-anywhere"},
     )
 

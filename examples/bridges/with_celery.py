@@ -10,6 +10,7 @@ from typing import Any
 from celery import Celery  # pyright: ignore[reportMissingTypeStubs]
 
 import failwell
+from failwell.faults import NotBefore
 from failwell.integrations.celery import retry_task
 
 app: Any = Celery("example", broker="memory://", backend="cache+memory://")
@@ -34,9 +35,7 @@ def ask(self: Any, question: str) -> str:
 def main() -> None:
     """One failure that goes away, and one that does not."""
     FAILURES[:] = [
-        failwell.Fault(
-            kind="provider.overloaded", not_before=failwell.NotBefore(after=8, source="retry-after")
-        )
+        failwell.Fault(kind="provider.overloaded", not_before=NotBefore(after=8, source="retry-after"))
     ]
     CALLS.clear()
     print(ask.delay("why?").get(), "after", len(CALLS), "calls")

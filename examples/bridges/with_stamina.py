@@ -6,10 +6,11 @@ python examples/bridges/with_stamina.py
 import stamina
 
 import failwell
+from failwell.faults import NotBefore
 from failwell.integrations.stamina import retry_on
 
 OVERLOADED = failwell.Fault(
-    kind="provider.overloaded", not_before=failwell.NotBefore(after=0.05, source="header retry-after")
+    kind="provider.overloaded", not_before=NotBefore(after=0.05, source="header retry-after")
 )
 WRONG_KEY = failwell.Fault(kind="provider.auth")
 

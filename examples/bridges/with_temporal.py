@@ -13,12 +13,13 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
 
 import failwell
+from failwell.faults import NotBefore
 from failwell.integrations.temporal import retry_policy, to_application_error
 
 
 def call_model(question: str) -> str:
     """Stands for a provider that is overloaded, whatever it is asked."""
-    told = failwell.NotBefore(after=8, source="header retry-after")
+    told = NotBefore(after=8, source="header retry-after")
     raise failwell.Fault(
         kind="provider.overloaded", provider="acme", not_before=told, details={"asked": question}
     )

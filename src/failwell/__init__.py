@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from failwell.fault.axes import Category as Category
     from failwell.fault.axes import Certainty as Certainty
     from failwell.fault.base import Fault as Fault
-    from failwell.fault.facts import NotBefore as NotBefore
     from failwell.report.checked import checked as checked
     from failwell.report.describe import describe as describe
     from failwell.report.record import ErrorReport as ErrorReport
@@ -60,7 +59,6 @@ else:
         "ErrorReport": "failwell.report.record",
         "Fault": "failwell.fault.base",
         "Guard": "failwell.runtime.call_guard",
-        "NotBefore": "failwell.fault.facts",
         "Parked": "failwell.runtime.loop",
         "Partial": "failwell.runtime.gather",
         "Policy": "failwell.decision.policy",
@@ -82,6 +80,7 @@ else:
     }
     _MOVED = {
         "Domain": "failwell.faults.Domain",
+        "NotBefore": "failwell.faults.NotBefore",
         "ProviderMetadata": "failwell.faults.ProviderMetadata",
         "ResourceShortfall": "failwell.faults.ResourceShortfall",
         "Scene": "failwell.reports.Scene",

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from failwell import Fault, NotBefore
+from failwell import Fault
 from failwell.fault.axes import ActionKind, Blame, Certainty
 from failwell.fault.classes import ProviderTransient
-from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
+from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 

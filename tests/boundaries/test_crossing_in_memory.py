@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Fault, NotBefore
+from failwell import ErrorReport, Fault
 from failwell.fault import capability, classes
-from failwell.faults import ResourceShortfall
+from failwell.faults import NotBefore, ResourceShortfall
 from failwell.report.describe import describe
 from failwell.report.revive import Recalled, revive
 from tests.boundaries.crossing import CHAINS, LEAVES, Overruled, agreed, three_deep

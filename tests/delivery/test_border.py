@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from failwell import Fault, NotBefore, describe
+from failwell import Fault, describe
 from failwell.delivery.border import Border
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.fault.registry import kinds
+from failwell.faults import NotBefore
 from failwell.http import from_problem, report_for_caller
 from failwell.report.record import ErrorReport
 

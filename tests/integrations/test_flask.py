@@ -7,7 +7,8 @@ import pytest
 from flask import Flask, abort, redirect, request
 from werkzeug.exceptions import Conflict
 
-from failwell import Fault, NotBefore
+from failwell import Fault
+from failwell.faults import NotBefore
 from failwell.integrations.flask import install
 from failwell.report.record import ErrorReport
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from failwell import Blame, Certainty, NotBefore
+from failwell import Blame, Certainty
 from failwell.fault.axes import ActionKind, Category
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import find_kind
-from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
+from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame, Internal
 from failwell.reports import Scene
 

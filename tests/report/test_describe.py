@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, NotBefore, faults, reports
+from failwell import Fault, faults, reports
 from failwell.fault.axes import ActionKind
 from failwell.fault.rosetta import translate_name
-from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
+from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.record import Attempt
 from failwell.testing.builders import NOON, a_fault, a_report
 

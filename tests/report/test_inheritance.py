@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, NotBefore, faults
+from failwell import Fault, faults
 from failwell.fault.axes import ActionKind
-from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
+from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.testing.builders import a_fault
 
 LEAF: dict[str, Any] = {

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import failwell
 from failwell import faults, reports
+from failwell.faults import NotBefore
 from failwell.report.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.testing.builders import a_fault
 from tests.specimens import each
@@ -273,7 +274,7 @@ def test_a_secret_in_any_field_of_a_fault_is_in_no_field_of_its_report() -> None
         provider_metadata=faults.ProviderMetadata(
             sdk=secret, exception_type=secret, code=secret, request_id=secret, headers={"server": secret}
         ),
-        not_before=failwell.NotBefore(after=1, source=secret),
+        not_before=NotBefore(after=1, source=secret),
     )
     fault.add_note(secret)
     fault.__cause__ = ValueError(secret)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Fault, NotBefore, faults
+from failwell import ErrorReport, Fault, faults
+from failwell.faults import NotBefore
 from failwell.report.record import Attempt
 from failwell.report.revive import portable
 from failwell.reports import Scene, scene

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Fault, NotBefore, faults
-from failwell.faults import ProviderMetadata, ResourceShortfall
+from failwell import ErrorReport, Fault, faults
+from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.views import AUDIENCES
 from failwell.reports import Scene

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 import failwell
 from failwell import ErrorReport, faults
 from failwell.fault.axes import Category
-from failwell.faults import ProviderMetadata
+from failwell.faults import NotBefore, ProviderMetadata
 from failwell.report.wire import from_dict, from_json, to_dict, to_json
 from failwell.reports import Scene, TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
@@ -111,7 +111,7 @@ def test_a_full_report_reads_back_equal() -> None:
             provider="acme",
             model="large",
             provider_metadata=ProviderMetadata(sdk="acme", status_code=429, headers={"retry-after": "7"}),
-            not_before=failwell.NotBefore(after=7, source="retry-after"),
+            not_before=NotBefore(after=7, source="retry-after"),
             fields_invalid=[],
             resource_shortfall=faults.ResourceShortfall("disk_mb", 2.5, 1),
             details={"nested": {"list": [1, None, "x"]}},

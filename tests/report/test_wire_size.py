@@ -6,6 +6,7 @@ from typing import Any
 
 import failwell
 from failwell import ErrorReport, faults, reports
+from failwell.faults import NotBefore
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.wire import CAP, fit
 from failwell.reports import Scene
@@ -79,7 +80,7 @@ TOO_LARGE: dict[str, Any] = {
     "provider": WIDE,
     "model": WIDE,
     "provider_metadata": faults.ProviderMetadata(code=WIDE, headers={WIDE: WIDE}),
-    "not_before": failwell.NotBefore(after=1, source=WIDE),
+    "not_before": NotBefore(after=1, source=WIDE),
     "fields_invalid": (WIDE,) * 20,
     "details": {WIDE: WIDE},
     "causes": (Cause(type=WIDE, notes=(WIDE,)),) * 20,

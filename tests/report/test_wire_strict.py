@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import failwell
 from failwell import ErrorReport, faults
 from failwell.fault.classes import Validation
+from failwell.faults import NotBefore
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.wire import schema
 from failwell.reports import Scene
@@ -34,7 +34,7 @@ def a_full_dict() -> dict[str, Any]:
         provider="acme",
         model="large",
         provider_metadata=faults.ProviderMetadata(sdk="acme", status_code=429, headers={"date": "x"}),
-        not_before=failwell.NotBefore(after=1.5, at=NOON),
+        not_before=NotBefore(after=1.5, at=NOON),
         fields_invalid=("size",),
         resource_shortfall=faults.ResourceShortfall("disk_mb", 2, 1),
         details={"a": 1},

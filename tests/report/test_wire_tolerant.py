@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failwell import Blame, Category, Certainty, ErrorReport, NotBefore, describe, reports
+from failwell import Blame, Category, Certainty, ErrorReport, describe, reports
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import ProviderMetadata
+from failwell.faults import NotBefore
 from failwell.report.record import Attempt
 from failwell.report.wire import CAP
 from failwell.testing.builders import a_fault, a_report

@@ -13,6 +13,7 @@ from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Rule
 from failwell.fault.axes import Certainty
+from failwell.faults import NotBefore
 from failwell.integrations.stamina import retry_on
 from failwell.runtime.retry import retry
 from failwell.testing.clock import FakeClock
@@ -80,7 +81,7 @@ class Consumer:
             yield 1
             raise Fault(
                 kind="provider.rate_limited",
-                not_before=failwell.NotBefore(after=3600, source="header retry-after"),
+                not_before=NotBefore(after=3600, source="header retry-after"),
             )
 
         self.items.extend(numbers())
