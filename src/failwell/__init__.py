@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
     from failwell.runtime.suppress import observe as observe
     from failwell.runtime.suppress import suppress as suppress
+    from failwell.shared.effect import effect as effect
 else:
     _HOMES = {
         "Backoff": "failwell.decision.backoff",
@@ -67,6 +68,7 @@ else:
         "checked": "failwell.report.checked",
         "classify": "failwell.report.saved_failures.saved_row",
         "describe": "failwell.report.describe",
+        "effect": "failwell.shared.effect",
         "gather": "failwell.runtime.gather",
         "idempotency_key": "failwell.runtime.operation",
         "observe": "failwell.runtime.suppress",

@@ -1,4 +1,4 @@
-"""What the code around a model needs to go on after a failure: valid messages, and limits for repeated tool calls.
+"""What the code around a model needs to go on after a failure: valid messages, effects that happen once, limits.
 
 It knows the message formats of the providers and calls no model itself.
 
@@ -13,14 +13,36 @@ if TYPE_CHECKING:
     from failwell.agents.message_repair import MessageChange as MessageChange
     from failwell.agents.message_repair import RepairedMessages as RepairedMessages
     from failwell.agents.messages.formats import FORMATS as FORMATS
+    from failwell.shared.claims import Claim as Claim
+    from failwell.shared.claims import ClaimStore as ClaimStore
+    from failwell.shared.claims import EffectBusy as EffectBusy
+    from failwell.shared.claims import EffectKeyInvalid as EffectKeyInvalid
+    from failwell.shared.claims import EffectMismatch as EffectMismatch
+    from failwell.shared.claims import EffectResultLost as EffectResultLost
+    from failwell.shared.claims import EffectUnclear as EffectUnclear
+    from failwell.shared.effect_call import Done as Done
+    from failwell.shared.effect_policy import effect_policy as effect_policy
+    from failwell.shared.redis_claims import RedisClaims as RedisClaims
+    from failwell.shared.sqlite_claims import SqliteClaims as SqliteClaims
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "Claim": "failwell.shared.claims",
+            "ClaimStore": "failwell.shared.claims",
+            "Done": "failwell.shared.effect_call",
+            "EffectBusy": "failwell.shared.claims",
+            "EffectKeyInvalid": "failwell.shared.claims",
+            "EffectMismatch": "failwell.shared.claims",
+            "EffectResultLost": "failwell.shared.claims",
+            "EffectUnclear": "failwell.shared.claims",
             "FORMATS": "failwell.agents.messages.formats",
             "MessageChange": "failwell.agents.message_repair",
+            "RedisClaims": "failwell.shared.redis_claims",
             "RepairedMessages": "failwell.agents.message_repair",
+            "SqliteClaims": "failwell.shared.sqlite_claims",
+            "effect_policy": "failwell.shared.effect_policy",
         },
     )

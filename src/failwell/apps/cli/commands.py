@@ -108,6 +108,14 @@ COMMANDS: dict[str, Command] = {
             Command("list", "list pending gates", "runs.gates"),
             Command("answer", "answer a pending gate", "runs.gates"),
         ),
+        _group(
+            "effects",
+            "list effects of tools, and settle those whose outcome is unknown",
+            Command("list", "list effects", "runs.effects"),
+            Command("show", "show one effect and its result", "runs.effects"),
+            Command("settle", "record that an effect happened, and its result", "runs.effects"),
+            Command("release", "let an effect be run again", "runs.effects"),
+        ),
         # jobs
         _group(
             "jobs",

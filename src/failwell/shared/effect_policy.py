@@ -1,0 +1,33 @@
+"""What the annotations of an MCP tool say about repeating it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from failwell.adapters.safe_getattr import safe_getattr
+
+EffectPolicy = Literal["none", "repeat", "claim"]
+"""`none`: it changes nothing. `repeat`: a repeat changes nothing more. `claim`: it must not be run twice."""
+
+
+def effect_policy(tool: object) -> EffectPolicy:
+    """How calls of an MCP tool are protected, by its `readOnlyHint` and `idempotentHint`.
+
+    A hint that is missing, or is not exactly `True`, protects more. Annotations of a server that you do not trust are
+    claims of that server.
+
+    Args:
+        tool: A tool, its annotations, or either as a mapping.
+    """
+    annotations = _member(tool, "annotations")
+    hints = tool if annotations is None else annotations
+    # Releases of the library from 2 on have other names than the protocol.
+    if _member(hints, "readOnlyHint", "read_only_hint") is True:
+        return "none"
+    return "repeat" if _member(hints, "idempotentHint", "idempotent_hint") is True else "claim"
+
+
+def _member(holder: object, *names: str) -> Any:
+    if isinstance(holder, Mapping):
+        mapping = cast("Mapping[str, Any]", holder)
+        return next((mapping[name] for name in names if name in mapping), None)
+    return safe_getattr(holder, *names)
