@@ -192,7 +192,7 @@ def test_any_other_failure_keeps_it(store: SqliteClaims, failure: BaseException,
     assert len(payments.calls) == 1
     report = failwell.describe(caught.value, origin="tool")
     assert (report.kind, report.category, report.certainty) == (
-        "provider.outcome_unknown",
+        "tool.interrupted",
         "ambiguous",
         "unknown",
     )

@@ -7,7 +7,7 @@ takes it, so of several callers with the same key one runs the effect.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self
 
-from failwell.fault.axes import ActionKind, Blame, Certainty
+from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.classes import Session
 from failwell.fault.facts import UserAction
@@ -125,12 +125,13 @@ class ClaimStore(Protocol):
         ...
 
 
-class EffectUnclear(Fault, kind="provider.outcome_unknown"):
+class EffectUnclear(Fault, kind="tool.interrupted"):
     """The effect was begun before, and whether it happened is unknown. It was not run again."""
 
     tool: str
     claim: str
     reason: str
+    may_have_run: bool = True
 
     def summary(self) -> str:
         return f"`{self.tool}` was begun before and {self.reason}; whether it happened is unknown, so it was not run again"
@@ -198,7 +199,6 @@ def unclear_fault(claim: Claim) -> EffectUnclear:
         claim=claim.id,
         reason=reason,
         certainty=Certainty.UNKNOWN,
-        blame=Blame.TOOL,
         user_action=UserAction(
             ActionKind.CHECK_OUTCOME,
             f"check whether it happened, then run `failwell effects settle {claim.id} --result JSON` if it did, "

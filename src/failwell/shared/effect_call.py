@@ -228,6 +228,7 @@ def _reconcile(call: EffectCall, options: EffectOptions, store: ClaimStore, clai
         record_suppressed(suppressed(error, _HOOK_FAILED))
         answer = None
     except BaseException:
+        # An interrupt or a cancellation: the hook gave no answer.
         yield _Store(store.mark_unclear, (claim, claim.kind))
         raise
     if answer is False:
@@ -247,6 +248,7 @@ def _run(call: EffectCall, options: EffectOptions, store: ClaimStore, claim: Cla
     except GeneratorExit:
         raise
     except BaseException as error:
+        # Whatever ended the call decides about the claim, and is raised again.
         if not step.has_begun:
             yield _Store(store.release, (claim,))
             raise

@@ -9,7 +9,7 @@ from failwell.journal.journal_faults import StoreUnavailable
 
 
 class RedisClient:
-    """A client that was handed in. Whatever it raises becomes `StoreUnavailable`."""
+    """A client of the caller. Whatever it raises becomes `StoreUnavailable`."""
 
     def __init__(self, client: Any, prefix: str) -> None:
         """Keep the client; nothing is sent.
