@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
+from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.integrations.pydantic_ai import reliability
 from failwell.report.describe import describe
@@ -21,6 +22,7 @@ from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import ClosedOff, Guard
 from failwell.runtime.loop import AttemptEvent, OperationEnded
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.runtime.streams.timeouts import StreamTimeouts
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 
@@ -165,3 +167,30 @@ def test_an_exception_of_a_tool_is_a_failed_result_and_arguments_at_fault_are_co
     assert "tool.failed" in str(failed[0].content)
     assert "tool.input_invalid" in str(retried[0].content)
     assert "the-text" not in str(broken.requests[-1])
+
+
+def test_a_stream_that_sends_nothing_is_repeated_and_one_that_breaks_later_is_not() -> None:
+    opened: list[str] = []
+
+    async def silent_then_broken(_messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
+        opened.append("stream")
+        if len(opened) == 1:
+            await asyncio.Event().wait()
+        yield "begun"
+        raise status(503)
+
+    stream = StreamTimeouts(first=0.05, idle=60)
+    model = FunctionModel(stream_function=silent_then_broken)
+    agent = Agent(model, capabilities=[reliability(stream=stream, backoff=Backoff(first=0.0))])
+
+    async def read() -> str:
+        async with agent.run_stream("hello") as running:
+            return await running.get_output()
+
+    with pytest.raises(ModelHTTPError) as caught:
+        asyncio.run(read())
+
+    report = describe(caught.value)
+    assert len(opened) == 2
+    assert [row.kind for row in report.attempts] == ["provider.timeout", "provider.overloaded"]
+    assert (report.retryable, report.certainty.value) == (False, "partial")

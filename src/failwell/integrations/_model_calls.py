@@ -33,6 +33,7 @@ from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _R = TypeVar("_R")
 _MOST_TARGETS = 256
@@ -57,6 +58,8 @@ class PluginOptions(TypedDict, total=False):
     watcher: Watcher
     """Called with each failed attempt and with the end."""
     cancel: CancelScope
+    stream: StreamTimeouts
+    """How long a stream of the model may take. One that stalls before its first chunk is repeated."""
     clock: Clock
     jitter: Callable[[], float]
 
@@ -97,6 +100,11 @@ class ModelCalls:
         }
         self._options = merge_options(base, **fields)
         self._targets: dict[tuple[str | None, str | None], RetryOptions] = {}
+
+    @property
+    def timeouts(self) -> StreamTimeouts | None:
+        """How long a stream may take."""
+        return self._options.stream
 
     def options(self, provider: str | None, model: str | None) -> RetryOptions:
         """The options of a call to this model."""

@@ -10,9 +10,11 @@ Example:
     (True, False)
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failwell._extras import need
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.capabilities.abstract import WrapModelRequestHandler
     from pydantic_ai.messages import ModelResponse, ToolCallPart
+    from pydantic_ai.models import Model
 
 __all__ = ["fallback_on", "reliability"]
 
-_operation: ContextVar[Operation | None] = ContextVar("failwell_pydantic_ai", default=None)
 _MOST_MODELS = 64
 _DEEPEST = 8
 
@@ -70,7 +72,7 @@ def reliability(
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
             `failwell.observe` get it, or the log.
         parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
-            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `clock`, `jitter`.
+            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `stream`, `clock`, `jitter`.
 
     Raises:
         MissingExtra: pydantic-ai is not installed.
@@ -79,6 +81,20 @@ def reliability(
     """
     calls = ModelCalls("pydantic-ai", options, **parameters)
     return _capability()(calls, ToolCalls(observer=on_tool_error))
+
+
+class _Request:
+    """A model request: its operation, and whether its latest attempt has failed."""
+
+    __slots__ = ("has_failed", "operation", "streaming")
+
+    def __init__(self, operation: Operation, *, streaming: bool) -> None:
+        self.operation = operation
+        self.streaming = streaming
+        self.has_failed = False
+
+
+_request: ContextVar[_Request | None] = ContextVar("failwell_pydantic_ai", default=None)
 
 
 class _Hooks:
@@ -102,39 +118,47 @@ class _Hooks:
         handler: "WrapModelRequestHandler",
     ) -> "ModelResponse":
         """Open one operation around all attempts of a request."""
-        operation = self._begin(request_context.model)
-        self._switch_off_retries(request_context)
-        token = _operation.set(operation)
-        operation.enter()
+        request = _Request(self._begin(request_context.model), streaming=request_context.streaming)
+        self._change_settings(request_context)
+        token = _request.set(request)
+        operation = request.operation.enter()
         try:
             response = await handler(request_context)
-        except (
-            BaseException
-        ) as error:  # raised again; a failure of the call was decided about in the hook below
-            if operation.loop is None or not isinstance(error, Exception):
-                operation.abandoned()
+        except BaseException:  # raised again, whatever it is
+            if not request.has_failed:
+                request.operation.abandoned()
             raise
         else:
-            (_operation.get() or operation).succeeded()
+            request.operation.succeeded()
             return response
         finally:
             operation.detach()
-            _operation.reset(token)
+            _request.reset(token)
+
+    def get_wrapper_model(self, model: "Model") -> "Model | None":
+        """The model with deadlines for its streams."""
+        request = _request.get()
+        if request is None or not request.streaming:
+            return None
+        return _stream_model()(model, request)
 
     async def on_model_request_error(
         self, _ctx: "RunContext[Any]", *, request_context: "ModelRequestContext", error: Exception
     ) -> "ModelResponse":
         """Wait and ask for another attempt, or raise the failure."""
-        operation = _operation.get()
-        if operation is None or operation.options.model != request_context.model.model_name:
+        request = _request.get()
+        if request is None:
+            raise error
+        if request.operation.options.model != request_context.model.model_name:
             # Another capability moved the request to another model, whose attempts are counted apart.
-            operation = self._begin(request_context.model)
-            _operation.set(operation)
+            request.operation = self._begin(request_context.model)
         try:
-            delay = await operation.failed_async(error)
+            request.has_failed = True
+            delay = await request.operation.failed_async(error)
             if delay is None:
                 raise error
-            await operation.wait_async(delay)
+            await request.operation.wait_async(delay)
+            request.has_failed = False
             raise need("pydantic_ai.exceptions").RetryModelRequest from error
         finally:
             del error  # kept here it would form a cycle with its traceback
@@ -151,8 +175,11 @@ class _Hooks:
     def _begin(self, model: Any) -> Operation:
         return self._calls.operation(model.system, model.model_name)
 
-    def _switch_off_retries(self, request_context: "ModelRequestContext") -> None:
-        """Switch the client's own retries off: by a setting, or at a client that the setting does not reach."""
+    def _change_settings(self, request_context: "ModelRequestContext") -> None:
+        """Switch the client's own retries off: by a setting, or at a client that the setting does not reach.
+
+        The first and the whole of a stream have settings too, so that opening it counts.
+        """
         model: Any = request_context.model
         if id(model) not in self._models:
             if len(self._models) >= _MOST_MODELS:
@@ -162,9 +189,63 @@ class _Hooks:
                 if _ignores_setting(leaf):
                     switch_off_sdk_retries(leaf, "client")
             self._models[id(model)] = model, not all(map(_ignores_setting, leaves))
+        settings: Any = {**(request_context.model_settings or {})}
         if self._models[id(model)][1]:
-            settings: Any = {**(request_context.model_settings or {}), "max_retries": 0}
-            request_context.model_settings = settings
+            settings["max_retries"] = 0
+        timeouts = self._calls.timeouts
+        if timeouts is not None and request_context.streaming:
+            limits = {"first_event_timeout": timeouts.first, "request_timeout": timeouts.total}
+            settings |= {name: seconds for name, seconds in limits.items() if seconds is not None}
+        request_context.model_settings = settings
+
+
+class _Streams:
+    """The streams of a model: a pause that is too long ends them, and a failure in the middle is recorded."""
+
+    wrapped: "Model"
+
+    def __init__(self, wrapped: "Model", request: _Request) -> None:
+        super().__init__(wrapped)  # pyright: ignore[reportCallIssue]  (the class beside it takes the model)
+        self._request = request
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+        """Open the stream of the wrapped model."""
+        async with self.wrapped.request_stream(*args, **kwargs) as stream:
+            response: Any = stream
+            # The method that the class of a stream tells models to override.
+            events: Callable[[], Any] = response._get_event_iterator  # noqa: SLF001
+            response._get_event_iterator = partial(_events, events, self._request)  # noqa: SLF001
+            yield response
+
+
+async def _events(source: Callable[[], Any], request: _Request) -> AsyncGenerator[Any]:
+    operation, count = request.operation, 0
+    events: Any = source()
+    timeouts = operation.options.stream
+    if timeouts is not None and timeouts.idle is not None:
+        from failwell.runtime.streams.asynchronous import limit_astream
+
+        idle = replace(timeouts, first=None, total=None)
+        events = limit_astream(events, idle, clock=operation.options.clock)
+    try:
+        async for event in events:
+            count += 1
+            yield event
+    except Exception as error:
+        if count:
+            # No hook is called once something has reached the reader.
+            operation.visible = request.has_failed = True
+            await operation.failed_async(error)
+        raise
+    finally:
+        await events.aclose()
+
+
+@cache
+def _stream_model() -> Any:
+    """The class of models with deadlines for their streams."""
+    return type("ReliableStreams", (_Streams, need("pydantic_ai.models.wrapper").WrapperModel), {})
 
 
 @cache

@@ -32,6 +32,7 @@ from tests.sdks.plugins.scripted_lab import (
     lab_reply,
     rate_limited,
     scripted_lab,
+    stalls_in_text,
 )
 
 SECRET = "the-text-nobody-may-see"
@@ -75,7 +76,7 @@ SCENARIOS: dict[str, Scenario] = {
         "rate limit (429), wait an hour", (rate_limited(3600), OK), 1, "provider.rate_limited", (), type="Parked"
     ),
     "stalled_stream": Scenario(
-        f"the stream stalls for {STALL:g} s", (lab_reply("slow_body"),), 1, "provider.stream_interrupted", (), stream=True
+        f"the stream stalls for {STALL:g} s, `stream=StreamTimeouts(idle=1)`", (stalls_in_text,), 1, "provider.stream_interrupted", (), stream=True
     ),
     "tool_error": Scenario(
         "a tool raises an exception", (calls_tool("weather", {"city": "Oslo"}), OK), 2, "done", ()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
@@ -27,6 +28,14 @@ def lab_reply(scenario: str) -> Step:
         return reply
 
     return answer
+
+
+def stalls_in_text(dialect: str, call: LabCall) -> Reply:
+    """The lab's answer, which stalls after the first words if it is a stream."""
+    reply = lab_reply("ok")(dialect, call)
+    pieces = reply.pieces or (reply.body,)
+    begun = next(place for place, piece in enumerate(pieces, 1) if b"Hello" in piece)
+    return replace(reply, pieces=(b"".join(pieces[:begun]), *pieces[begun:]), stall="body")
 
 
 def rate_limited(seconds: float) -> Step:
