@@ -233,8 +233,8 @@ async def _events(source: Callable[[], Any], request: _Request) -> AsyncGenerato
             count += 1
             yield event
     except Exception as error:
+        # It is raised again. No hook is called once something has reached the reader.
         if count:
-            # No hook is called once something has reached the reader.
             operation.visible = request.has_failed = True
             await operation.failed_async(error)
         raise
