@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from failwell.decision.verdict import GiveUp as GiveUp
     from failwell.decision.verdict import Park as Park
     from failwell.decision.verdict import Retry as Retry
+    from failwell.decision.verdict import Shrink as Shrink
     from failwell.runtime.call_guard import ClosedOff as ClosedOff
     from failwell.runtime.call_guard import Guard as Guard
     from failwell.runtime.call_guard import GuardState as GuardState
@@ -98,6 +99,7 @@ else:
             "Rule": "failwell.decision.policy",
             "Schedule": "failwell.decision.policy",
             "SharedBudget": "failwell.runtime.shared_budget",
+            "Shrink": "failwell.decision.verdict",
             "Spent": "failwell.decision.budget",
             "StreamTimedOut": "failwell.runtime.streams.timeouts",
             "StreamTimeouts": "failwell.runtime.streams.timeouts",

@@ -1,10 +1,12 @@
 """The base of the plugins: one loop for frameworks that pass the call and for those that ask a hook."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.integrations._model_calls import ModelCalls, switch_off_sdk_retries
 from failwell.report.failure_context import ledger_of
@@ -12,6 +14,7 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import Scripted, overloaded, rate_limited, told
@@ -115,3 +118,61 @@ def test_the_client_that_a_framework_holds_loses_its_own_retries() -> None:
     assert given.max_retries == 5
     assert not switch_off_sdk_retries(model, "other")
     assert not switch_off_sdk_retries(Fixed(), "client")
+
+
+def test_a_stream_is_opened_again_before_its_first_chunk_and_ends_on_time() -> None:
+    clock = FakeClock()
+    calls = ModelCalls(
+        "acme", clock=clock, stream=StreamTimeouts(first=5, idle=5), backoff=Backoff(first=0.0)
+    )
+    opened: list[int] = []
+
+    async def chunks(pause: float) -> AsyncIterator[str]:
+        yield "a"
+        await clock.asleep(pause)
+        yield "b"
+
+    async def open_stream(pause: float) -> AsyncIterator[str]:
+        opened.append(1)
+        if len(opened) == 1:
+            await clock.asleep(100)
+        return chunks(pause)
+
+    async def read(pause: float) -> list[str]:
+        return [chunk async for chunk in calls.astream("p", "m", open_stream, pause)]
+
+    assert asyncio.run(read(1)) == ["a", "b"]
+    assert len(opened) == 2
+    with pytest.raises(StreamTimedOut):
+        asyncio.run(read(100))
+    assert len(opened) == 3
+
+
+def test_messages_that_are_too_long_are_shortened_by_both_ways_to_connect() -> None:
+    def shrink(messages: list[str]) -> list[str]:
+        return messages[1:]
+
+    calls = ModelCalls("acme", clock=FakeClock(), shrink=shrink)
+    sent: list[list[str]] = []
+
+    async def ask(messages: list[str]) -> str:
+        sent.append(messages)
+        if len(messages) > 1:
+            raise a_fault(kind="provider.context_too_long")
+        return "an answer"
+
+    async def decide() -> list[str]:
+        request = {"messages": ["old", "new"]}
+        operation = calls.operation("p", "m")
+
+        def replace(messages: list[str]) -> None:
+            request["messages"] = messages
+
+        calls.shrink_with(operation, request["messages"], replace)
+        assert await operation.failed_async(a_fault(kind="provider.context_too_long")) == 0.0
+        assert await operation.failed_async(a_fault(kind="provider.context_too_long")) is None
+        return request["messages"]
+
+    assert asyncio.run(calls.run_async("p", "m", ask, ["old", "new"])) == "an answer"
+    assert sent == [["old", "new"], ["new"]]
+    assert asyncio.run(decide()) == ["new"]

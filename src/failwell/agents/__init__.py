@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from failwell.agents.message_repair import MessageChange as MessageChange
     from failwell.agents.message_repair import RepairedMessages as RepairedMessages
     from failwell.agents.messages.formats import FORMATS as FORMATS
+    from failwell.agents.tool_results import drop_oldest_tool_results as drop_oldest_tool_results
     from failwell.shared.claims import Claim as Claim
     from failwell.shared.claims import ClaimStore as ClaimStore
     from failwell.shared.claims import EffectBusy as EffectBusy
@@ -43,6 +44,7 @@ else:
             "RedisClaims": "failwell.shared.redis_claims",
             "RepairedMessages": "failwell.agents.message_repair",
             "SqliteClaims": "failwell.shared.sqlite_claims",
+            "drop_oldest_tool_results": "failwell.agents.tool_results",
             "effect_policy": "failwell.shared.effect_policy",
         },
     )

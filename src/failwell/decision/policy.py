@@ -13,7 +13,7 @@ from failwell.decision.backoff import Backoff
 from failwell.decision.bounds import check_count, check_number, check_type
 from failwell.decision.budget import NO_BUDGET, Budget, Spent, over
 from failwell.decision.match import Match
-from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
+from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, Shrink
 from failwell.fault.axes import Category, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.facts import LONGEST_WAIT, NotBefore
@@ -22,6 +22,7 @@ from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
 
 _ONCE_ONLY = "it is tried once only"
+_TOO_LONG = "provider.context_too_long"
 _SEEN = "part of the result has already been seen"
 IN_PROCESS_LIMIT = 60.0
 """Seconds. A longer wait that a provider requests is parked, not slept."""
@@ -173,6 +174,8 @@ class Tries(NamedTuple):
     delivered: bool = False
     """Whether a loop inside this one had delivered part of its result; only a rule with `retryable=True` repeats
     it then."""
+    may_shrink: bool = False
+    """Whether the messages can be shortened where they are too long for the model, which is done once."""
 
 
 class ExplainedDecision(NamedTuple):
@@ -293,7 +296,7 @@ def decide_by(
     if allowed is None and category is Category.CAPACITY:
         return _until_renewed(tries, report)
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
-        return _fall_back(tries, report, _reason_against(report))
+        return _shrink(tries, report) or _fall_back(tries, report, _reason_against(report))
     return _repeat(policy, tries, report, schedule, jitter)
 
 
@@ -368,6 +371,15 @@ def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
         return GiveUp(why=limit_reason, exhausted=True)
     short = report.resource_shortfall
     return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
+
+
+def _shrink(tries: Tries, report: ErrorReport) -> Decision | None:
+    if not tries.may_shrink or report.kind != _TOO_LONG:
+        return None
+    limit_reason = _limit_reason(tries, 0.0)
+    if limit_reason is not None:
+        return GiveUp(why=limit_reason, exhausted=True)
+    return Shrink(why="the request is longer than the model can read")
 
 
 def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:

@@ -35,6 +35,13 @@ class Evict:
 
 
 @frozen
+class Shrink:
+    """Shorten the messages, then make the call again, once."""
+
+    why: str
+
+
+@frozen
 class Park:
     """Put the work aside until a time that is too far away to sleep for; no attempt is spent."""
 
@@ -63,7 +70,7 @@ class GiveUp:
     """Whether a repeat might have helped, and a limit ruled it out: attempts, seconds, money."""
 
 
-Decision: TypeAlias = Retry | Fallback | Evict | Park | Ask | GiveUp
+Decision: TypeAlias = Retry | Fallback | Evict | Shrink | Park | Ask | GiveUp
 
 
 def decision_text(decision: Decision) -> str:
@@ -75,6 +82,8 @@ def decision_text(decision: Decision) -> str:
             return f"falling back, {why}"
         case Evict(resource=resource, why=why):
             return f"freeing {resource}, {why}"
+        case Shrink(why=why):
+            return f"shortening the messages, {why}"
         case Park(after=seconds, why=why):
             return f"parked for {seconds:.0f} s, {why}"
         case Ask(question=question, why=why):

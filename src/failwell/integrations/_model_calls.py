@@ -5,19 +5,23 @@ A plugin is a function `reliability(...)` in the module of its framework. It ret
 There are two ways to connect, and both use the loop of `failwell.retry`:
 
 - *Wrap*, where the framework passes the call: `await calls.run_async(provider, model, lambda: handler(request))`.
+  With the messages as an argument, `run_async(provider, model, call, messages)`, the user's `shrink` may replace them.
+  A stream: `calls.astream(provider, model, lambda: handler(request))`, with the user's `stream` deadlines.
 - *Decide*, where the framework repeats and asks a hook: `operation = calls.operation(provider, model)` when the
   request begins, `delay = await operation.failed_async(error)` after each failure (`None` is the end, a long wait
   raises `Parked`), `await operation.wait_async(delay)` before the repeat, `operation.succeeded()` at the end.
+  `calls.shrink_with(operation, messages, replace)` lets the user's `shrink` replace the messages of the request.
   Where the hook knows nothing but the number of the attempt, `await calls.decide(provider, model, attempt, error)`.
 
 What a failed tool call becomes is in `failwell.integrations._tool_calls`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from types import NoneType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.decision.backoff import Backoff
@@ -33,8 +37,11 @@ from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.shrink import Shorten, ShortenedCall
+from failwell.runtime.streams.repeat import repeat_astream
 from failwell.runtime.streams.timeouts import StreamTimeouts
 
+_P = ParamSpec("_P")
 _R = TypeVar("_R")
 _MOST_TARGETS = 256
 
@@ -58,6 +65,8 @@ class PluginOptions(TypedDict, total=False):
     watcher: Watcher
     """Called with each failed attempt and with the end."""
     cancel: CancelScope
+    shrink: Shorten
+    """Shortens the messages of a request that is too long for the model; called once with the framework's messages."""
     stream: StreamTimeouts
     """How long a stream of the model may take. One that stalls before its first chunk is repeated."""
     clock: Clock
@@ -117,15 +126,55 @@ class ModelCalls:
             self._targets[provider, model] = options
         return options
 
-    def run(self, provider: str | None, model: str | None, call: Callable[[], _R]) -> _R:
-        """Make `call()` as often as the options allow."""
-        return run(self.options(provider, model), call)
+    def run(
+        self,
+        provider: str | None,
+        model: str | None,
+        call: Callable[_P, _R],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _R:
+        """Make `call(...)` as often as the options allow; messages among the arguments may be shortened."""
+        return run(self.options(provider, model), call, *args, **kwargs)
 
     async def run_async(
-        self, provider: str | None, model: str | None, call: Callable[[], Awaitable[_R]]
+        self,
+        provider: str | None,
+        model: str | None,
+        call: Callable[_P, Awaitable[_R]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
     ) -> _R:
-        """Await `call()` as often as the options allow."""
-        return await run_async(self.options(provider, model), call)
+        """Await `call(...)` as often as the options allow; messages among the arguments may be shortened."""
+        return await run_async(self.options(provider, model), call, *args, **kwargs)
+
+    def astream(
+        self,
+        provider: str | None,
+        model: str | None,
+        call: Callable[_P, AsyncIterable[_R] | Awaitable[AsyncIterable[_R]]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> AsyncGenerator[_R]:
+        """Yield the chunks of the stream that `call(...)` opens; it is opened again only before its first chunk."""
+        return repeat_astream(partial(_chunks, call), self.options(provider, model))(*args, **kwargs)
+
+    def shrink_with(
+        self, operation: Operation, messages: Sequence[Any], replace_messages: Callable[[list[Any]], object]
+    ) -> None:
+        """Let the user's `shrink`, if there is one, shorten the messages of `operation`: once, if they are too long."""
+        if operation.options.shrink is None or operation.shorten is not None:
+            return
+        call = ShortenedCall(list, ([*messages],), {}, operation.options.shrink)
+
+        async def shorten() -> bool:
+            shortened = call.shorten()
+            if (await shortened) if isinstance(shortened, Awaitable) else shortened:
+                replace_messages([*call.args[0]])
+                return True
+            return False
+
+        operation.shorten = shorten
 
     def operation(self, provider: str | None, model: str | None) -> Operation:
         """One call that the framework repeats itself.
@@ -155,6 +204,20 @@ class ModelCalls:
             operation = self.operation(provider, model)
             _current.set((self, operation))
         return await operation.failed_async(error)
+
+
+async def _chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+    stream: Any = call(*args, **kwargs)
+    if hasattr(stream, "__await__"):
+        stream = await stream
+    try:
+        async for chunk in stream:
+            yield chunk
+    finally:
+        close = safe_getattr(stream, "aclose")
+        if callable(close):
+            # Otherwise it would be closed some time later, with its connection open until then.
+            await cast("Any", close)()
 
 
 _current: ContextVar[tuple[ModelCalls | None, Operation | None]] = ContextVar(

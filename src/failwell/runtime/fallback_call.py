@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failwell.adapters.usage import read_usage
-from failwell.decision.verdict import Decision, Fallback, GiveUp, Park, Retry
+from failwell.decision.verdict import Decision, Fallback, GiveUp, Park, Retry, Shrink
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import ProviderCapability
 from failwell.report.describe import describe
@@ -19,6 +19,7 @@ from failwell.runtime.fallback_entry import Entry
 from failwell.runtime.loop import Allowed, AttemptFailed, Loop, OperationEnded, Parked, is_watched, notify
 from failwell.runtime.operation import Operation
 from failwell.runtime.shared_budget import BudgetExceeded, Reservation, Unpriced
+from failwell.runtime.shrink import ShortenedCall
 from failwell.runtime.suppress import call_hook, catch
 
 if TYPE_CHECKING:
@@ -170,12 +171,21 @@ class ChainCall:
                 if report.kind == "provider.auth" and (yield from self._renewed(entry.provider)):
                     self.loop.attempts -= 1
                     decision = Retry(after=0.0, why="the credentials were renewed")
+                elif isinstance(decision, Shrink):
+                    call = ShortenedCall(entry.call, args, kwargs, chain.policy.shrink)
+                    self.loop.shrink()
+                    answer = yield Hook(call.shorten)
+                    self._check()
+                    if isinstance(answer, HookAnswer) and answer.value is True:
+                        args, kwargs = call.args, call.kwargs
+                    else:
+                        decision = GiveUp(why="the messages could not be shortened")
                 self._record(entry, outcome, report, decision)
                 if isinstance(decision, Fallback):
                     break
-                if not isinstance(decision, Retry):
+                if not isinstance(decision, Retry | Shrink):
                     raise self._given_up(outcome.error, decision)
-                if decision.after > 0:
+                if isinstance(decision, Retry) and decision.after > 0:
                     yield Wait(decision.after)
                 self._check()
 
@@ -262,7 +272,7 @@ class ChainCall:
         chain.cool(entry, report)
         has_next = any(chain.skips(other, self.needs) is None for other in chain.entries[place + 1 :])
         self.loop.policy = chain.plans[place][0 if has_next else 1]
-        self.loop.allowed = Allowed(idempotent, fall_back=has_next)
+        self.loop.allowed = Allowed(idempotent, fall_back=has_next, shrink=chain.policy.shrink is not None)
         budget = self.operation.budget
         decision, report = self.loop.failed(
             report,
@@ -284,7 +294,7 @@ class ChainCall:
         row = self.loop.record(
             report,
             decision,
-            wait=decision.after if isinstance(decision, Retry) else None,
+            wait=_wait_of(decision),
             # Each entry has been tried as often as it may be.
             exhausted=isinstance(decision, GiveUp)
             and report.retryable
@@ -358,6 +368,12 @@ class ChainCall:
         self.chain.keep_ledger(ledger)
         self.operation.report_ledger(ledger)
         return ledger
+
+
+def _wait_of(decision: Decision) -> float | None:
+    if isinstance(decision, Shrink):
+        return 0.0
+    return decision.after if isinstance(decision, Retry) else None
 
 
 def _no_credential(entry: Entry[Any]) -> Exception:

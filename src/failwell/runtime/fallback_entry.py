@@ -11,6 +11,7 @@ from failwell.decision.breaker import CallTarget
 from failwell.decision.match import Match
 from failwell.decision.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
 from failwell.fault.frozen import frozen
+from failwell.runtime.shrink import Shorten
 from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "encrypted_reasoning"})
@@ -177,12 +178,15 @@ class ChainPolicy:
     """Prepares the arguments for another provider than the last."""
     usage: Callable[[Any], Mapping[str, int]] | None = None
     """Reads the tokens off a reply, a chunk or an exception; by default the common shapes are known."""
+    shrink: Shorten | None = None
+    """Shortens the messages of a call that is too long for the model; called once in a call of the chain, and the
+    same entry is called again. Without it such a call fails."""
     stream: StreamTimeouts | None = None
     """How long the streams of `Chain.stream` and `Chain.astream` may take. One that stalls before its first chunk is
     a failed attempt, so it is repeated or the next entry is tried."""
 
     def __post_init__(self) -> None:
-        for name in ("refresh", "before", "handover", "usage"):
+        for name in ("refresh", "before", "handover", "usage", "shrink"):
             hook = getattr(self, name)
             if hook is not None:
                 check_callable(name, hook)

@@ -36,6 +36,7 @@ class Allowed(NamedTuple):
     evict: bool = False
     park: bool = True
     ask: bool = False
+    shrink: bool = False
 
 
 PLAIN = Allowed()
@@ -46,7 +47,7 @@ class Loop:
 
     __slots__ = (
         "_merges", "allowed", "attempts", "broken", "calls", "delivered", "failed_inside", "inner", "layers", "most",
-        "name", "policy", "rows", "sdk", "skips", "stopped", "tries",
+        "name", "policy", "rows", "sdk", "shrunk", "skips", "stopped", "tries",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, *, name: str = "call", allowed: Allowed = PLAIN) -> None:
@@ -76,6 +77,8 @@ class Loop:
         """The vendor's client that repeated the latest call by itself."""
         self.broken: PredicateFailed | None = None
         """Set where the policy could not be applied."""
+        self.shrunk = False
+        """Whether the messages were shortened, which happens once."""
         self._merges = False
         """Whether the latest row of a loop inside stands for the running attempt."""
 
@@ -134,6 +137,7 @@ class Loop:
             visible,
             exhausted=self._exhausted(inner),
             delivered=delivered,
+            may_shrink=allowed.shrink and not self.shrunk,
         )
         return decide_by(self.policy, rule, report, tries, jitter), report
 
@@ -194,6 +198,11 @@ class Loop:
     def skipped(self, provider: str, model: str, reason: str) -> None:
         """Take note of an entry that is passed over."""
         self.skips.append(Skipped(before=self.calls + 1, provider=provider, model=model, reason=reason))
+
+    def shrink(self) -> None:
+        """Take note that the messages are shortened; the call that was refused spends no attempt."""
+        self.shrunk = True
+        self.attempts -= 1
 
     def turn(self, policy: Policy, allowed: Allowed) -> None:
         """Begin with another entry: its schedule counts from nothing."""

@@ -5,7 +5,7 @@ idempotency key. It is a context manager that is entered once for each attempt. 
 for none of what only a failure needs.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import timedelta
@@ -18,7 +18,7 @@ from warnings import warn
 from failwell._moved import renamed_parameters
 from failwell.decision.breaker import CallTarget
 from failwell.decision.budget import NO_BUDGET
-from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
+from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry, Shrink
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import Cancellation
 from failwell.report.describe import describe
@@ -149,8 +149,8 @@ class Operation(KeyHolder):
     """
 
     __slots__ = (
-        "_budget_token", "_cover", "_key_token", "budget", "delay", "loop", "options", "plain", "scope", "since",
-        "visible",
+        "_budget_token", "_cover", "_key_token", "budget", "delay", "loop", "options", "plain", "scope", "shorten",
+        "since", "visible",
     )  # fmt: skip
 
     def __init__(self, options: RetryOptions) -> None:
@@ -163,6 +163,8 @@ class Operation(KeyHolder):
         self.loop: Loop | None = None
         self.since = ledgers_attached[0]
         """Ledgers that were attached before this attempt: none of them is from a loop inside it."""
+        self.shorten: Callable[[], bool | Awaitable[bool]] | None = None
+        """Shortens the messages of the call and returns whether it could; called once, if they are too long."""
         self.visible = False
         """Whether the caller has seen a part of the result, which rules a repeat out."""
         self.scope = scope = options.cancel or current_scope()
@@ -356,8 +358,9 @@ class Operation(KeyHolder):
         options = self.options
         idempotent = True if options.keyed and self.value is not None else options.idempotent
         loop = self.failing_loop()
-        if idempotent is not loop.allowed.idempotent:
-            loop.allowed = loop.allowed._replace(idempotent=idempotent)
+        can_shrink = self.shorten is not None
+        if idempotent is not loop.allowed.idempotent or can_shrink is not loop.allowed.shrink:
+            loop.allowed = loop.allowed._replace(idempotent=idempotent, shrink=can_shrink)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped() from error
         report = describe(
@@ -416,7 +419,15 @@ class Operation(KeyHolder):
         """The hook whose answer the decision depends on."""
         if isinstance(decision, Evict):
             return self.options.evict
+        if isinstance(decision, Shrink):
+            return self._shorten
         return self.options.reconcile if isinstance(decision, Ask) else None
+
+    def _shorten(self, _report: ErrorReport) -> Any:
+        assert self.loop is not None  # (`_decide` creates it)
+        assert self.shorten is not None  # (only then it is decided so)
+        self.loop.shrink()
+        return self.shorten()
 
     def _conclude(
         self, error: Exception, decision: Decision, report: ErrorReport, answer: Any
@@ -573,6 +584,8 @@ def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]
         return decision.after, None
     if isinstance(decision, Evict):
         return (0.0, None) if answer is True else (None, "nothing could be freed")
+    if isinstance(decision, Shrink):
+        return (0.0, None) if answer is True else (None, "the messages could not be shortened")
     if isinstance(decision, Ask):
         # Only a clear "it was not done" makes a repeat safe.
         if answer is False:

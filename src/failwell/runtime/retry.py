@@ -32,6 +32,7 @@ from failwell.runtime.loop import Watcher
 from failwell.runtime.operation import AsyncOperation, Operation
 from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.shrink import Shorten, ShortenedCall
 from failwell.runtime.streams.repeat import read_astream, read_stream, repeat_astream, repeat_stream
 from failwell.runtime.streams.timeouts import StreamTimeouts
 
@@ -65,6 +66,7 @@ def retry(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    shrink: Shorten | None = None,
     stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
@@ -95,6 +97,7 @@ def retry(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    shrink: Shorten | None = None,
     stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
@@ -126,6 +129,9 @@ def retry(
         budget: A budget that several loops share.
         watcher: Called with each failed attempt and with the end.
         cancel: The scope that stops the loop; the one around it by default.
+        shrink: Shortens the messages of a call that is too long for the model, such as
+            `failwell.agents.drop_oldest_tool_results`. It is called once with them and the call repeated once with what
+            it returns. The messages are the argument called `messages`, `contents` or `input`, or else the first list.
         stream: How long the stream that the function yields or returns may take. A stream that stalls before its
             first chunk is repeated, and one that stalls later is not.
         clock: Tells the time and waits.
@@ -141,7 +147,7 @@ def retry(
         idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
         repeat_exhausted=repeat_exhausted,
         evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-        stream=stream, clock=clock, jitter=jitter,
+        shrink=shrink, stream=stream, clock=clock, jitter=jitter,
     )  # fmt: skip
     if function is not None:
         return _decorate(function, merged)
@@ -173,6 +179,7 @@ def retrying(
     budget: SharedBudget | None = None,
     watcher: Watcher | None = None,
     cancel: CancelScope | None = None,
+    shrink: Shorten | None = None,
     stream: StreamTimeouts | None = None,
     clock: Clock | None = None,
     jitter: Callable[[], float] | None = None,
@@ -192,7 +199,7 @@ def retrying(
             idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
         repeat_exhausted=repeat_exhausted,
             evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-            stream=stream, clock=clock, jitter=jitter,
+            shrink=shrink, stream=stream, clock=clock, jitter=jitter,
         )
     )  # fmt: skip
 
@@ -200,9 +207,12 @@ def retrying(
 def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Call `function` as often as `options` allow."""
     operation = Operation(options)
+    call: Callable[..., Any] = function
+    if options.shrink is not None:
+        call = ShortenedCall(function, args, kwargs, options.shrink).under(operation)
     while True:
         with operation:
-            return function(*args, **kwargs)
+            return call(*args, **kwargs)
         operation.wait()
 
 
@@ -211,9 +221,12 @@ async def run_async(
 ) -> _R:
     """Await `function(...)` as often as `options` allow."""
     operation = AsyncOperation(options)
+    call: Callable[..., Any] = function
+    if options.shrink is not None:
+        call = ShortenedCall(function, args, kwargs, options.shrink).under(operation)
     while True:
         with operation:
-            return await function(*args, **kwargs)
+            return await call(*args, **kwargs)
         await operation.conclude()
 
 
@@ -280,10 +293,12 @@ def _body(function: Any) -> Any:
 class RetryAttempt:
     """One round of `for attempt in retrying(): with attempt: …`."""
 
-    __slots__ = ("_operation", "number")
+    __slots__ = ("_calls", "_operation", "number")
 
-    def __init__(self, operation: Operation, number: int) -> None:
+    def __init__(self, operation: Operation, number: int, calls: list[ShortenedCall]) -> None:
         self._operation = operation
+        self._calls = calls
+        """The call of this loop, once its messages are known."""
         self.number = number
 
     def __enter__(self) -> Self:
@@ -304,6 +319,15 @@ class RetryAttempt:
     ) -> bool:
         return await self._operation.__aexit__(cls, error, trace)
 
+    def messages(self, messages: list[Any]) -> list[Any]:
+        """The messages to send in this attempt: `messages`, or those that the loop's `shrink` has made of them."""
+        shrink = self._operation.options.shrink
+        if shrink is None:
+            return messages
+        if not self._calls:
+            self._calls.append(ShortenedCall(list, (messages,), {}, shrink).under(self._operation))
+        return self._calls[0].args[0]
+
     def stream(self, source: Iterable[_R]) -> Generator[_R]:
         """Read a stream inside the attempt: with the `stream` timeouts of the loop, and not repeated after its first chunk."""
         return read_stream(self._operation, source)
@@ -322,10 +346,11 @@ class RetryLoop:
     def __iter__(self) -> Iterator[RetryAttempt]:
         operation = Operation(self._options)
         number = 0
+        calls: list[ShortenedCall] = []
         while True:
             number += 1
             operation.delay = None
-            yield RetryAttempt(operation, number)
+            yield RetryAttempt(operation, number, calls)
             if operation.delay is None:
                 return
             operation.wait()
@@ -333,10 +358,11 @@ class RetryLoop:
     async def __aiter__(self) -> AsyncIterator[RetryAttempt]:
         operation = Operation(self._options)
         number = 0
+        calls: list[ShortenedCall] = []
         while True:
             number += 1
             operation.delay = None
-            yield RetryAttempt(operation, number)
+            yield RetryAttempt(operation, number, calls)
             if operation.delay is None:
                 return
             await operation.wait_async()

@@ -18,6 +18,7 @@ from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.loop import Watcher
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.shrink import Shorten
 from failwell.runtime.streams.timeouts import StreamTimeouts
 
 
@@ -46,6 +47,8 @@ class RetryOptions:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = random_jitter
     cancel: CancelScope | None = None
+    shrink: Shorten | None = None
+    """Shortens the messages of a call that is too long for the model; called once, and the call is made again."""
     stream: StreamTimeouts | None = None
     """How long the stream that the call returns may take; a stream that stalls before its first chunk is repeated."""
     layer: str | None = None
@@ -72,7 +75,7 @@ class RetryOptions:
             value = getattr(self, name)
             if value is not None and not isinstance(value, expected):
                 check_type(name, value, expected, takes)
-        for hook in ("evict", "reconcile", "watcher", "jitter"):
+        for hook in ("evict", "reconcile", "shrink", "watcher", "jitter"):
             function = getattr(self, hook)
             if function is not None:
                 check_callable(hook, function)

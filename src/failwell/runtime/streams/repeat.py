@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from failwell.runtime.clock import Clock
 from failwell.runtime.operation import Operation, StreamOperation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.shrink import ShortenedCall
 from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _T = TypeVar("_T")
@@ -23,11 +24,10 @@ def repeat_stream(
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         operation = StreamOperation(options)
+        call = _bind(operation, function, args, kwargs)
         while True:
             with operation:
-                source: Generator[Any, Any, Any] = open_source(
-                    partial(function, *args, **kwargs), options.stream, options.clock
-                )
+                source: Generator[Any, Any, Any] = open_source(call, options.stream, options.clock)
                 try:
                     item = next(source)
                     # The context of a generator is the caller's from the first item on.
@@ -65,8 +65,9 @@ def repeat_astream(
     @wraps(function)
     async def repeated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         operation = StreamOperation(options)
+        call = _bind(operation, function, args, kwargs)
         while True:
-            source = open_async_source(partial(function, *args, **kwargs), options.stream, options.clock)
+            source = open_async_source(call, options.stream, options.clock)
             try:
                 async with operation:
                     try:
@@ -125,6 +126,13 @@ async def read_astream(
         if isinstance(source, AsyncGenerator):
             # Otherwise it would be closed some time later, with its connection open until then.
             await source.aclose()
+
+
+def _bind(operation: Operation, function: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[], Any]:
+    shrink = operation.options.shrink
+    if shrink is None:
+        return partial(function, *args, **kwargs)
+    return ShortenedCall(function, args, kwargs, shrink).under(operation)
 
 
 def open_source(call: Callable[[], Any], timeouts: StreamTimeouts | None, clock: Clock) -> Any:
