@@ -28,7 +28,8 @@ class MessageChange:
     """The position of the message in the list that was passed."""
     what: str
     """`close_call`, `drop_call`, `drop_result`, `move_result`, `fill_result`, `empty_arguments`, `rename_call`,
-    `sign_call`, `drop_block`, `drop_message`, `merge_messages`, `rewrite_message`, `trim_text` or `add_prompt`."""
+    `sign_call`, `drop_block`, `drop_message`, `merge_messages`, `rewrite_message`,
+    `trim_text`, `add_message` or `add_prompt`."""
     why: str
     call_id: str | None = None
     """The tool call that it is about, if it is about one and the call has an id."""
@@ -300,7 +301,7 @@ class _Repair:
 
     def _emit_user(self, turn: Turn, answers: Turn | None, out: list[Turn]) -> None:
         """Append a turn of the user or the system, behind the results that belong into it."""
-        if turn.role == "system":
+        if turn.role == "system" or (self.format.results_alone and not turn.of_kind("result")):
             answers = None
         rest: list[Block] = []
         for block in turn.blocks:
@@ -316,6 +317,9 @@ class _Repair:
                 self.note(turn.index, "drop_message", "it is empty")
             return
         self.has_begun |= turn.role == "user"
+        if turn.problem:
+            self.note(turn.index, "rewrite_message", turn.problem)
+            turn.changed = True
         if [id(block) for block in blocks] != [id(block) for block in turn.blocks]:
             turn = Turn(turn.role, blocks, turn.index, turn.sources, changed=True)
         if answers is not None:

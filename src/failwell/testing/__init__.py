@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from failwell.testing.builders import a_report as a_report
     from failwell.testing.clock import FakeClock as FakeClock
     from failwell.testing.laboratory import Lab as Lab
+    from failwell.testing.laboratory import LabTurn as LabTurn
     from failwell.testing.laboratory import NoSuchFailure as NoSuchFailure
     from failwell.testing.laboratory import lab as lab
     from failwell.testing.memory_store import MemoryStore as MemoryStore
@@ -29,6 +30,7 @@ else:
         {
             "FakeClock": "failwell.testing.clock",
             "Lab": "failwell.testing.laboratory",
+            "LabTurn": "failwell.testing.laboratory",
             "MemoryStore": "failwell.testing.memory_store",
             "NoSuchFailure": "failwell.testing.laboratory",
             "a_fault": "failwell.testing.builders",

@@ -6,15 +6,17 @@ threads of its own, so it serves asynchronous code from a plain `with` block as 
 
 from failwell.apps.lab.lab_routes import NoSuchFailure
 from failwell.apps.lab.scenario import Truth
+from failwell.apps.lab.scripts.turn import LabTurn
 from failwell.apps.lab.server import LONG, Lab, LabRequest
 
-__all__ = ["Lab", "LabRequest", "NoSuchFailure", "Truth", "lab"]
+__all__ = ["Lab", "LabRequest", "LabTurn", "NoSuchFailure", "Truth", "lab"]
 
 
-def lab(*, stall: float = LONG) -> Lab:
+def lab(*, stall: float = LONG, strict: bool = False) -> Lab:
     """A laboratory on a free port of this machine, open while its `with` block runs.
 
     `stall` is how many seconds the slow scenarios take before they answer; the default is longer
-    than any client waits.
+    than any client waits. With `strict` it refuses conversations that the provider would refuse, such as
+    a tool call without its result.
     """
-    return Lab(stall=stall)
+    return Lab(stall=stall, strict=strict)

@@ -69,6 +69,15 @@ def test_it_serves_until_it_is_interrupted_and_leaves_without_a_word() -> None:
     assert [line.split("/")[3] for line in lines if line.endswith("/SCENARIO")] == list(dialect_names())
 
 
+def test_a_strict_server_refuses_a_request_without_messages() -> None:
+    with serving("--json", "--strict") as process:
+        listening = json.loads(next_line(process))
+
+        status = status_of(listening["url"], "/openai/ok/v1/chat/completions")
+
+    assert status == 400
+
+
 def test_a_program_reads_its_address_and_its_calls_as_json_lines() -> None:
     with serving("--json", "--stall", "0") as process:
         listening = json.loads(next_line(process))

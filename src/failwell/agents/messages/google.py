@@ -24,6 +24,7 @@ class Google(MessageFormat):
     """`parts` with `text`, `thought`, `functionCall` and `functionResponse`, in camel case or as the SDK's dictionaries."""
 
     name = "google"
+    results_alone = True
     starts_with_user = True
     alternating = frozenset[Role]({"assistant"})
     unique_ids = False
@@ -31,6 +32,7 @@ class Google(MessageFormat):
     def read(self, messages: Sequence[Message]) -> list[Turn]:
         turns: list[Turn] = []
         waiting: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
         for index, content in enumerate(messages):
             blocks = [self._block(part, index) for part in as_list(content.get("parts"))]
             role = "assistant" if content.get("role") == "model" else "user"
@@ -44,14 +46,22 @@ class Google(MessageFormat):
                 elif block.kind == "result" and not block.id:
                     ids = waiting.get(block.name)
                     block.id = ids.pop(0) if ids else ""
-            turns.append(Turn(role, blocks, index, [content]))
+                if block.kind == "call":
+                    names[block.id] = block.name
+            turn = Turn(role, blocks, index, [content])
+            for position, block in enumerate(blocks):
+                if block.kind == "result" and not block.name and names.get(block.id):
+                    blocks[position] = self._with(block, block.id, name=names[block.id])
+                    turn.problem = "a response has the name of its function"
+            turns.append(turn)
         return turns
 
     def _block(self, raw: Any, index: int) -> Block:
         part = as_object(raw) or {}
         if (function := as_object(_member(part, "functionCall"))) is not None:
             call = Block("call", raw, index, as_text(function.get("id")), as_text(function.get("name")))
-            if not call.name or not isinstance(function.get("args") or {}, dict):
+            arguments = function.get("args")
+            if not call.name or not (arguments is None or isinstance(arguments, dict)):
                 call.problem = "the tool call is incomplete"
             return call
         if (function := as_object(_member(part, "functionResponse"))) is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from failwell.agents.messages.turns import (
     Block,
+    Fix,
     Message,
     MessageFormat,
     Turn,
@@ -17,6 +18,7 @@ from failwell.agents.messages.turns import (
     texts_of,
 )
 
+_BRIDGE = "(interrupted)"
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -43,8 +45,8 @@ class OpenAIChat(MessageFormat):
         turn = Turn("assistant" if role == "assistant" else "user", blocks, index, [message])
         if role == "system":
             turn.role = "system"
-        if role == "assistant" and message.get("tool_calls") == []:
-            turn.problem = "an empty list of tool calls is refused"
+        if role == "assistant" and [] in (message.get("tool_calls"), message.get("content")):
+            turn.problem = "an empty list is refused"
         return turn
 
     def _content(self, message: Message, index: int, *, assistant: bool) -> list[Block]:
@@ -144,6 +146,19 @@ class Mistral(OpenAIChat):
         block = super().result_block(call, text)
         block.raw["name"] = call.name
         return block
+
+    def finish(self, turns: list[Turn]) -> list[Fix]:
+        """Let the model answer every result before the user speaks again: Mistral refuses a user after a tool."""
+        fixes: list[Fix] = []
+        ordered: list[Turn] = []
+        for turn in turns:
+            if turn.role == "user" and ordered and ordered[-1].role == "tool":
+                message = {"role": "assistant", "content": _BRIDGE}
+                ordered.append(Turn("assistant", [Block("text", _BRIDGE, turn.index)], turn.index, [message]))
+                fixes.append(Fix(turn.index, "add_message", "a message of the user may not follow a result"))
+            ordered.append(turn)
+        turns[:] = ordered
+        return fixes
 
 
 class Cohere(OpenAIChat):

@@ -59,6 +59,8 @@ class MessageFormat(ABC):
     name: str
     results_in_user_turn = True
     """Whether results are blocks of the user's next message, or messages of their own."""
+    results_alone = False
+    """Whether the results have a message for themselves, apart from the user's texts."""
     starts_with_user = False
     alternating: frozenset[Role] = frozenset()
     """The sides that may not have two turns in a row."""

@@ -1,12 +1,13 @@
 """A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from failwell.apps.lab.delay_forms import EVERYWHERE, FORMS, tell
 from failwell.apps.lab.lab_reply import Answer, Declined, LabCall, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Truth
+from failwell.apps.lab.scripts.turn import LabTurn
 from failwell.apps.lab.transport_faults import BELOW
 from failwell.fault.axes import Certainty
 from failwell.fault.registry import kind as registered
@@ -41,6 +42,10 @@ class Dialect:
     """The first word of its window headers."""
     streams_by_default: bool = False
     """Whether it streams by default."""
+    refuse: Callable[[LabCall], Reply | None] | None = None
+    """Its reply to a conversation that the provider does not accept, if the lab knows its rules."""
+    scripted: Callable[[LabCall, LabTurn, int], Reply] | None = None
+    """Its reply with the content of a script's turn; the number of the turn makes the ids."""
 
     def answer(self, scenario: str) -> Answer | None:
         """Its answer to `scenario`; `None` if it declines it."""

@@ -7,6 +7,7 @@ import socket
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +17,7 @@ from failwell.apps.lab.http_wire import Connection, Gone, Head
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.apps.lab.lab_routes import NoSuchFailure, Route, check, find_route, parse, wants_stream
 from failwell.apps.lab.scenario import SCENARIOS, Truth
+from failwell.apps.lab.scripts.turn import LabTurn
 
 LONG = 3_600.0
 """Default duration of a stalled reply: longer than any client waits."""
@@ -51,10 +53,19 @@ class Lab:
 
     @renamed_parameters(heard="on_request")
     def __init__(
-        self, *, port: int = 0, stall: float = LONG, on_request: Callable[[LabRequest], None] | None = None
+        self,
+        *,
+        port: int = 0,
+        stall: float = LONG,
+        on_request: Callable[[LabRequest], None] | None = None,
+        strict: bool = False,
     ) -> None:
         self.stall = stall
         """Seconds that the slow scenarios stall; may be changed at any time."""
+        self.strict = strict
+        """Whether conversations that a provider does not accept are refused; may be changed at any time."""
+        self._scripts: defaultdict[str, deque[LabTurn]] = defaultdict(deque)
+        self._turns = 0
         self._wanted = port
         self._on_request = on_request
         self._listener: socket.socket | None = None
@@ -167,6 +178,17 @@ class Lab:
             requests = tuple(self._requests.get((dialect, name or ""), ()))
         return tuple(request for request in requests if form in (None, request.form))
 
+    def script(self, dialect: str, *turns: LabTurn) -> None:
+        """Let the next replies of this dialect's `ok` say these turns, one a call.
+
+        Raises:
+            NoSuchFailure: there is no such dialect, or the lab has no scripts for it.
+        """
+        if check(dialect, "ok").dialect.scripted is None:
+            raise NoSuchFailure(f"the lab has no scripted replies of `{dialect}`")
+        with self._lock:
+            self._scripts[dialect].extend(turns)
+
     def reset(self) -> None:
         """Reset the counts."""
         with self._lock:
@@ -228,10 +250,26 @@ class Lab:
             return connection.write(_mistake(error), head, self.stall)
         base = f"http://{head.headers.get('host', f'{_HOST}:{self.port}')}{_base_path(route)}"
         call = LabCall(head.method, route.rest, body, stream, base=base)
-        reply = route.dialect.reply(route.scenario, call, route.form)
-        assert reply is not None, "routes lead only to scenarios that the dialect answers"
+        reply = self._reply(route, call)
         self._note(route, head, body if len(content) <= _LARGEST_NOTED else None, reply, stream=stream)
         return connection.write(reply, head, self.stall)
+
+    def _reply(self, route: Route, call: LabCall) -> Reply:
+        reply = route.dialect.reply(route.scenario, call, route.form)
+        assert reply is not None, "routes lead only to scenarios that the dialect answers"
+        # A provider that rejects the call for another reason does not get as far as the conversation.
+        if self.strict and reply.status == HTTPStatus.OK and route.dialect.refuse is not None:
+            refusal = route.dialect.refuse(call)
+            if refusal is not None:
+                return refusal
+        if route.scenario != "ok" or route.dialect.scripted is None:
+            return reply
+        with self._lock:
+            turns = self._scripts[route.dialect.name]
+            turn = turns.popleft() if turns else None
+            self._turns += turn is not None
+            number = self._turns
+        return reply if turn is None else route.dialect.scripted(call, turn, number)
 
     def _left_unread(self, target: str) -> bool:
         try:

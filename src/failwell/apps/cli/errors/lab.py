@@ -21,6 +21,9 @@ def add_serve_options(parser: ArgumentParser) -> None:
     """Declare where it listens."""
     parser.add_argument("--port", type=_port, help="the port (default: a free one)")
     parser.add_argument("--stall", type=_seconds, help="seconds that slow replies take (default: 3600)")
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse conversations that the provider would refuse"
+    )
 
 
 def add_list_options(parser: ArgumentParser) -> None:
@@ -38,7 +41,7 @@ def run_serve(args: Namespace) -> int:
 
     calls: SimpleQueue[LabRequest] = SimpleQueue()
     stall = LONG if args.stall is None else args.stall
-    lab = Lab(port=args.port or 0, stall=stall, on_request=calls.put)
+    lab = Lab(port=args.port or 0, stall=stall, on_request=calls.put, strict=args.strict)
     try:
         lab.start()
     except OSError as error:

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from failwell.apps.lab.conversations.anthropic_messages import refuse_messages
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.scripts.anthropic import message_turn
 
 _HEADERS = (("request-id", "req_lab_011"), ("anthropic-organization-id", "org-lab"))
 _TEXT = ("Hello", " from", " the lab.")
@@ -23,6 +25,13 @@ def _error(status: int, kind: str, message: str, **details: Any) -> Answer:
 def _rate_limited(call: LabCall) -> Reply:
     message = f"This request would exceed your organization's rate limit of 50 requests per minute.{call.wait.prose}"
     return as_json(429, _body("rate_limit_error", message), *_HEADERS, *call.wait.headers)
+
+
+def _refuse(call: LabCall) -> Reply | None:
+    refusal = refuse_messages(call.body) if call.path.endswith("/messages") else None
+    if refusal is None:
+        return None
+    return as_json(400, _body("invalid_request_error", refusal.message), *_HEADERS)
 
 
 def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
@@ -89,6 +98,8 @@ DIALECTS = {
         name="anthropic",
         title="Anthropic",
         vendor="anthropic",
+        refuse=_refuse,
+        scripted=message_turn,
         answers={
             "ok": _FINE,
             "bad_key": _error(401, "authentication_error", "invalid x-api-key"),

@@ -4,6 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
+from failwell.apps.lab.dialects.openai import refuse, scripted
 from failwell.apps.lab.dialects.responses import with_responses
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 from failwell.fault.axes import Certainty
@@ -43,6 +44,8 @@ DIALECTS = {
     "azure-openai": Dialect(
         name="azure-openai",
         title="Azure OpenAI",
+        refuse=refuse,
+        scripted=scripted,
         answers={
             **with_responses(chat_answers(_BROKE, headers=_HEADERS), _HEADERS),
             "bad_key": _error(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from failwell.apps.lab.conversations.bedrock_converse import refuse_converse
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.eventstream import aws_event, aws_exception
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut
@@ -23,6 +24,13 @@ def _error(status: int, code: str, message: str) -> Answer:
 def _rate_limited(call: LabCall) -> Reply:
     body = {"message": f"Too many requests, please wait before trying again.{call.wait.prose}"}
     return as_json(429, body, *_HEADERS, ("x-amzn-errortype", "ThrottlingException"), *call.wait.headers)
+
+
+def _refuse(call: LabCall) -> Reply | None:
+    refusal = refuse_converse(call.body) if "/converse" in call.path else None
+    if refusal is None:
+        return None
+    return _error(400, "ValidationException", refusal.message)(call)
 
 
 def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
@@ -68,6 +76,7 @@ DIALECTS = {
     "bedrock": Dialect(
         name="bedrock",
         title="Amazon Bedrock",
+        refuse=_refuse,
         wait="none",
         answers={
             "ok": _FINE,

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from failwell.apps.lab.conversations.google_contents import refuse_contents
 from failwell.apps.lab.delay_forms import EVERYWHERE, retry_details
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.scripts.google import content_turn
 
 _HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
 _KIND = "application/json; charset=UTF-8"
@@ -41,6 +43,14 @@ def _rate_limited(call: LabCall) -> Reply:
     ]
     body = _body(429, "RESOURCE_EXHAUSTED", message, *details)
     return as_json(429, body, *_HEADERS, *call.wait.headers, kind=_KIND)
+
+
+def _refuse(call: LabCall) -> Reply | None:
+    is_generation = "generatecontent" in call.path.lower()
+    refusal = refuse_contents(call.body, call.path) if is_generation else None
+    if refusal is None:
+        return None
+    return as_json(400, _body(400, "INVALID_ARGUMENT", refusal.message), *_HEADERS, kind=_KIND)
 
 
 def _part(text: str | None, finish: str | None) -> dict[str, Any]:
@@ -123,6 +133,8 @@ DIALECTS = {
     "google-genai": Dialect(
         name="google-genai",
         title="Gemini API",
+        refuse=_refuse,
+        scripted=content_turn,
         wait="retryinfo",
         forms=EVERYWHERE | {"retryinfo"},
         answers={
@@ -165,6 +177,8 @@ DIALECTS = {
     "google-vertex": Dialect(
         name="google-vertex",
         title="Vertex AI",
+        refuse=_refuse,
+        scripted=content_turn,
         wait="none",
         forms=EVERYWHERE | {"retryinfo"},
         answers={

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from failwell.apps.lab.conversations.mistral_chat import refuse_mistral
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
@@ -22,6 +23,13 @@ def _rate_limited(call: LabCall) -> Reply:
     return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
+def _refuse(call: LabCall) -> Reply | None:
+    refusal = refuse_mistral(call.body) if call.path.endswith("/chat/completions") else None
+    if refusal is None:
+        return None
+    return _error(400, refusal.message, refusal.kind or "invalid_request_error", refusal.code)(call)
+
+
 _FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")
 _INVALID = {
     "type": "less_than_equal",
@@ -34,6 +42,7 @@ DIALECTS = {
     "mistral": Dialect(
         name="mistral",
         title="Mistral",
+        refuse=_refuse,
         wait="none",
         answers={
             **chat_answers(_FULL, headers=_HEADERS, refused=None),

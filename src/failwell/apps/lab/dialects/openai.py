@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from failwell.apps.lab.conversations.openai_chat import refuse_chat
+from failwell.apps.lab.conversations.openai_responses import refuse_responses
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.dialects.responses import with_responses
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.scripts.openai_chat import chat_turn
+from failwell.apps.lab.scripts.openai_responses import response_turn
+from failwell.apps.lab.scripts.turn import LabTurn
 from failwell.fault.axes import Certainty
 
 _HEADERS = (
@@ -33,6 +38,23 @@ def _rate_limited(call: LabCall) -> Reply:
     return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
+def refuse(call: LabCall) -> Reply | None:
+    """The reply to a conversation that chat completions or Responses do not accept."""
+    if call.path.endswith("/responses"):
+        refusal = refuse_responses(call.body)
+    else:
+        refusal = refuse_chat(call.body) if call.path.endswith("/chat/completions") else None
+    if refusal is None:
+        return None
+    body = error_body(refusal.message, "invalid_request_error", refusal.code, refusal.param)
+    return as_json(400, body, *_HEADERS)
+
+
+def scripted(call: LabCall, turn: LabTurn, number: int) -> Reply:
+    """The reply with a script's turn, in the shape that the client calls for."""
+    return (response_turn if call.path.endswith("/responses") else chat_turn)(call, turn, number)
+
+
 _BROKE = error_body(
     "The server had an error while processing your request. Sorry about that!", "server_error"
 )
@@ -41,6 +63,8 @@ DIALECTS = {
     "openai": Dialect(
         name="openai",
         title="OpenAI",
+        refuse=refuse,
+        scripted=scripted,
         answers={
             **with_responses(chat_answers(_BROKE, headers=_HEADERS), _HEADERS),
             "bad_key": _error(
