@@ -5,6 +5,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter
 from failwell.adapters.traceback_frames import memory_in
 from failwell.adapters.vendors.pypdfium2 import unreadable
+from failwell.adapters.vendors.rows import rows
 
 
 def _conversion(error: BaseException) -> Reading:
@@ -22,28 +23,32 @@ def raised(error: BaseException) -> Reading | None:
     return memory_in(error) or unreadable(error, "docling")
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"docling.{name}", saw=name) for name in names}
-
-
 _service = adapter("docling", "docling")
 
 TABLES: dict[str, Table] = {
     "docling": {
         "BaseError": _conversion,
         "ConversionError": _conversion,
-        **_is("tool.denied", "OperationNotAllowed", "SecurityError"),
-        **_is("extension.dependency_missing", "AcceleratorDeviceNotAvailableError"),
-        **_is(
-            "validation.input_invalid", "OcrLanguageNotSupportedError", "RapidOcrModelSizeNotSupportedError"
+        **rows(
+            "docling",
+            {
+                "tool.denied": "OperationNotAllowed SecurityError",
+                "extension.dependency_missing": "AcceleratorDeviceNotAvailableError",
+                "validation.input_invalid": "OcrLanguageNotSupportedError RapidOcrModelSizeNotSupportedError",
+            },
         ),
         # its client for a service that converts elsewhere
         "ServiceError": _service,
         "DoclingServiceClientError": _service,
-        **_is("provider.output_invalid", "ResponseSchemaMismatchError"),
-        **_is("provider.quota_exhausted", "UsageLimitExceededError"),
-        **_is("provider.outcome_unknown", "TaskTimeoutError"),
-        **_is("provider.bad_request", "TaskNotFoundError"),
-        **_is("tool.busy", "ResultNotReadyError"),
+        **rows(
+            "docling",
+            {
+                "provider.output_invalid": "ResponseSchemaMismatchError",
+                "provider.quota_exhausted": "UsageLimitExceededError",
+                "provider.outcome_unknown": "TaskTimeoutError",
+                "provider.bad_request": "TaskNotFoundError",
+                "tool.busy": "ResultNotReadyError",
+            },
+        ),
     }
 }

@@ -5,6 +5,7 @@ from typing import Any
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.rpc import read_rpc
 from failwell.adapters.vendors.wrapper import cause_of
 
@@ -52,16 +53,17 @@ def _lower_pairs(metadata: Any) -> list[tuple[str, Any]]:
     return [(str(pair[0]).lower(), pair[1]) for pair in list(metadata or ())[:64]]
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"grpc.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "grpc": {
         "RpcError": _read,
-        **_is("provider.outcome_unknown", "FutureTimeoutError"),
-        **_is("cancel.run", "FutureCancelledError"),
-        **_is("internal.bug", "UsageError", "InternalError"),
-        **_is("provider.unknown", "BaseError", "AbortError"),
+        **rows(
+            "grpc",
+            {
+                "provider.outcome_unknown": "FutureTimeoutError",
+                "cancel.run": "FutureCancelledError",
+                "internal.bug": "UsageError InternalError",
+                "provider.unknown": "BaseError AbortError",
+            },
+        ),
     }
 }

@@ -12,6 +12,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.traceback_frames import innermost, tops_of
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.wrapper import bad_answer, carries, cause_of, last_attempt
 from failwell.fault.axes import Certainty
 
@@ -117,20 +118,21 @@ def _carried(error: BaseException) -> Reading:
     return carries(cause_of(error), f"instructor.{type(error).__name__}", otherwise="provider.unknown")
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"instructor.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "instructor": {
         "InstructorRetryException": _retried,
         "IncompleteOutputException": _cut,
         "InstructorError": _carried,
         "ProviderError": _carried,
-        **_is("provider.output_invalid", "ResponseParsingError", "AsyncValidationError", "ValidationError"),
-        **_is("limit.budget_exceeded", "TokenBudgetExceeded"),
-        **_is("provider.capability_missing", "TokenUsageUnavailableError"),
-        **_is("validation.config_invalid", "ConfigurationError", "ModeError", "ClientError"),
-        **_is("validation.input_invalid", "MultimodalError", "RemoteFetchError"),
+        **rows(
+            "instructor",
+            {
+                "provider.output_invalid": "ResponseParsingError AsyncValidationError ValidationError",
+                "limit.budget_exceeded": "TokenBudgetExceeded",
+                "provider.capability_missing": "TokenUsageUnavailableError",
+                "validation.config_invalid": "ConfigurationError ModeError ClientError",
+                "validation.input_invalid": "MultimodalError RemoteFetchError",
+            },
+        ),
     }
 }

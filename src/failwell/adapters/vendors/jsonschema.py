@@ -8,6 +8,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.vendors.field_paths import declared_names, field_details, field_path, whole_path
+from failwell.adapters.vendors.rows import rows
 
 
 def _read(error: BaseException) -> Reading:
@@ -43,21 +44,17 @@ def _keyword(kind: Any) -> str | None:
     return name.partition("_")[2] or None
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"jsonschema.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "jsonschema": {
         "ValidationError": _read,
         # A value that was checked against a format alone; it has no path.
-        **_is("validation.shape_invalid", "FormatError"),
+        **rows("jsonschema", {"validation.shape_invalid": "FormatError"}),
         # A schema that is none, or that names a type which its checker was not taught.
-        **_is("validation.config_invalid", "SchemaError", "UnknownType", "UndefinedTypeCheck"),
+        **rows("jsonschema", {"validation.config_invalid": "SchemaError UnknownType UndefinedTypeCheck"}),
     },
     "jsonschema_rs": {
         "ValidationError": _read,
         # A schema that refers to another which is not there.
-        **_is("validation.config_invalid", "ReferencingError"),
+        **rows("jsonschema", {"validation.config_invalid": "ReferencingError"}),
     },
 }

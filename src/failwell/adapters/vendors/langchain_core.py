@@ -8,6 +8,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk import adapter
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.wrapper import cause_of
 
 _CODES = {
@@ -45,17 +46,18 @@ def _carried(error: BaseException) -> Reading | None:
     )
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"langchain_core.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "langchain_core": {
         "ModelError": _model,
         "LangChainException": _carried,
-        **_is("provider.output_invalid", "OutputParserException"),
-        **_is("tool.failed", "ToolException"),
-        **_is("tool.denied", "SSRFBlockedError"),
-        **_is("internal.bug", "SchemaAnnotationError", "TracerException"),
+        **rows(
+            "langchain_core",
+            {
+                "provider.output_invalid": "OutputParserException",
+                "tool.failed": "ToolException",
+                "tool.denied": "SSRFBlockedError",
+                "internal.bug": "SchemaAnnotationError TracerException",
+            },
+        ),
     }
 }

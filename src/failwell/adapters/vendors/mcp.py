@@ -49,10 +49,6 @@ def _tool(error: BaseException) -> Reading:
     )
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"mcp.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "mcp": {
         "MCPError": _rpc_error,
@@ -61,30 +57,42 @@ TABLES: dict[str, Table] = {
         "ResourceError": _tool,
         "MCPServerError": _tool,
         "FastMCPError": _tool,
-        **_is("validation.input_invalid", "ValidationError", "InvalidSignature", "InvalidUriTemplate",
-              "InvalidRequestState"),
-        **_is("tool.not_found", "ResourceNotFoundError"),
-        **_is("tool.denied", "PathEscapeError", "ResourceSecurityError"),
-        **_is("tool.unavailable", "ListenNotSupportedError", "NoBackChannelError"),
-        **_is("provider.stream_interrupted", "SubscriptionLost", "ResumptionError"),
-        **_is("provider.outcome_unknown", "StreamableHTTPError"),
-        **_is("provider.auth", "OAuthFlowError", "OAuthTokenError", "OAuthRegistrationError", "AuthenticationError",
-              "AuthorizeError", "TokenError", "RegistrationError", "InvalidScopeError", "InvalidRedirectUriError"),
-        **_is("limit.turn_limit", "InputRequiredRoundsExceededError"),
-        **_is("provider.output_invalid", "UnexpectedClaimedResult"),
+        **rows(
+            "mcp",
+            {
+                "validation.input_invalid": "ValidationError InvalidSignature InvalidUriTemplate InvalidRequestState",
+                "tool.not_found": "ResourceNotFoundError",
+                "tool.denied": "PathEscapeError ResourceSecurityError",
+                "tool.unavailable": "ListenNotSupportedError NoBackChannelError",
+                "provider.stream_interrupted": "SubscriptionLost ResumptionError",
+                "provider.outcome_unknown": "StreamableHTTPError",
+                "provider.auth": (
+                    "OAuthFlowError OAuthTokenError OAuthRegistrationError AuthenticationError "
+                    "AuthorizeError TokenError RegistrationError InvalidScopeError InvalidRedirectUriError"
+                ),
+                "limit.turn_limit": "InputRequiredRoundsExceededError",
+                "provider.output_invalid": "UnexpectedClaimedResult",
+            },
+        ),
     },
     "fastmcp": {
         "MCPError": _rpc_error,
-        **envelopes("fastmcp", {
-            "tool.failed": "ToolError ResourceError PromptError ClientError",
-            "internal.unknown": "FastMCPError",
-        }),
-        **rows("fastmcp", {
-            "validation.input_invalid": "ValidationError",
-            "validation.config_invalid": "InvalidSignature",
-            "tool.not_found": "NotFoundError",
-            "tool.unavailable": "DisabledError",
-            "tool.denied": "AuthorizationError InsufficientScopeError ResourceSecurityError",
-        }),
+        **envelopes(
+            "fastmcp",
+            {
+                "tool.failed": "ToolError ResourceError PromptError ClientError",
+                "internal.unknown": "FastMCPError",
+            },
+        ),
+        **rows(
+            "fastmcp",
+            {
+                "validation.input_invalid": "ValidationError",
+                "validation.config_invalid": "InvalidSignature",
+                "tool.not_found": "NotFoundError",
+                "tool.unavailable": "DisabledError",
+                "tool.denied": "AuthorizationError InsufficientScopeError ResourceSecurityError",
+            },
+        ),
     },
-}  # fmt: skip
+}

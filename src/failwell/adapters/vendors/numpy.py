@@ -3,6 +3,7 @@
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr
+from failwell.adapters.vendors.rows import rows
 
 
 def _memory(error: BaseException) -> Reading:
@@ -15,14 +16,14 @@ def _memory(error: BaseException) -> Reading:
     )
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"numpy.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "numpy": {
         "_ArrayMemoryError": _memory,
-        **_is("validation.input_invalid", "LinAlgError", "AxisError", "DTypePromotionError", "TooHardError"),
-        **_is("validation.input_invalid", "UFuncTypeError"),
+        **rows(
+            "numpy",
+            {
+                "validation.input_invalid": "LinAlgError AxisError DTypePromotionError TooHardError UFuncTypeError",
+            },
+        ),
     }
 }

@@ -9,6 +9,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, in_stream, provider_of
+from failwell.adapters.vendors.rows import rows
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
@@ -18,19 +19,22 @@ def _refine(error: BaseException, facts: Facts) -> None:
     facts.model = None if completion is None else str_attr(completion, "model")
 
 
-def _is(kind: str, name: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"openai.{name}", saw=name)
-
-
 TABLES: dict[str, Table] = {
     "openai": {
         "OpenAIError": adapter("openai", "openai", _refine),
-        # Nothing was called: a full queue on this side, a client without an address, and a
+        # Nothing was called: a client without an address, a full queue on this side, and a
         # message from outside with a foreign signature.
-        "WebSocketQueueFullError": _is("tool.busy", "WebSocketQueueFullError"),
-        "_AmbiguousModuleClientUsageError": _is(
-            "validation.config_invalid", "AmbiguousModuleClientUsageError"
+        "_AmbiguousModuleClientUsageError": Reading.from_rule(
+            kind="validation.config_invalid",
+            rule="openai.AmbiguousModuleClientUsageError",
+            saw="AmbiguousModuleClientUsageError",
         ),
-        "InvalidWebhookSignatureError": _is("validation.input_invalid", "InvalidWebhookSignatureError"),
+        **rows(
+            "openai",
+            {
+                "tool.busy": "WebSocketQueueFullError",
+                "validation.input_invalid": "InvalidWebhookSignatureError",
+            },
+        ),
     }
 }

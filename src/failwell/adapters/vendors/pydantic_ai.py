@@ -14,6 +14,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, gather
 from failwell.adapters.traceback_frames import innermost
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.wrapper import bad_answer, cause_of
 from failwell.fault.axes import Certainty
 
@@ -88,38 +89,46 @@ def _mistake(error: BaseException) -> Reading:
     )
 
 
-def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"pydantic_ai.{name}", saw=name, certainty=certainty)
-        for name in names
-    }
-
-
 TABLES: dict[str, Table] = {
     "pydantic_ai": {
         "ModelAPIError": _model,
         "UserError": _mistake,
-        **_is("provider.outcome_unknown", "ModelRequestTimeout"),
-        **_is("provider.output_invalid", "UnexpectedModelBehavior", "ResponseRejected"),
-        **_is("provider.output_truncated", "IncompleteToolCall"),
-        **_is("provider.content_refused", "ContentFilterError", certainty=Certainty.PARTIAL),
-        **_is("limit.budget_exceeded", "UsageLimitExceeded"),
-        **_is("limit.run_timeout", "RunTimedOut"),
-        **_is("cancel.run", "RunCancelled"),
-        **_is("session.no_snapshot", "SuspendedResponseExpired"),
-        **_is("session.interaction_required", "ApprovalRequired", "CallDeferred"),
-        **_is("tool.busy", "ConcurrencyLimitExceeded", "WorkspaceUnavailableError"),
-        **_is("tool.timeout", "HookTimeoutError", "WorkspaceTimeoutError"),
-        **_is("tool.input_invalid", "ModelRetry", "ToolRetryError"),
-        **_is("tool.not_found", "_UnknownTool", "_ToolUnavailable"),
-        **_is("tool.failed", "ToolFailed", "ToolFailedError", "WorkspaceError"),
-        **_is("validation.path_denied", "WorkspaceReadOnlyError"),
+        **rows(
+            "pydantic_ai",
+            {
+                "provider.outcome_unknown": "ModelRequestTimeout",
+                "provider.output_invalid": "UnexpectedModelBehavior ResponseRejected",
+                "provider.output_truncated": "IncompleteToolCall",
+            },
+        ),
+        **rows(
+            "pydantic_ai", {"provider.content_refused": "ContentFilterError"}, certainty=Certainty.PARTIAL
+        ),
+        **rows(
+            "pydantic_ai",
+            {
+                "limit.budget_exceeded": "UsageLimitExceeded",
+                "limit.run_timeout": "RunTimedOut",
+                "cancel.run": "RunCancelled",
+                "session.no_snapshot": "SuspendedResponseExpired",
+                "session.interaction_required": "ApprovalRequired CallDeferred",
+                "tool.busy": "ConcurrencyLimitExceeded WorkspaceUnavailableError",
+                "tool.timeout": "HookTimeoutError WorkspaceTimeoutError",
+                "tool.input_invalid": "ModelRetry ToolRetryError",
+                "tool.not_found": "_UnknownTool _ToolUnavailable",
+                "tool.failed": "ToolFailed ToolFailedError WorkspaceError",
+                "validation.path_denied": "WorkspaceReadOnlyError",
+            },
+        ),
         # The root of what a run raises; raised itself where a run was driven wrongly. A class below it that
         # is not known here says nothing of the kind.
         "AgentRunError": Reading.from_rule(
             kind="internal.bug", rule="pydantic_ai.AgentRunError", exact=True, saw="AgentRunError"
         ),
         # Signals for pydantic-ai itself: one that escapes was raised outside of a run.
-        **_is("internal.bug", "SkipModelRequest", "RetryModelRequest", "SkipToolValidation", "SkipToolExecution"),
+        **rows(
+            "pydantic_ai",
+            {"internal.bug": "SkipModelRequest RetryModelRequest SkipToolValidation SkipToolExecution"},
+        ),
     }
-}  # fmt: skip
+}

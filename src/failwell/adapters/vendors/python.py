@@ -12,16 +12,8 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.text.message import read_message
-from failwell.fault.axes import Certainty
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.facts import ProviderMetadata
-
-
-def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | None = None) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"{module}.{name}", saw=name, certainty=certainty)
-        for name in names
-    }
-
 
 _UNDECODED = Reading.from_rule(
     kind="validation.input_invalid", rule="python.UnicodeDecodeError", saw="UnicodeDecodeError"
@@ -162,16 +154,20 @@ def read_oserror(error: BaseException) -> Reading:
 
 TABLES: dict[str, Table] = {
     "builtins": {
-        **_is("validation.input_invalid", "ValueError", "TypeError", "KeyError"),
-        **_is(
-            "internal.bug",
-            "AssertionError", "AttributeError", "NameError", "NotImplementedError", "IndexError",
-            "LookupError", "ArithmeticError", "StopIteration", "StopAsyncIteration", "RecursionError",
-            "SystemError", "EOFError", "BufferError", "ReferenceError", "SyntaxError", "GeneratorExit",
+        **rows(
+            "python",
+            {
+                "validation.input_invalid": "ValueError TypeError KeyError",
+                "internal.bug": (
+                    "AssertionError AttributeError NameError NotImplementedError IndexError LookupError "
+                    "ArithmeticError StopIteration StopAsyncIteration RecursionError SystemError EOFError "
+                    "BufferError ReferenceError SyntaxError GeneratorExit"
+                ),
+                "resource.system_memory": "MemoryError",
+                "provider.outcome_unknown": "TimeoutError",
+                "cancel.run": "KeyboardInterrupt",
+            },
         ),
-        **_is("resource.system_memory", "MemoryError"),
-        **_is("provider.outcome_unknown", "TimeoutError"),
-        **_is("cancel.run", "KeyboardInterrupt"),
         "RuntimeError": _MISUSE,
         "UnicodeDecodeError": _of_a_reply,
         "ModuleNotFoundError": _missing_module,
@@ -180,29 +176,51 @@ TABLES: dict[str, Table] = {
         "OSError": read_oserror,
     },
     "asyncio": {
-        **_is("cancel.run", "CancelledError"),
-        **_is("tool.busy", "QueueFull"),
-        **_is("internal.unknown", "QueueEmpty"),
-        **_is("provider.stream_interrupted", "IncompleteReadError", "LimitOverrunError"),
-        **_is("internal.bug", "InvalidStateError", "BrokenBarrierError", "SendfileNotAvailableError"),
-        **_is("cancel.run", "QueueShutDown"),
+        **rows(
+            "python",
+            {
+                "cancel.run": "CancelledError QueueShutDown",
+                "tool.busy": "QueueFull",
+                "internal.unknown": "QueueEmpty",
+                "provider.stream_interrupted": "IncompleteReadError LimitOverrunError",
+                "internal.bug": "InvalidStateError BrokenBarrierError SendfileNotAvailableError",
+            },
+        ),
     },
     "concurrent": {
-        **_is("cancel.run", "CancelledError"),
-        **_is("worker.crashed", "BrokenExecutor", "BrokenProcessPool", "BrokenThreadPool", "BrokenInterpreterPool"),
-        **_is("internal.bug", "InvalidStateError"),
+        **rows(
+            "python",
+            {
+                "cancel.run": "CancelledError",
+                "worker.crashed": "BrokenExecutor BrokenProcessPool BrokenThreadPool BrokenInterpreterPool",
+                "internal.bug": "InvalidStateError",
+            },
+        ),
     },
     # That nothing was there says nothing about why.
-    "queue": {**_is("tool.busy", "Full"), **_is("internal.unknown", "Empty")},
+    "queue": {
+        **rows(
+            "python",
+            {
+                "tool.busy": "Full",
+                "internal.unknown": "Empty",
+            },
+        )
+    },
     "json": {"JSONDecodeError": _json},
     "socket": {
-        **_is("provider.connection", "gaierror", "herror"),
+        **rows("python", {"provider.connection": "gaierror herror"}),
     },
     "ssl": {
-        **_is("provider.tls_failed", "SSLCertVerificationError", "CertificateError"),
-        **_is("provider.connection", "SSLError"),
-        **_is("provider.outcome_unknown", "SSLEOFError", "SSLZeroReturnError", "SSLSyscallError"),
+        **rows(
+            "python",
+            {
+                "provider.tls_failed": "SSLCertVerificationError CertificateError",
+                "provider.connection": "SSLError",
+                "provider.outcome_unknown": "SSLEOFError SSLZeroReturnError SSLSyscallError",
+            },
+        ),
     },
-    "zoneinfo": _is("validation.input_invalid", "ZoneInfoNotFoundError"),
-}  # fmt: skip
+    "zoneinfo": rows("python", {"validation.input_invalid": "ZoneInfoNotFoundError"}),
+}
 TABLES["_queue"] = TABLES["queue"]

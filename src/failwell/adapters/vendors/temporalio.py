@@ -14,6 +14,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, find
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.rpc import read_rpc
 from failwell.adapters.vendors.wrapper import cause_of
 from failwell.fault.axes import Certainty
@@ -105,10 +106,6 @@ def _carried(otherwise: str) -> Any:
     return read
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"temporalio.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "temporalio": {
         "ApplicationError": _application,
@@ -124,13 +121,20 @@ TABLES: dict[str, Table] = {
         "WorkflowUpdateFailedError": _carried("subworkflow.failed"),
         "FailureError": _carried("internal.unknown"),
         "TemporalError": _carried("internal.unknown"),
-        **_is("cancel.run", "CancelledError", "AsyncActivityCancelledError"),
-        **_is("subworkflow.terminated", "TerminatedError"),
-        **_is("validation.input_invalid", "WorkflowAlreadyStartedError", "ActivityAlreadyStartedError",
-              "NexusOperationAlreadyStartedError", "ScheduleAlreadyRunningError", "WorkflowQueryRejectedError",
-              "InvalidVersioningOverrideError"),
-        **_is("provider.outcome_unknown", "WorkflowUpdateRPCTimeoutOrCancelledError", "RPCTimeoutOrCancelledError"),
-        **_is("internal.bug", "NondeterminismError", "ReadOnlyContextError", "WorkflowContinuedAsNewError"),
-        **_is("tool.failed", "WorkflowQueryFailedError"),
+        **rows(
+            "temporalio",
+            {
+                "cancel.run": "CancelledError AsyncActivityCancelledError",
+                "subworkflow.terminated": "TerminatedError",
+                "validation.input_invalid": (
+                    "WorkflowAlreadyStartedError ActivityAlreadyStartedError "
+                    "NexusOperationAlreadyStartedError ScheduleAlreadyRunningError "
+                    "WorkflowQueryRejectedError InvalidVersioningOverrideError"
+                ),
+                "provider.outcome_unknown": "WorkflowUpdateRPCTimeoutOrCancelledError RPCTimeoutOrCancelledError",
+                "internal.bug": "NondeterminismError ReadOnlyContextError WorkflowContinuedAsNewError",
+                "tool.failed": "WorkflowQueryFailedError",
+            },
+        ),
     }
-}  # fmt: skip
+}

@@ -9,6 +9,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import text_of
 from failwell.adapters.traceback_frames import device_in, memory_in
+from failwell.adapters.vendors.rows import rows
 
 
 def _memory(error: BaseException) -> Reading:
@@ -42,15 +43,11 @@ def raised(error: BaseException) -> Reading | None:
     return memory_in(error) or device_in(error)
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"torch.{name}", saw=name) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "torch": {
         "OutOfMemoryError": _memory,
         "AcceleratorError": _accelerator,
         **dict.fromkeys(("DistBackendError", "DistNetworkError", "DistStoreError"), _distributed),
-        **_is("worker.crashed", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException"),
+        **rows("torch", {"worker.crashed": "ChildFailedError ProcessExitedException ProcessRaisedException"}),
     }
 }

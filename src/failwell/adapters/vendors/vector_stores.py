@@ -19,6 +19,7 @@ from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.sdk import Refine, adapter, text_of, transport
 from failwell.adapters.traceback_frames import reply_in
 from failwell.adapters.vendors.databases.server_errors import client_error, server_error
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.rpc import read_rpc
 from failwell.adapters.vendors.wrapper import carries, cause_of
 from failwell.fault.axes import Certainty
@@ -38,13 +39,6 @@ def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException],
         return reading
 
     return read_store
-
-
-def _is(sdk: str, kind: str, *names: str, certainty: Certainty | None = None) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name, provider=sdk, certainty=certainty)
-        for name in names
-    }
 
 
 def _wraps(sdk: str, otherwise: str, *names: str) -> Table:
@@ -240,36 +234,53 @@ TABLES: dict[str, Table] = {
         "UnexpectedResponse": _store("qdrant", "qdrant-client", _qdrant),
         "ResourceExhaustedResponse": _qdrant_exhausted,
         **_wraps("qdrant", "provider.output_invalid", "ResponseHandlingException"),
-        **_is("qdrant", "provider.unknown", "ApiException", "QdrantException"),
+        **rows("qdrant", {"provider.unknown": "ApiException QdrantException"}, provider="qdrant"),
     },
     "weaviate": {
         "UnexpectedStatusCodeError": _weaviate_status,
         "ResponseCannotBeDecodedError": _weaviate_status,
         **dict.fromkeys(
             (
-                "WeaviateQueryError", "WeaviateBatchError", "WeaviateBatchSendError", "WeaviateBatchStreamError",
-                "WeaviateDeleteManyError", "WeaviateTenantGetError", "WeaviateRetryError", "WeaviateBaseError",
+                "WeaviateQueryError",
+                "WeaviateBatchError",
+                "WeaviateBatchSendError",
+                "WeaviateBatchStreamError",
+                "WeaviateDeleteManyError",
+                "WeaviateTenantGetError",
+                "WeaviateRetryError",
+                "WeaviateBaseError",
             ),
             _weaviate_call,
         ),
         **_wraps("weaviate", "provider.connection", "WeaviateConnectionError", "WeaviateStartUpError"),
         **_wraps("weaviate", "provider.outcome_unknown", "WeaviateTimeoutError"),
-        **_is("weaviate", "provider.connection", "WeaviateGRPCUnavailableError", certainty=Certainty.NOT_SENT),
-        **_is("weaviate", "provider.stream_interrupted", "WeaviateBatchFailedToReestablishStreamError"),
-        **_is("weaviate", "provider.auth", "AuthenticationFailedError", "MissingScopeError"),
-        **_is("weaviate", "provider.output_invalid", "EmptyResponseError"),
-        **_is("weaviate", "provider.bad_request", "ObjectAlreadyExistsError", "WeaviateInsertManyAllFailedError"),
-        **_is(
-            "weaviate", "validation.input_invalid", "WeaviateInvalidInputError", "InvalidDataModelError", "SchemaValidationError",
-            "AdditionalPropertiesError", "WeaviateAddInvalidPropertyError", "WeaviateInsertInvalidPropertyError",
-            "WeaviateBatchValidationError",
+        **rows(
+            "weaviate",
+            {"provider.connection": "WeaviateGRPCUnavailableError"},
+            provider="weaviate",
+            certainty=Certainty.NOT_SENT,
         ),
-        **_is("weaviate", "provider.capability_missing", "WeaviateUnsupportedFeatureError"),
-        **_is("weaviate", "extension.dependency_missing", "WeaviateAgentsNotInstalledError", "WeaviateProtobufIncompatibility"),
-        **_is("weaviate", "validation.config_invalid", "WeaviateEmbeddedInvalidVersionError"),
-        **_is("weaviate", "internal.bug", "WeaviateClosedClientError"),
-        **_is("weaviate", "cancel.run", "BackupCanceledError", "ExportCanceledError"),
-        **_is("weaviate", "provider.unknown", "BackupFailedError", "ExportFailedError"),
+        **rows(
+            "weaviate",
+            {
+                "provider.stream_interrupted": "WeaviateBatchFailedToReestablishStreamError",
+                "provider.auth": "AuthenticationFailedError MissingScopeError",
+                "provider.output_invalid": "EmptyResponseError",
+                "provider.bad_request": "ObjectAlreadyExistsError WeaviateInsertManyAllFailedError",
+                "validation.input_invalid": (
+                    "WeaviateInvalidInputError InvalidDataModelError SchemaValidationError "
+                    "AdditionalPropertiesError WeaviateAddInvalidPropertyError "
+                    "WeaviateInsertInvalidPropertyError WeaviateBatchValidationError"
+                ),
+                "provider.capability_missing": "WeaviateUnsupportedFeatureError",
+                "extension.dependency_missing": "WeaviateAgentsNotInstalledError WeaviateProtobufIncompatibility",
+                "validation.config_invalid": "WeaviateEmbeddedInvalidVersionError",
+                "internal.bug": "WeaviateClosedClientError",
+                "cancel.run": "BackupCanceledError ExportCanceledError",
+                "provider.unknown": "BackupFailedError ExportFailedError",
+            },
+            provider="weaviate",
+        ),
     },
     "pinecone": {
         "PineconeError": _pinecone_reply,
@@ -278,26 +289,49 @@ TABLES: dict[str, Table] = {
         "PineconeValueError": _pinecone_argument,
         "PineconeTypeError": _pinecone_argument,
         "PineconeConfigurationError": _pinecone_argument,
-        **_is("pinecone", "provider.output_invalid", "ResponseParsingError"),
-        **_is("pinecone", "provider.unavailable", "IndexInitFailedError"),
-        **_is("pinecone", "provider.rejected", "IndexTerminatedError", "PineconeProtocolError"),
+        **rows(
+            "pinecone",
+            {
+                "provider.output_invalid": "ResponseParsingError",
+                "provider.unavailable": "IndexInitFailedError",
+                "provider.rejected": "IndexTerminatedError PineconeProtocolError",
+            },
+            provider="pinecone",
+        ),
     },
     "chromadb": {
         "ChromaError": _chroma,
-        **_is("chroma", "provider.quota_exhausted", "QuotaError"),
-        **_is("chroma", "validation.config_invalid", "VersionMismatchError", "InvalidHTTPVersion"),
+        **rows(
+            "chroma",
+            {
+                "provider.quota_exhausted": "QuotaError",
+                "validation.config_invalid": "VersionMismatchError InvalidHTTPVersion",
+            },
+            provider="chroma",
+        ),
     },
     "pymilvus": {
         "MilvusException": _milvus,
         "MilvusUnavailableException": _milvus_unavailable,
-        **_is("milvus", "provider.connection", "ConnectError", "ConnectionNotExistException", certainty=Certainty.NOT_SENT),
-        **_is("milvus", "provider.unavailable", "SchemaMismatchRetryableException"),
-        **_is("milvus", "validation.config_invalid", "ConnectionConfigException", "ServerVersionIncompatibleException"),
-        **_is(
-            "milvus", "validation.input_invalid", "ParamError", "AutoIDException", "CannotInferSchemaException", "ClusteringKeyException",
-            "DataNotMatchException", "DataTypeNotMatchException", "DataTypeNotSupportException", "FieldTypeException",
-            "FieldsTypeException", "FunctionsTypeException", "InvalidConsistencyLevel", "PartitionKeyException", "PrimaryKeyException",
-            "SchemaNotReadyException", "AmbiguousIndexName",
+        **rows(
+            "milvus",
+            {"provider.connection": "ConnectError ConnectionNotExistException"},
+            provider="milvus",
+            certainty=Certainty.NOT_SENT,
+        ),
+        **rows(
+            "milvus",
+            {
+                "provider.unavailable": "SchemaMismatchRetryableException",
+                "validation.config_invalid": "ConnectionConfigException ServerVersionIncompatibleException",
+                "validation.input_invalid": (
+                    "ParamError AutoIDException CannotInferSchemaException ClusteringKeyException "
+                    "DataNotMatchException DataTypeNotMatchException DataTypeNotSupportException "
+                    "FieldTypeException FieldsTypeException FunctionsTypeException InvalidConsistencyLevel "
+                    "PartitionKeyException PrimaryKeyException SchemaNotReadyException AmbiguousIndexName"
+                ),
+            },
+            provider="milvus",
         ),
     },
-}  # fmt: skip
+}

@@ -13,6 +13,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, text_of
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _WORDED = frozenset({1008, 1011, 1013})
@@ -71,10 +72,6 @@ def raised(error: BaseException) -> Reading | None:
     return None
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"websockets.{name}", saw=name) for name in names}
-
-
 _reply = adapter(None, "websockets", _refine)
 
 TABLES: dict[str, Table] = {
@@ -83,11 +80,16 @@ TABLES: dict[str, Table] = {
         "InvalidHandshake": _reply,
         "InvalidStatus": _reply,
         "InvalidProxyStatus": _reply,
-        **_is("provider.stream_interrupted", "ProtocolError"),
-        **_is("provider.context_too_long", "PayloadTooBig", "TooManyFragments"),
-        **_is("validation.input_invalid", "InvalidURI"),
-        **_is("validation.config_invalid", "InvalidProxy"),
-        **_is("internal.bug", "ConcurrencyError", "InvalidState"),
-        **_is("provider.unknown", "WebSocketException"),
+        **rows(
+            "websockets",
+            {
+                "provider.stream_interrupted": "ProtocolError",
+                "provider.context_too_long": "PayloadTooBig TooManyFragments",
+                "validation.input_invalid": "InvalidURI",
+                "validation.config_invalid": "InvalidProxy",
+                "internal.bug": "ConcurrencyError InvalidState",
+                "provider.unknown": "WebSocketException",
+            },
+        ),
     }
 }

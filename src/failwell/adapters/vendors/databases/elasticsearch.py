@@ -9,6 +9,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import plain_int, safe_getattr
 from failwell.adapters.sdk import adapter, text_of, transport
+from failwell.adapters.vendors.rows import rows
 
 _MOST_CAUSES = 4
 _PRINTED = re.compile(r"\((\d{3}), '([A-Za-z_]{3,80})'")
@@ -70,29 +71,31 @@ def _typed(read: Any) -> Any:
     return read_type
 
 
-def _is(kind: str, sdk: str, *names: str) -> Table:
-    return {name: Reading.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name) for name in names}
-
-
 def _table(sdk: str) -> Table:
     read = adapter(None, sdk, _refine)
     return {
         "ApiError": _typed(read),
         "TransportError": _typed(read),
         "OpenSearchException": read,
-        **_is(
-            "validation.config_invalid",
+        **rows(
             sdk,
-            "UnsupportedProductError",
-            "ImproperlyConfigured",
-            "SniffingError",
+            {
+                "validation.config_invalid": "UnsupportedProductError ImproperlyConfigured SniffingError",
+                "provider.output_invalid": "SerializationError UnsupportedMediaType",
+            },
         ),
-        **_is("provider.output_invalid", sdk, "SerializationError", "UnsupportedMediaType"),
         # Some documents of a bulk were refused; which ones is in the error, and the others were written.
-        **_is("provider.bad_request", sdk, "BulkIndexError"),
-        **_is("provider.stream_interrupted", sdk, "ScanError"),
-        **_is("validation.input_invalid", sdk, "ValidationException", "UnknownDslObject", "IllegalOperation"),
-        **_is("validation.input_invalid", sdk, "ElasticsearchDslException", "OpenSearchDslException"),
+        **rows(
+            sdk,
+            {
+                "provider.bad_request": "BulkIndexError",
+                "provider.stream_interrupted": "ScanError",
+                "validation.input_invalid": (
+                    "ValidationException UnknownDslObject IllegalOperation ElasticsearchDslException "
+                    "OpenSearchDslException"
+                ),
+            },
+        ),
     }
 
 

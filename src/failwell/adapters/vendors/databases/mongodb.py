@@ -8,6 +8,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.adapters.sdk import text_of, transport
 from failwell.adapters.vendors.databases.server_errors import client_error, server_error
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _SERVER, _SDK = "mongodb", "pymongo"
@@ -77,13 +78,6 @@ def _reconnect(error: BaseException) -> Reading:
     return client_error(error, kind, server=_SERVER, sdk=_SDK)
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"pymongo.{name}", saw=name, provider=_SERVER)
-        for name in names
-    }
-
-
 _TABLE: Table = {
     "OperationFailure": _failed,
     # By name as well, because a log shows the class and not its bases.
@@ -99,22 +93,38 @@ _TABLE: Table = {
         _reconnect,
     ),
     # The write was done on the primary, and its replicas did not confirm it in time.
-    **_is("provider.outcome_unknown", "WTimeoutError"),
-    **_is("validation.config_invalid", "ConfigurationError", "InvalidURI"),
-    **_is(
-        "validation.input_invalid", "InvalidName", "CollectionInvalid", "InvalidDocument", "DocumentTooLarge"
+    **rows(
+        "pymongo",
+        {
+            "provider.outcome_unknown": "WTimeoutError",
+            "validation.config_invalid": "ConfigurationError InvalidURI",
+            "validation.input_invalid": (
+                "InvalidName CollectionInvalid InvalidDocument DocumentTooLarge EncryptionError "
+                "EncryptedCollectionError"
+            ),
+            "internal.bug": "InvalidOperation",
+            "provider.output_invalid": "ProtocolError",
+            "provider.unknown": "PyMongoError",
+        },
+        provider=_SERVER,
     ),
-    **_is("validation.input_invalid", "EncryptionError", "EncryptedCollectionError"),
-    **_is("internal.bug", "InvalidOperation"),
-    **_is("provider.output_invalid", "ProtocolError"),
-    **_is("provider.unknown", "PyMongoError"),
 }
 TABLES: dict[str, Table] = {
     "pymongo": _TABLE,
-    "bson": _is("validation.input_invalid", "BSONError", "InvalidBSON", "InvalidDocument", "InvalidId", "InvalidStringData"),
+    "bson": rows(
+        "pymongo",
+        {"validation.input_invalid": "BSONError InvalidBSON InvalidDocument InvalidId InvalidStringData"},
+        provider=_SERVER,
+    ),
     "gridfs": {
-        **_is("validation.input_invalid", "NoFile", "FileExists"),
-        **_is("session.store_corrupt", "CorruptGridFile"),
-        **_is("provider.unknown", "GridFSError"),
+        **rows(
+            "pymongo",
+            {
+                "validation.input_invalid": "NoFile FileExists",
+                "session.store_corrupt": "CorruptGridFile",
+                "provider.unknown": "GridFSError",
+            },
+            provider=_SERVER,
+        ),
     },
-}  # fmt: skip
+}

@@ -12,6 +12,7 @@ from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import text_of, transport
 from failwell.adapters.system_errors import NAME_BY_SENTENCE, PHASE_BY_NAME
 from failwell.adapters.vendors.databases.server_errors import by_class, client_error, server_error
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _SERVER = "postgresql"
@@ -91,13 +92,6 @@ def _interface(error: BaseException) -> Reading:
     return client_error(error, "internal.bug", server=_SERVER, sdk=type(error).__module__.partition(".")[0])
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"{_SERVER}.{name}", saw=name, provider=_SERVER)
-        for name in names
-    }
-
-
 _OWN_NAMES = (
     "PostgresConnectionError ClientCannotConnectError ConnectionRejectionError ActiveSQLTransactionError ReadOnlySQLTransactionError "
     "NoActiveSQLTransactionError InFailedSQLTransactionError InvalidSQLStatementNameError SerializationError SyntaxOrAccessError "
@@ -113,9 +107,15 @@ _PSYCOPG: Table = {
     "InterfaceError": _interface,
     "ConnectionTimeout": _not_sent,
     "ConnectionFailure": _read,
-    **_is("cancel.run", "Rollback"),
-    **_is("provider.bad_request", "Warning"),
-    **_is("internal.bug", "PipelineAborted"),
+    **rows(
+        _SERVER,
+        {
+            "cancel.run": "Rollback",
+            "provider.bad_request": "Warning",
+            "internal.bug": "PipelineAborted",
+        },
+        provider=_SERVER,
+    ),
 }
 
 TABLES: dict[str, Table] = {
@@ -125,7 +125,7 @@ TABLES: dict[str, Table] = {
         "Error": _read,
         "InterfaceError": _interface,
         "PoolError": _not_sent,
-        **_is("provider.bad_request", "Warning"),
+        **rows(_SERVER, {"provider.bad_request": "Warning"}, provider=_SERVER),
     },
     "psycopg_pool": {
         "PoolTimeout": _not_sent,
@@ -136,10 +136,16 @@ TABLES: dict[str, Table] = {
         **{f"{name.removesuffix('Error')}Error": _read for name in (*_NAMED, *_OWN_NAMES.split())},
         "PostgresError": _read,
         "InterfaceError": _interface,
-        **_is("validation.config_invalid", "ClientConfigurationError"),
+        **rows(_SERVER, {"validation.config_invalid": "ClientConfigurationError"}, provider=_SERVER),
         "TargetServerAttributeNotMatched": _not_sent,
-        **_is("provider.stream_interrupted", "ProtocolError"),
-        **_is("tool.busy", "OutdatedSchemaCacheError"),
-        **_is("internal.bug", "InternalClientError"),
+        **rows(
+            _SERVER,
+            {
+                "provider.stream_interrupted": "ProtocolError",
+                "tool.busy": "OutdatedSchemaCacheError",
+                "internal.bug": "InternalClientError",
+            },
+            provider=_SERVER,
+        ),
     },
 }

@@ -8,6 +8,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.sdk import gather, text_of
 from failwell.adapters.vendors.databases.server_errors import client_error, server_error
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _SERVER = "redis"
@@ -59,15 +60,6 @@ def _connection(error: BaseException) -> Reading:
     return classify(facts)
 
 
-def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
-    return {
-        name: Reading.from_rule(
-            kind=kind, rule=f"redis.{name}", saw=name, provider=_SERVER, certainty=certainty
-        )
-        for name in names
-    }
-
-
 _TABLE: Table = {
     "ResponseError": _read,
     **dict.fromkeys(_PREFIXES, _read),
@@ -76,16 +68,29 @@ _TABLE: Table = {
     "ExternalAuthProviderError": _authentication,
     "ConnectionError": _connection,
     "TimeoutError": _connection,
-    **_is("provider.connection", "MaxConnectionsError", certainty=Certainty.NOT_SENT),
+    **rows(
+        "redis",
+        {"provider.connection": "MaxConnectionsError"},
+        provider=_SERVER,
+        certainty=Certainty.NOT_SENT,
+    ),
     # Another client changed what was watched, or holds the lock.
-    **_is("tool.busy", "WatchError", "LockError", "LockNotOwnedError"),
-    **_is("provider.unavailable", "ClusterError", "SlotNotCoveredError", "TemporaryUnavailableException"),
-    **_is("provider.unavailable", "NoValidDatabaseException", "UnhealthyDatabaseException", "InitialHealthCheckFailedError"),
-    **_is("validation.input_invalid", "DataError", "CrossSlotTransactionError"),
-    **_is("provider.output_invalid", "InvalidResponse"),
-    **_is("validation.config_invalid", "RedisClusterException", "IncorrectPolicyType"),
-    **_is("internal.bug", "PubSubError", "ChildDeadlockedError", "InvalidPipelineStack"),
-    **_is("provider.unknown", "RedisError"),
-}  # fmt: skip
+    **rows(
+        "redis",
+        {
+            "tool.busy": "WatchError LockError LockNotOwnedError",
+            "provider.unavailable": (
+                "ClusterError SlotNotCoveredError TemporaryUnavailableException "
+                "NoValidDatabaseException UnhealthyDatabaseException InitialHealthCheckFailedError"
+            ),
+            "validation.input_invalid": "DataError CrossSlotTransactionError",
+            "provider.output_invalid": "InvalidResponse",
+            "validation.config_invalid": "RedisClusterException IncorrectPolicyType",
+            "internal.bug": "PubSubError ChildDeadlockedError InvalidPipelineStack",
+            "provider.unknown": "RedisError",
+        },
+        provider=_SERVER,
+    ),
+}
 
 TABLES: dict[str, Table] = {"redis": _TABLE, "valkey": _TABLE}

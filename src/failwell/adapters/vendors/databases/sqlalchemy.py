@@ -4,6 +4,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.vendors.databases.server_errors import by_class
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.wrapper import carries, cause_of
 from failwell.fault.axes import Certainty
 
@@ -23,25 +24,27 @@ def _adapted(error: BaseException) -> Reading:
     return carries(cause_of(error), f"sqlalchemy.{type(error).__name__}", otherwise=own.kind)
 
 
-def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"sqlalchemy.{name}", saw=name, certainty=certainty)
-        for name in names
-    }
-
-
 TABLES: dict[str, Table] = {
     "sqlalchemy": {
         "StatementError": _statement,
         "EmulatedDBAPIException": _adapted,
         "Error": _adapted,
         # No connection of the pool was free in time.
-        **_is("provider.connection", "TimeoutError", "DisconnectionError", "InvalidatePoolError", certainty=Certainty.NOT_SENT),
-        **_is("validation.input_invalid", "NoResultFound", "MultipleResultsFound", "ObjectDeletedError"),
-        **_is("tool.busy", "StaleDataError"),
-        **_is("extension.dependency_missing", "NoSuchModuleError", "NoDBAPILoaded"),
-        **_is("validation.config_invalid", "NoSuchTableError"),
+        **rows(
+            "sqlalchemy",
+            {"provider.connection": "TimeoutError DisconnectionError InvalidatePoolError"},
+            certainty=Certainty.NOT_SENT,
+        ),
+        **rows(
+            "sqlalchemy",
+            {
+                "validation.input_invalid": "NoResultFound MultipleResultsFound ObjectDeletedError",
+                "tool.busy": "StaleDataError",
+                "extension.dependency_missing": "NoSuchModuleError NoDBAPILoaded",
+                "validation.config_invalid": "NoSuchTableError",
+            },
+        ),
         # What is left are misuses of the library.
-        **_is("internal.bug", "SQLAlchemyError"),
+        **rows("sqlalchemy", {"internal.bug": "SQLAlchemyError"}),
     }
-}  # fmt: skip
+}

@@ -7,6 +7,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, str_attr
 from failwell.adapters.sdk import adapter, text_of
 from failwell.adapters.vendors.process import read_exit
+from failwell.adapters.vendors.rows import rows
 from failwell.adapters.vendors.wrapper import carries, cause_of
 
 _NAMED = frozenset({404, 409})
@@ -46,30 +47,27 @@ def _container(error: BaseException) -> Reading | None:
     return None if code is None else read_exit(code)
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {
-        name: Reading.from_rule(kind=kind, rule=f"docker.{name}", saw=name, provider="docker")
-        for name in names
-    }
-
-
 TABLES: dict[str, Table] = {
     "docker": {
         "APIError": _answered,
         "DockerException": _failed,
         "ContainerError": _container,
-        **_is("internal.script_error", "BuildError"),
-        **_is(
-            "validation.input_invalid",
-            "InvalidArgument",
-            "InvalidRepository",
-            "NullResource",
-            "DeprecatedMethod",
+        **rows(
+            "docker",
+            {
+                "internal.script_error": "BuildError",
+                "validation.input_invalid": (
+                    "InvalidArgument InvalidRepository NullResource DeprecatedMethod ImageLoadError "
+                    "MissingContextParameter"
+                ),
+                "validation.config_invalid": (
+                    "InvalidVersion InvalidConfigFile TLSParameterError ContextException ContextNotFound "
+                    "ContextAlreadyExists"
+                ),
+                "provider.auth": "CredentialsNotFound StoreError InitializationError",
+                "provider.output_invalid": "StreamParseError",
+            },
+            provider="docker",
         ),
-        **_is("validation.input_invalid", "ImageLoadError", "MissingContextParameter"),
-        **_is("validation.config_invalid", "InvalidVersion", "InvalidConfigFile", "TLSParameterError"),
-        **_is("validation.config_invalid", "ContextException", "ContextNotFound", "ContextAlreadyExists"),
-        **_is("provider.auth", "CredentialsNotFound", "StoreError", "InitializationError"),
-        **_is("provider.output_invalid", "StreamParseError"),
     }
 }

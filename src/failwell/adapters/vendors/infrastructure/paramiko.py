@@ -7,6 +7,7 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.sdk import text_of
+from failwell.adapters.vendors.rows import rows
 from failwell.fault.axes import Certainty
 
 _CHANNEL: dict[int, str] = {
@@ -42,18 +43,20 @@ def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
     return Reading.from_rule(kind=kind, rule=f"paramiko.{name}", saw=name, certainty=certainty)
 
 
-def _is(kind: str, *names: str, certainty: Certainty | None = Certainty.NOT_SENT) -> Table:
-    return {name: _row(kind, name, certainty) for name in names}
-
-
 TABLES: dict[str, Table] = {
     "paramiko": {
         "SSHException": _ssh,
         "ChannelException": _channel,
-        **_is("provider.auth", "AuthenticationException"),
-        **_is("provider.tls_failed", "BadHostKeyException"),
-        **_is("provider.connection", "NoValidConnectionsError", "ProxyCommandFailure"),
-        **_is("validation.config_invalid", "IncompatiblePeer", "ConfigParseError", "CouldNotCanonicalize", "UnknownKeyType"),
-        **_is("provider.output_invalid", "MessageOrderError", "SFTPError", certainty=None),
+        **rows(
+            "paramiko",
+            {
+                "provider.auth": "AuthenticationException",
+                "provider.tls_failed": "BadHostKeyException",
+                "provider.connection": "NoValidConnectionsError ProxyCommandFailure",
+                "validation.config_invalid": "IncompatiblePeer ConfigParseError CouldNotCanonicalize UnknownKeyType",
+            },
+            certainty=Certainty.NOT_SENT,
+        ),
+        **rows("paramiko", {"provider.output_invalid": "MessageOrderError SFTPError"}),
     }
-}  # fmt: skip
+}
