@@ -52,21 +52,21 @@ _STOCK: tuple[_Sign, ...] = (
 )
 """What a quota counts. Sentences about money name tokens and requests as well, so money comes first."""
 _WINDOWS: tuple[_Sign, ...] = (
-    ("per", re.compile(r"per[-_ ]?second"), "second"),
+    ("second", re.compile(r"per[-_ ]?second"), "second"),
     ("/s", re.compile(r"/s\b"), "second"),
-    ("per", re.compile(r"per[-_ ]?min"), "minute"),
+    ("min", re.compile(r"per[-_ ]?min"), "minute"),
     ("/min", None, "minute"),
     ("/ min", None, "minute"),
     ("pm", re.compile(r"\b[tr]pm\b"), "minute"),
-    ("per", re.compile(r"per[-_ ]?hour"), "hour"),
+    ("hour", re.compile(r"per[-_ ]?hour"), "hour"),
     ("hourly", None, "hour"),
     ("ph", re.compile(r"\b[tr]ph\b"), "hour"),
-    ("per", re.compile(r"per[-_ ]?day"), "day"),
+    ("day", re.compile(r"per[-_ ]?day"), "day"),
     ("daily", None, "day"),
     ("pd", re.compile(r"\b[tr]pd\b"), "day"),
-    ("per", re.compile(r"per[-_ ]?week"), "week"),
+    ("week", re.compile(r"per[-_ ]?week"), "week"),
     ("weekly", None, "week"),
-    ("per", re.compile(r"per[-_ ]?month"), "month"),
+    ("month", re.compile(r"per[-_ ]?month"), "month"),
     ("monthly", None, "month"),
 )
 """How windows are written, in full and in short, the shortest window first."""
@@ -208,7 +208,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         model=facts.model,
         provider_metadata=metadata,
         not_before=wait,
-        resource_shortfall=shortfall_of(rule.kind, facts.message),
+        resource_shortfall=shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None,
         details=details,
     )
     return reading

@@ -1,6 +1,7 @@
 """What a code or the name of a class says: a kind, or the status that it stands for."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -39,16 +40,16 @@ _NOTHING = Said()
 
 def said_by_codes(codes: tuple[str, ...]) -> Said:
     """What the codes of a reply say together, the most specific first."""
-    return _said_by(codes, in_code=True) if codes else _NOTHING
+    return _said_by(codes, said_by_code) if codes else _NOTHING
 
 
 @lru_cache(maxsize=_MOST_NAMES)
-def _said_by(codes: tuple[str, ...], *, in_code: bool) -> Said:
+def _said_by(codes: tuple[str, ...], read: Callable[[str], Said]) -> Said:
     rule: Rule | None = None
     status: int | None = None
     saw = ""
     for code in codes:
-        said = said_by_code(code) if in_code else _said_by_name(code)
+        said = read(code)
         if rule is None or rule.kind == UNSURE:
             rule = said.rule or rule
         if said.status is not None and (
@@ -83,7 +84,7 @@ def _said_by_name(name: str) -> Said:
 
 def said_by_class(names: tuple[str, ...]) -> Said:
     """What the names of an exception's classes say, the nearest first."""
-    return _said_by(names, in_code=False) if names else _NOTHING
+    return _said_by(names, _said_by_name) if names else _NOTHING
 
 
 _DECIDING = frozenset({

@@ -26,6 +26,7 @@ _PRINTED = re.compile(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)"""
 )
 _DEEPEST = 6
+_FEW = 6
 _MOST_CODES = 16
 _LARGEST_CODE = 10**18
 _CODE_KEYS = (
@@ -127,8 +128,11 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
     codes: dict[str, None] = {}
     texts: list[str] = []
     ids: list[str] = []
-    for holder in objects_of(body):
-        code_keys, message_keys = _code_and_message_keys(tuple([key for key in holder if key in _FACT_KEYS]))
+    for holder in body if type(body) is Objects else objects_of(body):
+        present = (
+            tuple(holder) if len(holder) <= _FEW else tuple([key for key in holder if key in _FACT_KEYS])
+        )
+        code_keys, message_keys = _code_and_message_keys(present)
         for key in code_keys:
             value = holder[key]
             if type(value) is not str:

@@ -93,7 +93,7 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
     # Beside a status that was sent, a class that stands for a status only repeats one.
     by_name = None if own is not None and own >= 400 and names.status is not None else names.rule
-    decided = _by_machine(codes.rule, status) or _by_machine(by_name, status)
+    decided = (codes.rule and _by_machine(codes.rule, status)) or (by_name and _by_machine(by_name, status))
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
     if facts.message:
@@ -144,9 +144,9 @@ def _is_generic(facts: Facts, status: int | None) -> bool:
     )
 
 
-def _by_machine(rule: Rule | None, status: int | None) -> Rule | None:
+def _by_machine(rule: Rule, status: int | None) -> Rule | None:
     """The rule of a code, unless the status says otherwise."""
-    if rule is None or status is None or status < 400:
+    if status is None or status < 400:
         return rule
     if status in DENYING and registered_kind(rule.kind).category.retryable:
         # A machine code may say that a 403 is a rate limit, as some vendors document; it is not repeated.

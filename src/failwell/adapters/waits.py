@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from failwell.adapters.facts import Facts, objects_of
+from failwell.adapters.facts import Facts, Objects, objects_of
 from failwell.adapters.headers import lower_headers
 from failwell.fault.facts import LONGEST_WAIT, Confidence, NotBefore
 
@@ -148,7 +148,7 @@ def _collect(headers: Mapping[str, str], body: object, message: str, now: dateti
     if headers:
         _headers(headers, statements)
     if body is not None and type(body) is not str:
-        for holder in objects_of(body):
+        for holder in body if type(body) is Objects else objects_of(body):
             if not _KEYS.isdisjoint(holder):
                 _fields(holder, statements)
     if message and not statements.is_sure:
@@ -190,9 +190,10 @@ def _seconds_of_one(value: str, statements: _Statements, unit: float) -> float |
 
 
 def _headers(headers: Mapping[str, str], statements: _Statements, where: str = "header") -> None:
+    outright, resets = _names_of_times(tuple(headers))
     is_outright = False
-    for name, unit in _OUTRIGHT.items():
-        if not (value := headers.get(name)):
+    for name, unit in outright:
+        if not (value := headers[name]):
             continue
         seconds = seconds_of(value, statements, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.
@@ -200,11 +201,24 @@ def _headers(headers: Mapping[str, str], statements: _Statements, where: str = "
             continue
         is_outright = is_outright or seconds is not None
         statements.add(f"{where} {name}", seconds, "high" if where == "header" else "medium")
-    if not is_outright:
-        _windows(headers, statements, where)
+    if not is_outright and (resets or "ratelimit" in headers):
+        _windows(headers, resets, statements, where)
 
 
-def _windows(headers: Mapping[str, str], statements: _Statements, where: str) -> None:
+@lru_cache(maxsize=_MOST_NAMES)
+def _names_of_times(names: tuple[str, ...]) -> tuple[list[tuple[str, float]], list[tuple[str, str]]]:
+    """The headers that name a wait, each with its unit, and those with a reset, each with the one that has the remainder.
+
+    The same names come again in every failure of a service, so they are looked through once.
+    """
+    outright = [(name, unit) for name, unit in _OUTRIGHT.items() if name in names]
+    resets = [(name, beside) for name in names if "reset" in name and (beside := _beside(name)) in names]
+    return outright, resets
+
+
+def _windows(
+    headers: Mapping[str, str], resets: list[tuple[str, str]], statements: _Statements, where: str
+) -> None:
     """Add the resets of the windows that are used up. The reset of any other window is ignored."""
     if "ratelimit" in headers:
         limits = headers["ratelimit"][:_LONGEST_TEXT]
@@ -214,16 +228,13 @@ def _windows(headers: Mapping[str, str], statements: _Statements, where: str) ->
             if reset and (rest is None or rest.group(1).strip("0") == ""):
                 sure: Confidence = "high" if where == "header" else "medium"
                 statements.add(f"{where} ratelimit", float(reset.group(1)), sure)
-    for name in [name for name in headers if "reset" in name]:
-        beside = _beside(name)
-        remaining = None if beside is None else headers.get(beside)
-        if remaining is not None and _number(remaining) == 0:
+    for name, beside in resets:
+        if _number(headers[beside]) == 0:
             seconds = seconds_of(headers[name], statements)
             if seconds != 0:
                 statements.add(f"{where} {name}", seconds, "medium")
 
 
-@lru_cache(maxsize=_MOST_NAMES)
 def _beside(reset: str) -> str | None:
     """The header with the remainder of the window whose reset is in `reset`, if there is one."""
     is_limit = "ratelimit" in reset.replace("rate-limit", "ratelimit")
