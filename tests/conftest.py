@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from failwell.delivery import paging
 from failwell.fault import registry
 from failwell.report import redact
 from failwell.runtime import suppress
@@ -67,7 +68,9 @@ def _a_clean_process() -> Iterator[None]:
     kinds = dict(registry.KINDS)
     secrets = dict(redact._registered)
     observers = list(suppress._observers)
+    window = paging.set_page_window(paging.PageWindow())
     yield
+    paging.set_page_window(window)
     registry.KINDS.clear()
     registry.KINDS.update(kinds)
     suppress._observers[:] = observers

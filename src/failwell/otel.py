@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from failwell._extras import need
 from failwell._version import __version__
-from failwell.fault.axes import Domain
+from failwell.delivery.paging import page_severity
 from failwell.fault.registry import find_kind
 from failwell.report.record import ErrorReport
+from failwell.report.severity import Severity
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -32,6 +33,12 @@ Attributes = dict[str, str | bool | int | float]
 OPT_IN = "OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN"
 EVENT = "failwell.error"
 PROVIDER_EVENT = "gen_ai.client.operation.exception"
+_SEVERITIES = {
+    Severity.INFO: "INFO",
+    Severity.WARNING: "WARN",
+    Severity.ERROR: "ERROR",
+    Severity.CRITICAL: "FATAL",
+}
 
 
 def emit(
@@ -70,6 +77,7 @@ def attributes(report: ErrorReport) -> Attributes:
         "failwell.certainty": report.certainty.value,
         "failwell.blame": report.blame.value,
         "failwell.retryable": report.retryable,
+        "failwell.severity": report.severity.value,
         "failwell.fingerprint": report.fingerprint,
         "failwell.wait": report.not_before.after if report.not_before else None,
         "failwell.provider.code": reply.code if reply else None,
@@ -93,14 +101,17 @@ def _emit_log(report: ErrorReport, logger_provider: "LoggerProvider | None") -> 
     from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
 
     of_provider = report.kind.startswith("provider.")
-    # The convention for model calls asks for a warning: whether the operation failed with the
-    # call is for its caller to say.
-    warn = of_provider or report.domain is Domain.INPUT
+    severity = page_severity(report, "otel")
+    if of_provider and severity is Severity.ERROR:
+        # The convention for model calls asks for a warning: whether the operation failed with the
+        # call is for its caller to say.
+        severity = Severity.WARNING
+    text = _SEVERITIES[severity]
     known = find_kind(report.kind)
     record = LogRecord(
         timestamp=int(report.occurred_at.timestamp() * 1_000_000_000),
-        severity_number=SeverityNumber.WARN if warn else SeverityNumber.ERROR,
-        severity_text="WARN" if warn else "ERROR",
+        severity_number=SeverityNumber[text],
+        severity_text=text,
         body=report.kind if known is None else known.summary,
         attributes=attributes(report),
         event_name=PROVIDER_EVENT if of_provider else EVENT,

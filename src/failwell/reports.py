@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from failwell.delivery.agent_output import agent_markdown as agent_markdown
     from failwell.delivery.failure_text import panel as panel
     from failwell.delivery.failure_text import render_text as render_text
+    from failwell.delivery.paging import PageWindow as PageWindow
+    from failwell.delivery.paging import set_page_window as set_page_window
     from failwell.delivery.webhook import ReservedKey as ReservedKey
     from failwell.delivery.webhook import check_payload as check_payload
     from failwell.delivery.webhook import failure_payload as failure_payload
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from failwell.report.saved_failures.saved_reply import SavedReply as SavedReply
     from failwell.report.saved_failures.saved_reply import describe_reply as describe_reply
     from failwell.report.saved_failures.saved_reply import parse_reply as parse_reply
+    from failwell.report.severity import Severity as Severity
 else:
     from failwell._lazy import lazy_names
 
@@ -48,9 +51,11 @@ else:
             "Internal": "failwell.report.record",
             "Layer": "failwell.report.failure_context",
             "Ledger": "failwell.report.failure_context",
+            "PageWindow": "failwell.delivery.paging",
             "ReservedKey": "failwell.delivery.webhook",
             "SavedReply": "failwell.report.saved_failures.saved_reply",
             "Scene": "failwell.report.record",
+            "Severity": "failwell.report.severity",
             "TracebackPolicy": "failwell.report.record",
             "Unclassified": "failwell.report.identity",
             "agent_json": "failwell.delivery.agent_output",
@@ -64,6 +69,7 @@ else:
             "parse_reply": "failwell.report.saved_failures.saved_reply",
             "render_text": "failwell.delivery.failure_text",
             "scene": "failwell.report.failure_context",
+            "set_page_window": "failwell.delivery.paging",
             "unclassified": "failwell.report.identity",
         },
     )

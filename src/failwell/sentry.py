@@ -18,6 +18,7 @@ from typing import Any, cast
 from failwell.adapters.printed import arguments_text
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.logs import error_in
+from failwell.delivery.paging import page_severity
 from failwell.fault.base import is_fault
 from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
@@ -25,6 +26,7 @@ from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
+from failwell.report.severity import Severity
 
 __all__ = ["before_send"]
 
@@ -110,7 +112,16 @@ def _without(value: Any, quotes: list[str]) -> Any:
 def _say(event: Event, report: ErrorReport) -> None:
     """Add what a report says to the event for Sentry."""
     event["fingerprint"] = [report.fingerprint]
-    tags = {"kind": report.kind, "category": report.category.value, "provider": report.provider}
+    severity = page_severity(report, "sentry")
+    # An application that chose a lower level for the event keeps it.
+    if event.get("level", "error") == "error":
+        event["level"] = "fatal" if severity is Severity.CRITICAL else severity.value
+    tags = {
+        "kind": report.kind,
+        "category": report.category.value,
+        "provider": report.provider,
+        "severity": report.severity.value,
+    }
     event["tags"] = dict(event.get("tags") or {}) | {k: v for k, v in tags.items() if v is not None}
     event["contexts"]["failwell"] = report.view("operator")
 

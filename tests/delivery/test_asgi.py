@@ -188,7 +188,7 @@ def test_without_an_observer_the_log_is_told(caplog: pytest.LogCaptureFixture) -
         get(FailwellMiddleware(raising(Fault(kind="validation.input_invalid"))))
 
     assert [(record.levelname, record.failwell["kind"]) for record in caplog.records] == [  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-        ("ERROR", "internal.bug"),
+        ("CRITICAL", "internal.bug"),
         ("WARNING", "validation.input_invalid"),
     ]
     assert "secret words" not in caplog.text

@@ -55,12 +55,12 @@ def test_a_report_is_logged_as_one_line_with_its_fields(captured: Captured) -> N
         ("validation.input_invalid", "warning"),
         ("provider.content_refused", "warning"),
         ("tool.denied", "warning"),
-        ("provider.auth", "error"),
+        ("provider.auth", "critical"),
         ("provider.rate_limited", "error"),
-        ("internal.bug", "error"),
+        ("internal.bug", "critical"),
     ],
 )
-def test_the_callers_mistakes_are_warnings_and_the_rest_are_errors(kind: str, level: str) -> None:
+def test_the_severity_is_the_level(kind: str, level: str) -> None:
     logger, out = a_logger()
 
     log_report(logger, a_report(kind))

@@ -48,6 +48,7 @@ ATTRIBUTES: dict[str, Any] = {
     "failwell.provider.request_id": "req_77",
     "failwell.run": "r1",
     "failwell.node": "summarise",
+    "failwell.severity": "error",
     "failwell.attempt": 2,
 }
 
@@ -69,9 +70,9 @@ def test_a_provider_failure_is_the_conventional_event_as_a_warning() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "severity"),
-    [("validation.input_invalid", "WARN"), ("internal.bug", "ERROR"), ("worker.oom", "ERROR")],
+    [("validation.input_invalid", "WARN"), ("internal.bug", "FATAL"), ("worker.oom", "ERROR")],
 )
-def test_any_other_failure_is_our_event_with_the_severity_of_its_domain(kind: str, severity: str) -> None:
+def test_any_other_failure_is_our_event_with_its_severity(kind: str, severity: str) -> None:
     (exported,), _ = emitted(a_report(kind))
 
     assert exported.log_record.event_name == "failwell.error"

@@ -12,7 +12,7 @@ from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
 from failwell.fault.base import Fault
-from failwell.fault.classes import ProviderTransient
+from failwell.fault.classes import ProviderCapability, ProviderTransient
 from failwell.sentry import before_send
 
 # Made at run time: a source line that is quoted with a stack must not look like a leak.
@@ -79,7 +79,9 @@ def test_an_event_carries_our_fingerprint_tags_and_fields(sent: list[dict[str, A
         "kind": "provider.overloaded",
         "category": "transient",
         "provider": "acme",
+        "severity": "error",
     }
+    assert event["level"] == "error"
     assert event["contexts"]["failwell"]["kind"] == "provider.overloaded"
     assert event["contexts"]["trace"]["trace_id"]
 
@@ -218,3 +220,13 @@ def test_an_event_that_cannot_be_checked_is_withheld_and_not_lost() -> None:
 @pytest.mark.parametrize("hint", [{}, {"exc_info": None}, {"exc_info": (None, None, None)}, {"exc_info": 3}])
 def test_an_event_without_an_exception_passes(hint: dict[str, Any]) -> None:
     assert before_send({"message": "deployed"}, hint)["message"] == "deployed"
+
+
+def test_a_failure_that_needs_a_person_is_fatal_once_in_a_window(sent: list[dict[str, Any]]) -> None:
+    for _ in range(3):
+        sentry_sdk.capture_exception(ProviderCapability(kind="provider.auth", provider="acme"))
+    with sentry_sdk.new_scope() as scope:
+        scope.set_level("warning")
+        sentry_sdk.capture_exception(ProviderCapability(kind="provider.permission", provider="acme"))
+
+    assert [event["level"] for event in sent] == ["fatal", "error", "error", "warning"]

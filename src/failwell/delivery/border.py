@@ -21,7 +21,7 @@ from failwell.delivery.caller_report import (
     refused,
     report_for_caller,
 )
-from failwell.delivery.logs import log_report
+from failwell.delivery.logs import level_of, log_report
 from failwell.delivery.problem_details import (
     KINDS_URI,
     MEDIA_TYPE,
@@ -190,7 +190,8 @@ class Border:
         # A provider's 400 is bad input, but not the caller's: the service made that call.
         ours = self.upstream == "neutral" and for_caller(report)[1] is not None
         request = {"request_id": exchange.request_id, "path": exchange.instance}
-        log_report(_log, report, level=logging.ERROR if ours else None, extra=request)
+        is_raised = ours and level_of(report) < logging.ERROR
+        log_report(_log, report, level=logging.ERROR if is_raised else None, extra=request)
 
     def reply(
         self,

@@ -16,11 +16,13 @@ from failwell.adapters.printed import items_of, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
 from failwell.delivery.log_values import MESSAGE_CAP, is_exception, is_scalar, printable, safe_member
+from failwell.delivery.paging import page_severity
 from failwell.delivery.plain_text import json_text, neutral, one_line
-from failwell.fault.axes import Blame, Category, Domain
+from failwell.fault.axes import Blame, Category
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import TEXT_CAP, redact_text, redact_value
+from failwell.report.severity import Severity
 from failwell.report.stack import place_in
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "failwell"}
@@ -38,12 +40,14 @@ def log_report(
 ) -> None:
     """Write one record about `report`, with the operator's view as `record.failwell` and `extra` as for `logger.log`.
 
-    The caller's mistakes are warnings; everything else is an error. A bug or a failure that nothing classified
+    Without `level` the severity of the report decides, and repeats of a critical one within an hour are errors. A bug or a failure that nothing classified
     also prints its traceback, with any formatter.
     """
     chosen = level_of(report) if level is None else level
     if not logger.isEnabledFor(chosen):
         return
+    if level is None and chosen == logging.CRITICAL:
+        chosen = LEVELS[page_severity(report, "logging")]
     path, line, function, _ = logger.findCaller(stacklevel=2)
     fields = {**(extra or {}), "failwell": report.view("operator")}
     record = logger.makeRecord(
@@ -54,9 +58,17 @@ def log_report(
     logger.handle(record)
 
 
+LEVELS = {
+    Severity.INFO: logging.INFO,
+    Severity.WARNING: logging.WARNING,
+    Severity.ERROR: logging.ERROR,
+    Severity.CRITICAL: logging.CRITICAL,
+}
+
+
 def level_of(report: ErrorReport) -> int:
-    """`WARNING` when the caller can put it right, else `ERROR`."""
-    return logging.WARNING if report.domain is Domain.INPUT else logging.ERROR
+    """The level for the severity of `report`: `CRITICAL` where a person has to act, `INFO` where it was handled."""
+    return LEVELS[report.severity]
 
 
 def log_line(report: ErrorReport) -> str:

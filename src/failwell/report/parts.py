@@ -353,6 +353,7 @@ REPORT = Part(
         "fingerprint": _text,
         "occurred_at": _time,
         "caller_facing": _flag,
+        "handled": _flag,
         "origin": _choice("code", "call", "tool", "input"),
         "provider": _text,
         "model": _text,

@@ -16,6 +16,7 @@ from failwell.fault.axes import Blame, Category, Certainty, Domain
 from failwell.fault.facts import Evidence, NotBefore, Origin, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import KINDS, http_status_of, is_kind, is_owned
+from failwell.report.severity import Severity, severity_of
 
 SCHEMA = "failwell.error/1"
 _UTC = timedelta(0)
@@ -122,6 +123,8 @@ class ErrorReport:
     """Always aware, always UTC."""
     caller_facing: bool = False
     """Whether `message` was written for the caller."""
+    handled: bool = False
+    """Whether it is no longer a failure of the work: it is retried, was ignored on purpose, or another provider took over."""
     origin: Origin | None = None
     """Where it arose: in this program's `code`, in a `call` that it made, in a `tool`, or in `input` that it was given."""
     scene: Scene = NOWHERE
@@ -172,6 +175,12 @@ class ErrorReport:
         """Whether it makes sense for a person to submit the same work again."""
         known = KINDS.get(self.kind)
         return self.category.resubmit if known is None else known.resubmit
+
+    @property
+    def severity(self) -> Severity:
+        """How much attention it deserves; `critical` means that a person has to act."""
+        exhausted = bool(self.attempts) and self.attempts[-1].exhausted is True
+        return severity_of(self.kind, self.category, handled=self.handled, exhausted=exhausted)
 
     def to_dict(self) -> dict[str, Any]:
         """This report as JSON-safe values, without nulls."""

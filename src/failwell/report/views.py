@@ -36,6 +36,7 @@ AUDIENCES: dict[str, str] = {
     "fingerprint": "operator audit",
     "occurred_at": "user operator audit",
     "caller_facing": "operator audit",
+    "handled": "operator audit",
     "origin": "operator audit",
     "scene": "user operator audit",
     "provider": "operator audit",

@@ -49,6 +49,8 @@ def to_dict(report: ErrorReport) -> dict[str, Any]:
     }
     if report.caller_facing:
         data["caller_facing"] = True
+    if report.handled:
+        data["handled"] = True
     for name, part in REPORT.optional:
         value = getattr(report, name)
         if (

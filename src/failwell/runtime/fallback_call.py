@@ -16,7 +16,16 @@ from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
 from failwell.runtime.cost import estimate, usage_in
 from failwell.runtime.fallback_entry import Entry
-from failwell.runtime.loop import Allowed, AttemptFailed, Loop, OperationEnded, Parked, is_watched, notify
+from failwell.runtime.loop import (
+    Allowed,
+    AttemptFailed,
+    Loop,
+    OperationEnded,
+    Parked,
+    is_watched,
+    notify,
+    with_attempt,
+)
 from failwell.runtime.operation import Operation
 from failwell.runtime.shared_budget import BudgetExceeded, Reservation, Unpriced
 from failwell.runtime.shrink import ShortenedCall
@@ -306,7 +315,9 @@ class ChainCall:
         )
         watcher = self.chain.options.watcher
         if is_watched(watcher):
-            notify(AttemptFailed(layer=self.loop.name, attempt=row, report=report), watcher)
+            is_handled = isinstance(decision, Retry | Fallback) or self.operation.is_nested
+            notified = with_attempt(report, row, handled=is_handled)
+            notify(AttemptFailed(layer=self.loop.name, attempt=row, report=notified), watcher)
         self.loop.failed_inside = None
 
     def _usage_of_error(self, error: Exception) -> Mapping[str, int]:

@@ -397,6 +397,11 @@ def is_watched(own: Watcher | None) -> bool:
     return own is not None or bool(_watchers)
 
 
+def with_attempt(report: ErrorReport, attempt: Attempt, *, handled: bool) -> ErrorReport:
+    """`report` as watchers get it: with the attempt, and whether the work goes on all the same."""
+    return replace(report, attempts=report.attempts or (attempt,), handled=handled or report.handled)
+
+
 def notify(event: AttemptEvent, own: Watcher | None) -> None:
     """Call the loop's own watcher and those of the whole process."""
     for watcher in [*_watchers] if own is None else [own, *_watchers]:

@@ -33,6 +33,7 @@ from failwell.runtime.loop import (
     Parked,
     is_watched,
     notify,
+    with_attempt,
 )
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import (
@@ -409,6 +410,11 @@ class Operation(KeyHolder):
         if outer is not None and outer.loop is not None:
             outer.loop.failed_inside = None
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether a loop around this one decides about a failure that leaves it."""
+        return self._outer_operation() is not None
+
     def _outer_operation(self) -> "Operation | None":
         outer = self.outer
         while outer is not None and not isinstance(outer, Operation):
@@ -454,7 +460,10 @@ class Operation(KeyHolder):
         )
         watched = is_watched(options.watcher)
         if watched:
-            notify(AttemptFailed(layer=loop.name, attempt=row, report=report), options.watcher)
+            # A loop around this one decides about a failure that leaves it.
+            is_handled = wait is not None or self.is_nested
+            notified = with_attempt(report, row, handled=is_handled)
+            notify(AttemptFailed(layer=loop.name, attempt=row, report=notified), options.watcher)
         if wait is not None:
             # What failed in a hook or a watcher is not the failure of the next attempt.
             loop.failed_inside = None

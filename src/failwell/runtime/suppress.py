@@ -7,6 +7,7 @@ its failures from breaking the work at hand.
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from types import TracebackType
@@ -159,7 +160,7 @@ def record_suppressed(event: Suppressed) -> None:
 
 def suppressed(error: BaseException, reason: str) -> Suppressed:
     """The event for an error that is being ignored."""
-    report = describe(error)
+    report = replace(describe(error), handled=True)
     return Suppressed(
         reason=reason, cause=f"{report.error_type} ({report.kind})", report=report, at=report.occurred_at
     )
