@@ -205,7 +205,7 @@ def test_a_window_remembers_a_bounded_number_of_failures() -> None:
 
 
 @pytest.mark.parametrize("options", [{"seconds": 0}, {"most": 0}])
-def test_a_window_without_room_is_refused(options: dict[str, int]) -> None:
+def test_a_window_without_room_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         PageWindow(**options)
 

@@ -93,7 +93,17 @@ TOO_LARGE: dict[str, Any] = {
 
 
 def test_every_field_that_can_be_large_is_tried_below() -> None:
-    fixed = {"kind", "category", "certainty", "blame", "retryable", "occurred_at", "caller_facing", "handled", "origin"}
+    fixed = {
+        "kind",
+        "category",
+        "certainty",
+        "blame",
+        "retryable",
+        "occurred_at",
+        "caller_facing",
+        "handled",
+        "origin",
+    }
 
     assert set(TOO_LARGE) | fixed | {"resource_shortfall"} == {field.name for field in fields(ErrorReport)}
 

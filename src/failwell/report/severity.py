@@ -1,6 +1,6 @@
 """Which failures deserve a person: the severity of a report, from values alone.
 
-A failure that was handled, or that the runtime goes on with, deserves nobody. One that a person has to end does:
+A failure that was handled or is retried deserves nobody. One that a person has to end does:
 attempts that are exhausted, a wrong key, an empty account, an unknown outcome, a bug.
 """
 
