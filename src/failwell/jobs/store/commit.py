@@ -8,7 +8,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job
 from failwell.jobs.store.groups import GroupPart, add_members, finish_groups
 from failwell.jobs.store.hosts import release
-from failwell.jobs.store.job_log import JobLog, Tail, changed, store_counts, tail
+from failwell.jobs.store.job_log import JobLog, changed, store_counts, tail
 from failwell.jobs.store.job_store import COLUMNS, FREE, Committed, Profile, Values
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
@@ -21,10 +21,16 @@ _profile_values = attrgetter(*PROFILE_COLUMNS)
 _INSERT = (
     f"INSERT INTO jobs ({', '.join(COLUMNS)}, owner, events) VALUES ({','.join('?' * (len(COLUMNS) + 2))})"  # noqa: S608  (constants)
 )
+_INSERT_OPEN = """INSERT INTO jobs (id, instance, state, priority, submitted, started, attempt, charged, losses, due,
+    request, once, deadline, owner, events) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+"""For new jobs that have not ended and have no reason to wait, as most of them: the other columns are empty."""
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ?,
     events = events || ? WHERE key = ?"""
 _MOVE_OWNED = f"{_MOVE} AND owner = ?"
+_COMPLETE = """UPDATE jobs SET state = 'completed', ended = ?, result = ?, error = NULL, events = events || ?
+    WHERE key = ? AND owner = ?"""
+"""For jobs that complete: the other columns are as the start of the attempt wrote them."""
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
 _CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
 _APPLIED = "DELETE FROM job_wishes WHERE key = ?"
@@ -50,9 +56,9 @@ def write_commit(
     Raises:
         LeaseLost: one of the jobs does not belong to `host`.
     """
-    end = tail(connection)
+    last, counts = tail(connection)
     if firing is not None and not claim_firing(connection, firing):
-        return Committed({}, {}, end.seq)
+        return Committed({}, {}, last)
     new: list[Values] = []
     moved: list[Values] = []
     has_keys = False
@@ -71,31 +77,35 @@ def write_commit(
         twins = _twins(connection, new)
         new = [job for job in new if job[_ID] not in twins]
         events = [event for event in events if event.job not in twins]
-    numbers = _numbers(events, end.seq + 1)
+    numbers = _numbers(events, last + 1)
     keys = _insert(connection, new, host, numbers) if new else {}
-    end = _append(connection, log, end, events, new, moved, keys)
+    counts = _append(connection, log, last, counts, events, new, moved, keys)
+    last += len(events)
     if moved:
         _move(connection, moved, host, numbers)
     if group is not None:
         add_members(connection, group, list(keys.values()))
     callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
     if callbacks:
-        end = _submit(connection, log, end, callbacks)
+        last = _submit(connection, log, last, counts, callbacks)
     if profiles:
         connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
     if applied:
         connection.executemany(_APPLIED, [(key,) for key in applied])
     if released and host is not None:
         release(connection, host, released)
-    return Committed(keys, twins, end.seq, cancelled, len(callbacks))
+    return Committed(keys, twins, last, cancelled, len(callbacks))
 
 
-def _submit(connection: sqlite3.Connection, log: JobLog, end: Tail, jobs: Sequence[Job]) -> Tail:
-    """Submit the callbacks of groups, which wait for any host; returns the new end of the log."""
+def _submit(
+    connection: sqlite3.Connection, log: JobLog, last: int, counts: Sequence[int], jobs: Sequence[Job]
+) -> int:
+    """Submit the callbacks of groups, which wait for any host; returns the number of the last event."""
     rows = [job_values(job, None) for job in jobs]
     events = [Event(0, "submitted", row[_SUBMITTED], {}, row[_ID]) for row in rows]
-    keys = _insert(connection, rows, None, _numbers(events, end.seq + 1))
-    return _append(connection, log, end, events, rows, (), keys)
+    keys = _insert(connection, rows, None, _numbers(events, last + 1))
+    _append(connection, log, last, counts, events, rows, (), keys)
+    return last + len(events)
 
 
 def _numbers(events: Sequence[Event], first: int) -> dict[str, str]:
@@ -110,13 +120,14 @@ def _numbers(events: Sequence[Event], first: int) -> dict[str, str]:
 def _append(
     connection: sqlite3.Connection,
     log: JobLog,
-    end: Tail,
+    last: int,
+    counts: Sequence[int],
     events: Sequence[Event],
     new: Sequence[Values],
     moved: Sequence[Values],
-    keys: Mapping[str, int],
-) -> Tail:
-    """Append events and change the counts; returns the new end of the log."""
+    keys: dict[str, int],
+) -> Sequence[int]:
+    """Append events after the one with the number `last`; returns the number of jobs in each state after them."""
     changes: dict[str, int] = {}
     for job in new:
         changes[job[_STATE]] = changes.get(job[_STATE], 0) + 1
@@ -126,14 +137,14 @@ def _append(
             changes[state] = changes.get(state, 0) + 1
             if was is not None:
                 changes[was] = changes.get(was, 0) - 1
-    counts = changed(end.counts, changes) if changes else end.counts
+    if changes:
+        counts = changed(counts, changes)
     if events:
-        row_keys: dict[str, int] = {job[_ID]: job[_KEY] for job in moved}
-        row_keys.update(keys)
-        log.add(connection, end.seq + 1, events, counts, row_keys)
+        row_keys: dict[str, int] = keys | {job[_ID]: job[_KEY] for job in moved} if moved else keys
+        log.add(connection, last + 1, events, counts, row_keys)
     elif changes:
         store_counts(connection, counts)
-    return Tail(end.seq + len(events), counts)
+    return counts
 
 
 def _cancelled(connection: sqlite3.Connection, moved: Sequence[Values]) -> Collection[str]:
@@ -164,11 +175,17 @@ def _insert(
 ) -> dict[str, int]:
     """Insert new jobs, which belong to `host`; returns the key of each."""
     # A row without a key gets the next one.
-    if len(new) == 1:
-        job = new[0]
-        values = (*job[_KEY:], host, numbers.get(job[_ID], ""))
-        return {job[_ID]: connection.execute(_INSERT, values).lastrowid or 0}
-    connection.executemany(_INSERT, [(*job[_KEY:], host, numbers.get(job[_ID], "")) for job in new])
+    if [job for job in new if not job[8] is job[13] is job[14] is job[15] is job[17] is job[18] is None]:
+        statement = _INSERT
+        rows = [(*job[_KEY:], host, numbers.get(job[_ID], "")) for job in new]
+    else:
+        statement = _INSERT_OPEN
+        rows = [
+            (*job[2:8], *job[9:13], job[16], job[19], job[20], host, numbers.get(job[_ID], "")) for job in new
+        ]
+    if len(rows) == 1:
+        return {new[0][_ID]: connection.execute(statement, rows[0]).lastrowid or 0}
+    connection.executemany(statement, rows)
     last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 
@@ -181,10 +198,25 @@ def _move(
     Raises:
         LeaseLost: one of them does not belong to `host`.
     """
-    rows = [(*job[4:6], *job[7:16], *job[17:19], numbers.get(job[_ID], ""), job[_KEY]) for job in moved]
-    if host is None:
-        connection.executemany(_MOVE, rows)
-    elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(rows):
+    completed: list[Values] = []
+    others: list[Values] = []
+    for job in moved:
+        events = numbers.get(job[_ID], "")
+        if (
+            host is not None
+            and job[_STATE] == "completed"
+            and job[_WAS] == "running"
+            and job[13] is job[14] is job[15] is None
+        ):
+            completed.append((job[8], job[17], events, job[_KEY], host))
+        else:
+            others.append((*job[4:6], *job[7:16], *job[17:19], events, job[_KEY]))
+    count = connection.executemany(_COMPLETE, completed).rowcount if completed else 0
+    if others and host is None:
+        count += connection.executemany(_MOVE, others).rowcount
+    elif others:
+        count += connection.executemany(_MOVE_OWNED, [(*row, host) for row in others]).rowcount
+    if host is not None and count != len(moved):
         raise LeaseLost(host=host)
     freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
     if freed:

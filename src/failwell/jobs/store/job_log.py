@@ -6,7 +6,7 @@ table of counts, would be another page to write in each commit of a host.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from failwell.journal.event import Event, to_json
 from failwell.journal.sqlite.database import Database
@@ -27,12 +27,8 @@ NUMBERS = "SELECT value FROM jobs, json_each('[' || jobs.events || '0]') WHERE j
 """The numbers of the events of some jobs, and 0; the condition on a column of `jobs` follows."""
 
 
-class Tail(NamedTuple):
-    """The end of the log."""
-
-    seq: int
-    """The number of the latest event; 0 if there is none."""
-    counts: Sequence[int]
+Tail = tuple[int, Sequence[int]]
+"""The number of the latest event, 0 if there is none, and the number of jobs in each state."""
 
 
 def tail(connection: sqlite3.Connection) -> Tail:
@@ -40,13 +36,13 @@ def tail(connection: sqlite3.Connection) -> Tail:
     row = connection.execute(_TAIL).fetchone()
     if row is None or row[1] is None:
         # The log is empty, or another program wrote its end.
-        return Tail(0 if row is None else row[0], _scan(connection))
-    return Tail(row[0], decode_text(row[1]))
+        return 0 if row is None else row[0], _scan(connection)
+    return row[0], decode_text(row[1])
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
     """How many jobs are in each state."""
-    return dict(zip(STATES, tail(connection).counts, strict=True))
+    return dict(zip(STATES, tail(connection)[1], strict=True))
 
 
 def store_counts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
@@ -56,12 +52,11 @@ def store_counts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None
 
 def changed(numbers: Sequence[int], changes: Mapping[str, int]) -> Sequence[int]:
     """The number of jobs in each state after some of them have changed."""
-    result = list(numbers)
+    result = [*numbers]
     for state, number in changes.items():
         # Another program may have written a state that does not exist.
-        position = _POSITIONS.get(state)
-        if position is not None:
-            result[position] += number
+        if state in _POSITIONS:
+            result[_POSITIONS[state]] += number
     return result
 
 

@@ -150,7 +150,7 @@ def delete_jobs(
     if dry_run:
         return deleted
     numbers = changed(
-        tail(connection).counts, {state: -number for state, number in Counter(row[1] for row in rows).items()}
+        tail(connection)[1], {state: -number for state, number in Counter(row[1] for row in rows).items()}
     )
     connection.execute(f"DELETE FROM job_events WHERE {condition}", keys)  # noqa: S608  (constants)
     connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
