@@ -26,7 +26,7 @@ class ArgumentCheck:
     def __init__(self, name: str, parameters: Parameters | None) -> None:
         self._name = name
         self._parameters = parameters
-        self._validators: dict[str, Any] = {}
+        self._validators: dict[tuple[str, bool], Any] = {}
 
     def as_json(self, request: JobRequest, arguments: Mapping[str, Any]) -> JobRequest:
         """The request with these arguments; paths, dates, enums, dataclasses and the like as JSON has them."""
@@ -43,6 +43,10 @@ class ArgumentCheck:
         parameters = self._parameters
         if parameters is None:
             return
+        key = (request.action, request.stream)
+        validator = self._validators.get(key)
+        if validator is not None and validator.is_valid(request.arguments):
+            return
         schema = self._schema(request)
         if not schema:
             names = ", ".join(f"`{name}`" for name in parameters)
@@ -50,8 +54,6 @@ class ArgumentCheck:
                 f"`{self._name}` has no action `{request.action}`; it has {names or 'none'}",
                 fields_invalid=["action"],
             )
-        key = f"{request.action} {request.stream}"
-        validator = self._validators.get(key)
         if validator is None:
             from jsonschema_rs import Draft202012Validator
 

@@ -134,7 +134,8 @@ class Target:
         assert what is not None
         request, check = self._prepared(queue, options)
         request = check.as_json(request, named_arguments(what, positional, named))
-        check.check(check_request(request))
+        check_request(request)
+        check.check(request)
         return queue.submit(request)
 
     def submit_many(

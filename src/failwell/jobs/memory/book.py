@@ -28,12 +28,13 @@ from failwell.jobs.memory.profiles import Peak, Profiles
 from failwell.jobs.memory.system import written
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.store.job_store import HostReserves
-from failwell.jobs.worker.protocol import MemoryLimit
+from failwell.jobs.worker.protocol import Memory, MemoryLimit
 from failwell.processes.tree import resident_mb
 
 FRESH = 1.0
 """Seconds for which a reading of the machine may be used to start a job."""
 NO_LIMITS = Limits()
+_FITS = Fits()
 
 
 class Book:
@@ -70,6 +71,8 @@ class Book:
         self._peaks: dict[str, Peak] = {}
         self._marks: dict[str, tuple[float, float]] = {}
         """Instance → the high-water marks that its process reported last."""
+        self._usages: dict[str, tuple[Memory, float, MachineMemory | None, dict[str, float]]] = {}
+        """Instance → what it holds by pool, after what that was computed from."""
         self._cards: dict[str, str] = {}
         """Name of a GPU → its pool, as of the last reading."""
         self.load = self._profiles.load
@@ -146,10 +149,10 @@ class Book:
         """Whether a job of this instance may start; `None` if the machine has to be read first."""
         running = self._peaks.get(instance.id)
         if running is not None and running.config == instance.config:
-            return Fits()
-        if self.profile(instance) is None:
-            return self._may_start_unmeasured(instance, instances)
+            return _FITS
         peaks = self.peaks(instance)
+        if not peaks:
+            return self._may_start_unmeasured(instance, instances)
         usage = self._usage(instance)
         for pool, megabytes in peaks.items():
             if megabytes <= NOTICEABLE:
@@ -159,7 +162,7 @@ class Book:
             if not self._is_within_budget(instance, pool, megabytes):
                 break
         else:
-            return Fits()
+            return _FITS
         if not self.is_fresh:
             return None
         verdict = admit(instance.id, peaks, self.snapshot(instances))
@@ -205,8 +208,9 @@ class Book:
 
     def needs(self, instance: Instance, instances: Iterable[Instance]) -> dict[str, float]:
         """What is reserved for a job of the instance, by pool: its learned peaks, or its share while it has none."""
-        if self.profile(instance) is not None:
-            return self.peaks(instance)
+        peaks = self.peaks(instance)
+        if peaks:
+            return peaks
         snapshot, card = self.snapshot(instances), self.card(instance)
         needs: dict[str, float] = {}
         if RAM in snapshot.pools:
@@ -270,10 +274,15 @@ class Book:
         memory = instance.worker.memory()
         if memory is None:
             return {}
-        resident = self._resident.get(instance.id, memory.rss_mb)
-        if self.machine is None:
-            return {RAM: resident}
-        return self.machine.usage(resident, memory.pids)
+        machine, name = self.machine, instance.id
+        resident = self._resident.get(name, memory.rss_mb)
+        known = self._usages.get(name)
+        if known is not None and known[0] is memory and known[1] == resident and known[2] is machine:
+            # It changes with a pulse or a reading, and jobs may come much more often.
+            return known[3]
+        usage = {RAM: resident} if machine is None else machine.usage(resident, memory.pids)
+        self._usages[name] = memory, resident, machine, usage
+        return usage
 
     # -------------------------------------------------------------- while it runs
 
@@ -328,8 +337,11 @@ class Book:
         if peak is None:
             return
         usage = self._usage(instance)
-        peak.ram = max(peak.ram, usage.get(RAM, 0.0))
-        peak.gpu = max(peak.gpu, usage.get(self.card(instance), 0.0))
+        for pool, megabytes in usage.items():
+            if pool == RAM:
+                peak.ram = max(peak.ram, megabytes)
+            elif pool == self.card(instance):
+                peak.gpu = max(peak.gpu, megabytes)
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 
@@ -356,8 +368,8 @@ class Book:
         peak = self._peaks.get(instance.id)
         if peak is not None:
             self._sample(instance)
-            memory = instance.worker.memory()
-            if peak.disk > 0 and memory is not None:
+            memory = instance.worker.memory() if peak.disk > 0 else None
+            if memory is not None:
                 peak.cap_disk(written(memory.pids))
             self._profiles.learn(instance, peak, seconds, well=well)
         if not instance.entries:

@@ -76,8 +76,8 @@ class Profiles:
 
     def peaks(self, instance: Instance, card: str) -> dict[str, float]:
         """What a call needs, by pool; `card` is the pool of the GPU that the worker uses."""
-        profile = self.profile(instance)
-        if profile is None:
+        profile = self._profiles.get((instance.id, instance.config))
+        if profile is None or not profile.successes:
             return {}
         return {card: profile.gpu_mb, RAM: profile.ram_mb, DISK: profile.disk_mb}
 

@@ -88,7 +88,7 @@ class Intake:
             raise OtherLoop
         if self.is_closed:
             raise QueueClosed
-        check_request(request, has_consumer=items is not None)
+        arguments = check_request(request, has_consumer=items is not None)
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
         instance = self._state.find_instance(request.instance)
@@ -103,7 +103,7 @@ class Intake:
             before.wanted += 1
             return before
         request = with_timeout(request, instance.manifest)
-        entry = Entry(job, request, self._state.now(), self._state.number())
+        entry = Entry(job, request, self._state.now(), self._state.number(), arguments)
         entry.wanted = 1
         entry.since = self._state.since(entry.submitted)
         entry.items = items

@@ -249,11 +249,14 @@ class Attempts:
 
         def on_answer(answer: "asyncio.Future[Any]") -> None:
             error = answer.exception()
-            if error is None:
-                self._answered(entry, instance, began, answer.result(), None)
-            else:
-                self._answered(entry, instance, began, None, _named(entry, error, limit))
-            self._state.wake_for(entry)
+            self._state.hold()
+            try:
+                if error is None:
+                    self._answered(entry, instance, began, answer.result(), None)
+                else:
+                    self._answered(entry, instance, began, None, _named(entry, error, limit))
+            finally:
+                self._state.wake_for(entry)
 
         if entry.items is None:
             try:

@@ -55,10 +55,13 @@ class Entry:
         "was",
     )
 
-    def __init__(self, job: str, request: JobRequest, submitted: float, sequence: int) -> None:
+    def __init__(
+        self, job: str, request: JobRequest, submitted: float, sequence: int, arguments: str | None = None
+    ) -> None:
+        """A new job; `arguments` are those of the request as JSON, if that is known."""
         self.id = job
         self.request = request
-        self.request_text = request_to_json(request)
+        self.request_text = request_to_json(request, arguments)
         self.submitted = submitted
         self.since = submitted
         """The same by the monotonic clock; the order of waiting jobs follows it."""
@@ -137,7 +140,7 @@ class Entry:
             self.request_text,
             self.result,
             None if self.error is None else self.error.to_json(),
-            stored_key(self.request, is_over=self.state in FINAL),
+            None if self.request.key is None else stored_key(self.request, is_over=self.state in FINAL),
             self.deadline,
         )
 

@@ -154,8 +154,8 @@ class Queue:
         if starting:
             for entry in starting:
                 self.attempts.launch(entry, state.instances[entry.request.instance])
-            for instance in {entry.request.instance for entry in starting}:
-                state.instances[instance].worker.flush()
+            for name in {entry.request.instance: None for entry in starting}:
+                state.instances[name].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
 

@@ -85,16 +85,13 @@ class Record:
         """
         if starting and not self._is_booked(starting):
             return False
-        rows, events, learned = (
-            list(self.dirty.values()),
-            self._events,
-            list(self._state.book.learned.values()),
-        )
+        rows, events, released = list(self.dirty.values()), self._events, self._released
+        learned = list(self._state.book.learned.values())
         granted = list(self.granted)
-        released = self._released
         if not rows and not events and not granted and not released:
             # Learned figures are written with the next event.
-            self._recovered()
+            if self._decision is not None:
+                self._recovered()
             return True
         try:
             done = self._state.store.commit(
@@ -110,16 +107,27 @@ class Record:
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
-        self._recovered()
+        if self._decision is not None:
+            self._recovered()
         self.dirty, self._events = {}, []
-        self.granted.difference_update(granted)
-        self._state.book.learned.clear()
+        if granted:
+            self.granted.difference_update(granted)
+        if learned:
+            self._state.book.learned.clear()
         if done.cancelled:
             rows = [entry for entry in rows if entry.id not in done.cancelled]
             events = [event for event in events if event.type != "started" or event.job not in done.cancelled]
             self._leave_unstarted(starting, done.cancelled)
+        self._stored(rows, done)
+        self._publish(events, done)
+        if released:
+            self._let_go(released)
+        return True
+
+    def _stored(self, rows: list[Entry], done: Committed) -> None:
+        """Tell the callers of jobs that were stored."""
         for entry in rows:
-            if entry.id in done.twins:
+            if done.twins and entry.id in done.twins:
                 self._merge(entry, done.twins[entry.id])
                 continue
             entry.was = STATE_NAMES[entry.state]
@@ -132,10 +140,6 @@ class Record:
                 entry.accepted = None
             if entry.state in FINAL:
                 self.settle(entry)
-        self._publish(events, done)
-        if released:
-            self._let_go(released)
-        return True
 
     def _publish(self, events: list[Event], done: Committed) -> None:
         """Deliver the events of a commit, after those that other processes have stored since the one before."""
@@ -307,7 +311,7 @@ class Record:
         self._state.live.pop(entry.id, None)
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)
-        for waiter in list(entry.waiters):
+        for waiter in entry.waiters:
             if not waiter.done():
                 waiter.set_result(entry)
         entry.waiters.clear()

@@ -113,6 +113,7 @@ class QueueState:
         self._turn = turn
         self._turn_is_due = False
         self._is_turning = False
+        self._is_held = False
         self._numbers = 0
         self._missed: dict[str, tuple[float, Fault | None]] = {}
         """Instance → when it was not found, and why, if that is known."""
@@ -142,14 +143,22 @@ class QueueState:
         """Schedule a turn after everything that is ready to run; simultaneous changes share one."""
         if not self._turn_is_due:
             self._turn_is_due = True
-            self.loop.call_soon(self._run_due_turn)
+            if not self._is_held:
+                self.loop.call_soon(self._run_due_turn)
+
+    def hold(self) -> None:
+        """Let what changes from now on wait for `wake_for`, which has to follow."""
+        self._is_held = True
 
     def wake_for(self, entry: Entry) -> None:
         """Run a turn now if `entry` is the only job there is, and no other change could share it; else `wake`."""
-        if self._is_turning or len(self.live) > 1 or entry.id not in self.live:
-            self.wake()
-        else:
+        was_held, self._is_held = self._is_held, False
+        if not self._is_turning and len(self.live) == 1 and entry.id in self.live:
             self.turn()
+        elif was_held and self._turn_is_due:
+            self.loop.call_soon(self._run_due_turn)
+        else:
+            self.wake()
 
     def turn(self) -> None:
         """Run a turn now."""

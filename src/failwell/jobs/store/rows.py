@@ -30,13 +30,15 @@ def delete_files(value: Any) -> None:
             delete_files(item)
 
 
-def request_to_json(request: JobRequest) -> str:
-    """The request as JSON, without default values. The idempotency key has its own column.
+def request_to_json(request: JobRequest, arguments: str | None = None) -> str:
+    """The request as JSON, without default values; `arguments` are its arguments as JSON, if that is known.
+
+    The idempotency key has its own column.
 
     Raises:
         NotRecordable: an argument is not JSON.
     """
-    fields: dict[str, Any] = {"arguments": request.arguments}
+    fields: dict[str, Any] = {}
     if request.action != "execute":
         fields["action"] = request.action
     if request.stream:
@@ -57,10 +59,12 @@ def request_to_json(request: JobRequest) -> str:
     if request.control:
         fields["control"] = request.control
     try:
-        return _encode(fields)
+        text = _encode(request.arguments) if arguments is None else arguments
+        # The rest is a JSON object too.
+        return f'{{"arguments":{text},{_encode(fields)[1:]}' if fields else f'{{"arguments":{text}}}'
     except (TypeError, ValueError, RecursionError):
         # It says what is wrong.
-        return to_json(fields)
+        return to_json({"arguments": request.arguments, **fields})
 
 
 def job_values(job: Job, was: JobState | None) -> Values:
@@ -195,10 +199,8 @@ def _encoded(value: Any) -> Any:
         return {"$file": {"path": value.path, "size": value.size}}
     # Most items are plain values; the check here saves a call for each.
     if isinstance(value, dict | Mapping):
-        table = {
-            key: item if type(item) in _PLAIN else _encoded(item)
-            for key, item in cast("Mapping[str, Any]", value).items()
-        }
+        fields = cast("Mapping[str, Any]", value)
+        table = {key: item if type(item) in _PLAIN else _encoded(item) for key, item in fields.items()}
         return {"$plain": table} if len(table) == 1 and next(iter(table)) in _WORDS else table
     if isinstance(value, list):
         items = cast("list[Any]", value)

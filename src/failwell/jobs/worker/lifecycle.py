@@ -134,6 +134,8 @@ class WorkerLifecycle:
 
     def limit_memory(self, limit: MemoryLimit | None) -> None:
         """Set the most memory that its process may use, now and after a restart; see `Worker.limit_memory`."""
+        if limit is None and self._limit is None:
+            return
         self._limit = limit
         if self._process is not None:
             self._process.memory.limit(
