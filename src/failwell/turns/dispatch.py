@@ -1,0 +1,250 @@
+"""Runs one tool call: every check before the call, in a fixed order, and every bound on its result.
+
+The order is part of the security of a tool: name, grant, complete arguments, secrets, schema, policy, approval, call.
+A denial never names a value of an argument.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from json import JSONDecodeError, loads
+from typing import Any, cast
+
+from failwell.adapters.vendors.field_paths import declared_names, field_path
+from failwell.decision.backoff import Backoff
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.delivery.plain_text import bounded_str, finite, json_text
+from failwell.fault.base import Fault
+from failwell.fault.classes import ToolTerminal, ToolTransient
+from failwell.fault.frozen import frozen
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.report.redact import MARK, redact_text, redact_value
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.retry import run_async
+from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.suppress import catch_async
+from failwell.turns.result_text import bounded
+from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
+
+_LONGEST_DETAIL = 2_000
+_CORRECTABLE = frozenset({"tool.not_found", "tool.input_invalid"})
+
+
+@frozen
+class ToolOutcome:
+    """How one call ended: a value, or a report."""
+
+    tool: str
+    value: Any = None
+    report: ErrorReport | None = None
+    seen: str = ""
+    """What the model sees."""
+
+    @property
+    def is_correctable(self) -> bool:
+        """Whether the model made a mistake that it can correct: an unknown tool, or arguments that do not fit."""
+        return self.report is not None and self.report.kind in _CORRECTABLE
+
+
+class Dispatcher:
+    """Runs the calls of one agent.
+
+    Args:
+        tools: Every registered tool by name.
+        granted: The names that this agent may call; `None` grants all.
+        agent: The name of the agent, for people who approve.
+        approver: Asks a person. Without one, a tool that needs an approval is denied.
+        cancel: The scope of the turn.
+        longest: Characters of a result that a model sees.
+        shows_text: Whether the model also sees the redacted text of what a tool raised.
+    """
+
+    def __init__(
+        self,
+        tools: Mapping[str, Tool],
+        *,
+        granted: Collection[str] | None = None,
+        agent: str = "",
+        approver: Approver | None = None,
+        cancel: CancelScope | None = None,
+        longest: int = 50 * 1024,
+        shows_text: bool = False,
+    ) -> None:
+        self._tools = tools
+        self._granted = frozenset(tools if granted is None else granted)
+        self._agent = agent
+        self._approver = approver
+        self._cancel = cancel
+        self._longest = longest
+        self._shows_text = shows_text
+        self._validators: dict[str, Any] = {}
+
+    @property
+    def offered(self) -> list[Tool]:
+        """The tools that the model is told about."""
+        return [tool for name, tool in self._tools.items() if name in self._granted]
+
+    async def call(self, name: str, arguments: object, context: ToolContext) -> ToolOutcome:
+        """Run one call. Its failures are part of the outcome; a cancellation is raised."""
+        value, error = await catch_async(self._run, name, arguments, context)
+        self._check_cancel()
+        if error is not None:
+            report = describe(error, origin="tool")
+            detail = _text_of(error) if self._shows_text else None
+            return ToolOutcome(tool=name, report=report, seen=_seen_failure(report, detail))
+        seen = bounded(value, name, self._longest, context.scratch)
+        self._check_cancel()
+        return ToolOutcome(tool=name, value=value, seen=seen)
+
+    async def _run(self, name: str, arguments: object, context: ToolContext) -> Any:
+        self._check_cancel()
+        tool = self._tools.get(name)
+        if tool is None:
+            raise ToolTerminal(
+                kind="tool.not_found",
+                details={"tool": name[:100], "known": sorted(self._granted)},
+                message="no tool of that name is registered",
+            )
+        if name not in self._granted:
+            raise _denied(name, "not_granted")
+        effective = self._effective(tool, arguments)
+        self._check_secrets(tool, effective)
+        self._check_schema(tool, effective)
+        reason = tool.check(effective, context)
+        if reason is not None:
+            raise _denied(name, reason)
+        if tool.approval == "ask":
+            await self._approve(tool, effective)
+        self._check_cancel()
+        # Asked once: a repeat is a part of the call that was approved.
+        return await run_async(_retry_options(tool), _within, tool, effective, context)
+
+    def _effective(self, tool: Tool, arguments: object) -> dict[str, Any]:
+        """The complete arguments: those of the model, and over them those that the file sets."""
+        if isinstance(arguments, str):
+            try:
+                arguments = loads(arguments) if arguments.strip() else {}
+            except (JSONDecodeError, RecursionError):
+                raise _invalid(tool.name, "the arguments are not valid JSON") from None
+        if arguments is None:
+            arguments = {}
+        if not isinstance(arguments, Mapping):
+            raise _invalid(tool.name, "the arguments are not a JSON object")
+        sent = cast("Mapping[str, Any]", arguments)
+        return {**{key: value for key, value in sent.items() if key not in tool.fixed}, **tool.fixed}
+
+    def _check_secrets(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """A model never needs a secret: one in its arguments was read somewhere, and would be sent somewhere."""
+        for key, value in arguments.items():
+            if key not in tool.fixed and any(_holds_secret(text) for text in _texts(value)):
+                raise _invalid(tool.name, f"`{key[:100]}` holds a secret", key)
+
+    def _check_schema(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        validator = self._validators.get(tool.name)
+        if validator is None:
+            from jsonschema_rs import validator_for
+
+            validator = self._validators[tool.name] = validator_for(dict(tool.parameters))
+        for error in validator.iter_errors(dict(arguments)):
+            path = error.instance_path
+            place = field_path(path, declared_names(error.evaluation_path)) if path else ""
+            missing = getattr(error.kind, "property", None)
+            parameter = ".".join(part for part in (place, str(missing or "")) if part)
+            rule = "is missing" if missing else f"breaks the rule `{error.kind.name}`"
+            raise _invalid(tool.name, f"`{parameter or 'the arguments'}` {rule}", parameter or None)
+
+    async def _approve(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        if self._approver is None:
+            raise _denied(tool.name, "no_approval_hook")
+        request = ApprovalRequest(
+            tool=tool.name, agent=self._agent, arguments=redact_value(dict(arguments)), effect=tool.effect
+        )
+        answer, error = await catch_async(self._approver, request)
+        self._check_cancel()
+        if error is not None:
+            # Whoever cannot be asked has not agreed.
+            raise _denied(tool.name, "approval_error") from error
+        if answer is not True:
+            raise _denied(tool.name, "user_rejected")
+
+    def _check_cancel(self) -> None:
+        if self._cancel is not None:
+            self._cancel.check()
+
+
+async def _within(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+    import asyncio
+
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return await tool.run(arguments, context)
+    except TimeoutError as error:
+        if tool.timeout is None:
+            raise
+        raise ToolTransient(
+            kind="tool.timeout",
+            message=f"`{tool.name}` did not end within {tool.timeout:g} s",
+            details={"tool": tool.name, "timeout": tool.timeout},
+        ) from error
+
+
+def _retry_options(tool: Tool) -> RetryOptions:
+    schedule = Schedule(max_attempts=tool.attempts, backoff=Backoff(jitter=0.2))
+    return RetryOptions(
+        policy=Policy(rules=(Rule(match=Match(), schedule=schedule, name="tool"),)),
+        name=f"tool {tool.name}",
+        idempotent=tool.effect != "once" or None,
+    )
+
+
+def _seen_failure(report: ErrorReport, detail: str | None) -> str:
+    """What a model sees of a failed call: our words, and the tool's only where the file allows it."""
+    seen: dict[str, Any] = {"error": finite(report.view("model"))}
+    if detail is not None:
+        seen["detail"] = detail
+    return json_text(seen)
+
+
+def _text_of(error: Exception) -> str:
+    """The text of what a tool raised, redacted and cut."""
+    return redact_text(f"{type(error).__name__}: {bounded_str(error)}", _LONGEST_DETAIL)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value, the keys of mappings included."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            mapping = cast("Mapping[Any, object]", item)
+            pending += [*mapping.keys(), *mapping.values()]
+        elif isinstance(item, list):
+            pending += cast("list[object]", item)
+
+
+def _holds_secret(text: str) -> bool:
+    return redact_text(text, 2 * len(text) + 100).count(MARK) > text.count(MARK)
+
+
+def _denied(tool: str, reason: str) -> Fault:
+    return ToolTerminal(
+        kind="tool.denied",
+        message=f"`{tool}` may not be called: {reason}",
+        details={"tool": tool, "reason": reason},
+        caller_facing=True,
+    )
+
+
+def _invalid(tool: str, reason: str, parameter: str | None = None) -> Fault:
+    details: dict[str, Any] = {"tool": tool, "reason": reason}
+    if parameter is not None:
+        details["parameter"] = parameter[:200]
+    return ToolTerminal(
+        kind="tool.input_invalid",
+        message=f"`{tool}` cannot be called so: {reason}",
+        details=details,
+        fields_invalid=[] if parameter is None else [parameter[:200]],
+        caller_facing=True,
+    )

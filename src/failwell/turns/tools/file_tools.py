@@ -1,0 +1,232 @@
+"""Files below one folder: read, write, list. No symbolic link is followed, in any part of a path.
+
+Every part of a path is opened relative to the one before, so nothing can be put in its place between a check and its use.
+"""
+
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from failwell.fault.classes import ToolTerminal
+from failwell.turns.tools.tool import CheckTool, Tool, ToolContext
+
+_MOST_BYTES = 8 * 1024 * 1024
+_MOST_ENTRIES = 1_000
+_SNIFFED = 8_192
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEVER_WRITTEN = frozenset(
+    {
+        ".git", ".failwell", ".ssh", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile",
+        ".gitconfig", ".gitmodules", ".envrc", "authorized_keys",
+    }
+)  # fmt: skip
+_NEVER_READ = frozenset(
+    {
+        ".ssh", ".failwell", ".aws", ".gnupg", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".docker", ".kube", ".azure",
+        ".git-credentials", ".envrc", "id_rsa", "id_ed25519",
+    }
+)  # fmt: skip
+_PATH = {"path": {"type": "string", "description": "relative to the working folder"}}
+
+
+def read_file(root: Path) -> Tool:
+    """A tool that reads text files below `root`."""
+
+    async def run(arguments: Mapping[str, Any], _context: ToolContext) -> str:
+        with _parent(root, arguments["path"]) as (folder, name):
+            return _read(folder, name)
+
+    return Tool(
+        name="read_file",
+        description="Read a text file.",
+        parameters=_schema(_PATH, "path"),
+        run=run,
+        effect="read",
+        check=_check(_NEVER_READ, reads=True),
+    )
+
+
+def list_directory(root: Path) -> Tool:
+    """A tool that lists a folder at or below `root`."""
+
+    async def run(arguments: Mapping[str, Any], _context: ToolContext) -> list[dict[str, Any]]:
+        with _folder(root, _parts(arguments.get("path", "."))) as folder:
+            return _entries(folder)
+
+    return Tool(
+        name="list_directory",
+        description="List the files and folders of a folder.",
+        parameters=_schema(_PATH),
+        run=run,
+        effect="read",
+        check=_check(_NEVER_READ, reads=True),
+    )
+
+
+def write_file(root: Path) -> Tool:
+    """A tool that writes whole text files below `root`, in folders that exist."""
+
+    async def run(arguments: Mapping[str, Any], _context: ToolContext) -> dict[str, Any]:
+        content = str(arguments["content"]).encode("utf-8", "replace")
+        with _parent(root, arguments["path"]) as (folder, name):
+            _replace(folder, name, content)
+        return {"written_bytes": len(content)}
+
+    return Tool(
+        name="write_file",
+        description="Write a text file, as a whole.",
+        parameters=_schema({**_PATH, "content": {"type": "string"}}, "path", "content"),
+        run=run,
+        effect="idempotent",
+        approval="ask",
+        check=_check(_NEVER_WRITTEN, reads=False),
+    )
+
+
+def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _check(protected: frozenset[str], *, reads: bool) -> CheckTool:
+    def check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
+        path = str(arguments.get("path", "."))
+        if path.startswith(("/", "\\", "~")) or "\0" in path or (len(path) > 1 and path[1] == ":"):
+            return "path_outside"
+        for part in path.replace("\\", "/").split("/"):
+            if part == "..":
+                return "path_outside"
+            name = _folded(part)
+            if name in protected or (reads and name.startswith(".env")):
+                return "path_protected"
+        return None
+
+    return check
+
+
+def _folded(part: str) -> str:
+    """A name as a lenient file system would take it: without case, trailing dots and spaces, and alternate streams."""
+    name = part.partition(":")[0]
+    return name.rstrip(". ").casefold() if name.strip(".") else name
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+@contextmanager
+def _folder(root: Path, parts: list[str]) -> Generator[int]:
+    """The descriptor of a folder, reached without a symbolic link."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts:
+            try:
+                inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
+            except OSError as error:
+                raise _refused(error) from error
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _parent(root: Path, path: str) -> Generator[tuple[int, str]]:
+    parts = _parts(path)
+    if not parts:
+        raise _denied("path_outside")
+    with _folder(root, parts[:-1]) as folder:
+        yield folder, parts[-1]
+
+
+def _read(folder: int, name: str) -> str:
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        raise _refused(error) from error
+    with os.fdopen(descriptor, "rb") as file:
+        details = os.fstat(descriptor)
+        if not stat.S_ISREG(details.st_mode):
+            raise _denied("not_a_file")
+        if details.st_nlink > 1:
+            raise _denied("hard_link")
+        if details.st_size > _MOST_BYTES:
+            raise _unfit("the file is larger than 8 MiB")
+        content = file.read(_MOST_BYTES)
+    if b"\0" in content[:_SNIFFED]:
+        raise _unfit("the file is not text")
+    return content.decode("utf-8", "replace")
+
+
+def _entries(folder: int) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
+    with os.scandir(folder) as found:
+        for entry in found:
+            kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
+            entries.append({"name": entry.name, "type": "link" if entry.is_symlink() else kind})
+            if len(entries) == _MOST_ENTRIES:
+                break
+    return sorted(entries, key=lambda entry: entry["name"])
+
+
+def _replace(folder: int, name: str, content: bytes) -> None:
+    """Write a file as a whole. What is no ordinary file of one name is refused."""
+    try:
+        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        mode = 0o600
+    else:
+        if not stat.S_ISREG(there.st_mode):
+            raise _denied("not_a_file")
+        if there.st_nlink > 1:
+            raise _denied("hard_link")
+        mode = stat.S_IMODE(there.st_mode)
+    draft = f".{name[:100]}-{os.urandom(6).hex()}"
+    descriptor = os.open(
+        draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder
+    )
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        # Whatever ends the write, an interrupt too, leaves no draft.
+        os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def _refused(error: OSError) -> Exception:
+    from errno import ELOOP, ENOTDIR
+
+    if error.errno in (ELOOP, ENOTDIR):
+        return _denied("symbolic_link")
+    if isinstance(error, FileNotFoundError):
+        return _unfit("there is no such file or folder")
+    return error
+
+
+def _denied(reason: str) -> ToolTerminal:
+    return ToolTerminal(
+        kind="tool.denied",
+        message=f"the path may not be used: {reason}",
+        details={"reason": reason},
+        caller_facing=True,
+    )
+
+
+def _unfit(reason: str) -> ToolTerminal:
+    return ToolTerminal(
+        kind="tool.input_invalid",
+        message=reason,
+        details={"reason": reason, "parameter": "path"},
+        fields_invalid=["path"],
+        caller_facing=True,
+    )

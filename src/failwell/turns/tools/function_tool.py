@@ -1,0 +1,65 @@
+"""Python functions as tools: the schema comes from the signature, the description from the docstring."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from inspect import getdoc, iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+from failwell.fault.classes import Validation
+from failwell.turns.tools.tool import Tool, ToolContext
+
+
+def function_tool(name: str, target: str, folder: Path) -> Tool:
+    """The tool that calls `module:function`. Modules beside the workflow file are found as well.
+
+    Raises:
+        Validation: there is no such module or function, or its parameters have no schema.
+    """
+    function = _load(target, folder)
+    from pydantic_ai.tools import Tool as FunctionTool
+
+    try:
+        definition = FunctionTool(function, takes_ctx=False, name=name).tool_def
+    except Exception as error:
+        # Pydantic raises many types for annotations that it cannot read.
+        raise _refusal(
+            f"the parameters of `{target}` have no schema; annotate them with JSON types"
+        ) from error
+
+    async def run(arguments: Mapping[str, Any], _context: ToolContext) -> Any:
+        if iscoroutinefunction(function):
+            return await function(**arguments)
+        import asyncio
+
+        return await asyncio.to_thread(function, **arguments)
+
+    return Tool(
+        name=name,
+        description=definition.description or (getdoc(function) or "").partition("\n")[0],
+        parameters={**definition.parameters_json_schema, "additionalProperties": False},
+        run=run,
+    )
+
+
+def _load(target: str, folder: Path) -> Any:
+    module, _, path = target.partition(":")
+    if not module or not path:
+        raise _refusal(f"`{target}` is not a function: write `module:function`")
+    place = str(folder.resolve())
+    if place not in sys.path:
+        sys.path.append(place)
+    try:
+        value: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        raise _refusal(f"there is no module `{module}` for the tool `{target}`") from error
+    for part in path.split("."):
+        value = getattr(value, part, None)
+    if not callable(value):
+        raise _refusal(f"the module `{module}` has no function `{path}`")
+    return value
+
+
+def _refusal(message: str) -> Validation:
+    return Validation(kind="validation.config_invalid", message=message, caller_facing=True)

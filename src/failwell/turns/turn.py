@@ -1,0 +1,212 @@
+"""One turn of an agent: the model is called, its tool calls are run, and so on until it answers.
+
+Every model call goes through a chain, so failures are repeated and passed on to the next model in one place. The
+limits end a turn that does not: on the calls of models, and on rounds in which the model only made mistakes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from failwell.fault.base import Fault
+from failwell.fault.classes import ToolTerminal
+from failwell.fault.frozen import frozen
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.fallback import Chain
+from failwell.turns.dispatch import Dispatcher, ToolOutcome
+from failwell.turns.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+    from pydantic_ai.models import ModelRequestParameters
+
+MOST_CALLS = 17
+"""Model calls of one turn: the first, and one after each of 16 rounds of tools."""
+MOST_CORRECTIONS = 3
+"""Rounds that hold a call of an unknown tool or with invalid arguments. The next one ends the turn."""
+
+
+class TurnLimit(Fault, kind="limit.turn_limit"):
+    """The model did not come to an answer within the calls that a turn may take."""
+
+    calls: int
+
+    def summary(self) -> str:
+        return f"no answer after {self.calls} model calls, which is the limit of a turn"
+
+
+@frozen
+class TurnEvent:
+    """Something that happened in a turn, without prompts, answers or arguments."""
+
+    type: str
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Turn:
+    """One turn that is being run, and what it used so far.
+
+    Args:
+        chain: The models, in order of preference.
+        dispatcher: Runs the tool calls.
+        context: What the tools get.
+        most_calls: Model calls at most.
+        max_tokens: The longest answer, for the estimate of its cost.
+        cancel: Stops the turn.
+        observe: Called with each event.
+    """
+
+    def __init__(
+        self,
+        chain: Chain[Any],
+        dispatcher: Dispatcher,
+        context: ToolContext,
+        *,
+        most_calls: int = MOST_CALLS,
+        max_tokens: int | None = None,
+        cancel: CancelScope | None = None,
+        observe: Callable[[TurnEvent], object] | None = None,
+    ) -> None:
+        self._chain = chain
+        self._dispatcher = dispatcher
+        self._context = context
+        self._most_calls = most_calls
+        self._limits: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
+        self._cancel = cancel
+        self._observe = observe
+        self.messages: list[ModelMessage] = []
+        """The conversation, this turn included."""
+        self.tokens: dict[str, int] = {}
+        self.cost: int | None = 0
+        """Micro-cents, or `None` once a call had no known price."""
+        self.served_by: tuple[str, str] | None = None
+        """Who gave the last answer: provider and model."""
+
+    async def run(
+        self, prompt: str, *, system: str | None = None, history: "Sequence[ModelMessage]" = ()
+    ) -> str:
+        """Run the turn; the text of the answer.
+
+        Raises:
+            Exception: what the last model of the chain raised, with the ledger on it.
+            TurnLimit: no answer within the calls of a turn.
+            ToolTerminal: the model made one mistake too many in its tool calls.
+        """
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        self.messages = [*history, ModelRequest(parts=[UserPromptPart(prompt)], instructions=system)]
+        parameters = self._parameters()
+        corrections = 0
+        for number in range(1, self._most_calls + 1):
+            response = await self._ask(parameters, number)
+            calls = response.tool_calls
+            if not calls:
+                return response.text or ""
+            if number == self._most_calls:
+                break
+            outcomes = await self._run_tools(calls, number)
+            if any(outcome.is_correctable for outcome in outcomes):
+                corrections += 1
+                if corrections > MOST_CORRECTIONS:
+                    raise _uncorrected(outcomes)
+            self.messages.append(_results(calls, outcomes, system))
+        raise TurnLimit(calls=self._most_calls)
+
+    async def _ask(self, parameters: "ModelRequestParameters", number: int) -> "ModelResponse":
+        self._check_cancel()
+        try:
+            response: ModelResponse = await self._chain.acall(self.messages, parameters, **self._limits)
+        finally:
+            self._count()
+        self._check_cancel()
+        self.messages.append(response)
+        self._note("model:answered", call=number, tool_calls=len(response.tool_calls))
+        return response
+
+    def _count(self) -> None:
+        """Add what the call cost, its failed attempts included."""
+        for row in self._chain.ledger.attempts:
+            for name, count in (row.usage or {}).items():
+                self.tokens[name] = self.tokens.get(name, 0) + count
+            if row.usage:
+                self.cost = None if self.cost is None or row.cost is None else self.cost + row.cost
+            if row.kind is None:
+                self.served_by = (row.provider or "", row.model or "")
+
+    async def _run_tools(self, calls: "Sequence[ToolCallPart]", number: int) -> list[ToolOutcome]:
+        """Run the calls of one answer one after another. A missing capability or an interrupted run ends the turn."""
+        outcomes: list[ToolOutcome] = []
+        for index, call in enumerate(calls):
+            context = self._context.with_call(f"{number}.{index}")
+            outcome = await self._dispatcher.call(call.tool_name, call.args, context)
+            outcomes.append(outcome)
+            kind = None if outcome.report is None else outcome.report.kind
+            self._note("tool:called", tool=call.tool_name[:100], kind=kind)
+            if kind == "tool.unavailable":
+                # The model cannot provide it, and neither can another call.
+                raise ToolTerminal(
+                    kind="tool.unavailable",
+                    message=f"`{call.tool_name[:100]}` needs a capability that is missing here",
+                    details=dict(outcome.report.details) if outcome.report else {},
+                    caller_facing=True,
+                )
+        return outcomes
+
+    def _parameters(self) -> "ModelRequestParameters":
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.tools import ToolDefinition
+
+        return ModelRequestParameters(
+            function_tools=[
+                ToolDefinition(
+                    name=tool.name,
+                    description=tool.description or None,
+                    parameters_json_schema=_open_parameters(tool.parameters, tool.fixed),
+                )
+                for tool in self._dispatcher.offered
+            ]
+        )
+
+    def _check_cancel(self) -> None:
+        if self._cancel is not None:
+            self._cancel.check()
+
+    def _note(self, name: str, **data: Any) -> None:
+        if self._observe is not None:
+            self._observe(TurnEvent(type=name, data=data))
+
+
+def _open_parameters(schema: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without the arguments that the file sets: the model need not know them."""
+    if not fixed:
+        return dict(schema)
+    properties = {key: value for key, value in schema.get("properties", {}).items() if key not in fixed}
+    required = [key for key in schema.get("required", ()) if key not in fixed]
+    return {**schema, "properties": properties, "required": required}
+
+
+def _results(
+    calls: "Sequence[ToolCallPart]", outcomes: Sequence[ToolOutcome], system: str | None
+) -> "ModelMessage":
+    from pydantic_ai.messages import ModelRequest, ToolReturnPart
+
+    return ModelRequest(
+        parts=[
+            ToolReturnPart(call.tool_name, outcome.seen, tool_call_id=call.tool_call_id)
+            for call, outcome in zip(calls, outcomes, strict=True)
+        ],
+        instructions=system,
+    )
+
+
+def _uncorrected(outcomes: Sequence[ToolOutcome]) -> Fault:
+    outcome = next(outcome for outcome in outcomes if outcome.is_correctable)
+    details: dict[str, Any] = {"tool": outcome.tool[:100], "rounds": MOST_CORRECTIONS + 1}
+    if outcome.report is not None:
+        details["last_kind"] = outcome.report.kind
+    return ToolTerminal(
+        kind="tool.failed",
+        message=f"the model called tools wrongly in {MOST_CORRECTIONS + 1} rounds",
+        details=details,
+        caller_facing=True,
+    )
