@@ -24,6 +24,9 @@ LARGEST = 65_536
 """Bytes of an error file."""
 NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
 _SCRIPT = Evidence(rule="script.envelope", basis="declared")
+AGENT_EVIDENCE = Evidence(rule="agent.envelope", basis="declared")
+MARKERS = ("failwell_error", "conductor_error")
+"""Keys of an agent's answer that say, with the value `true`, that it is an envelope."""
 _SAFE_DEPTH = 100
 """Levels of brackets that Python reads and writes at any depth of its own stack."""
 _BOM = b"\xef\xbb\xbf"
@@ -60,9 +63,14 @@ def read_file(
 
 
 def failure_of(
-    wire: object, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
+    wire: object,
+    now: datetime,
+    *,
+    kinds: Mapping[str, DeclaredKind] = NO_KINDS,
+    scene: Scene | None = None,
+    evidence: Evidence = _SCRIPT,
 ) -> Failure:
-    """The failure that an envelope describes. Unknown keys are ignored.
+    """The failure that an envelope describes. Unknown keys are ignored. `evidence` says who wrote it.
 
     Raises:
         Malformed: it is invalid; the message names the rule.
@@ -98,8 +106,8 @@ def failure_of(
         category=None if declared is None else declared.category,
         not_before=_wait(facts["retry_after"], now) if "retry_after" in facts else None,
         scene=scene,
-        # Whoever reads the report sees that a script says so, and not the runtime.
-        evidence=_SCRIPT,
+        # Whoever reads the report sees that a script or an agent says so, and not the runtime.
+        evidence=evidence,
     )
 
 

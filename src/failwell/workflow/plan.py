@@ -337,6 +337,8 @@ class Plan:
     notifications: Notifications | None = None
     runtime: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: tuple[str, ...] = ()
+    tool_definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Tool → its definition, for those that the file defines."""
     instructions: tuple[Template, ...] = ()
     children: tuple[str, ...] = ()
     """Files of sub-workflows whose path has no template, relative to this one."""

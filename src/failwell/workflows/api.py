@@ -4,6 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
     from failwell.report.record import ErrorReport
     from failwell.workflow.check.workflow_tree import Checked
     from failwell.workflow.run.driver import Driver
+    from failwell.workflow.run.executor import Executor
     from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Settings, Watcher
 
-NODE_TYPES = frozenset({"script", "job"})
-"""The types of node that need an executor and have one here."""
 OnEvent = Callable[["Event"], None]
 OnGate = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
 Durability = Literal["normal", "full"]
@@ -134,6 +134,7 @@ async def arun(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
+    model: str | None = None,
 ) -> RunResult:
     """Run a workflow file to its end, or until it waits. Cancelling the task cancels the run.
 
@@ -148,6 +149,7 @@ async def arun(
         wait: Whether to wait for answers and distant times instead of returning with `waiting`.
         allow_outside: Whether the file may include files outside its project.
         durability: `full` writes every record to the disk before anything follows from it.
+        model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
 
     Raises:
         WorkflowInvalid: the file or the inputs have errors.
@@ -168,6 +170,7 @@ async def arun(
         wait=wait,
         allow_outside=outside,
         durability=durability,
+        model=model,
     )
 
 
@@ -183,6 +186,7 @@ async def aresume(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
+    model: str | None = None,
 ) -> RunResult:
     """Resume a run: nodes that have completed are not run again. A failed run continues under a new id.
 
@@ -197,6 +201,7 @@ async def aresume(
         wait: Whether to wait for answers and distant times.
         allow_outside: Whether the file may include files outside its project.
         durability: `full` writes every record to the disk before anything follows from it.
+        model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
 
     Raises:
         UnknownRun: it is not recorded.
@@ -218,6 +223,7 @@ async def aresume(
         wait=wait,
         allow_outside=allow_outside,
         durability=durability,
+        model=model,
     )
 
 
@@ -233,6 +239,7 @@ def run(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
+    model: str | None = None,
 ) -> RunResult:
     """`arun` for code without an event loop."""
     return _blocking(
@@ -248,6 +255,7 @@ def run(
             wait=wait,
             allow_outside=allow_outside,
             durability=durability,
+            model=model,
         ),
     )
 
@@ -264,6 +272,7 @@ def resume(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
+    model: str | None = None,
 ) -> RunResult:
     """`aresume` for code without an event loop."""
     return _blocking(
@@ -279,6 +288,7 @@ def resume(
             wait=wait,
             allow_outside=allow_outside,
             durability=durability,
+            model=model,
         ),
     )
 
@@ -295,19 +305,28 @@ def local_settings(
     watchers: "tuple[Watcher, ...]" = (),
     started: "Callable[[Driver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
+    model: str | None = None,
 ) -> "Settings":
     """The settings of a run on this machine. The caller closes `settings.store`."""
     from failwell.journal.folder import state_folder
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.workflow.run.run_settings import Settings
     from failwell.workflow.run.script_executor import ScriptExecutor
+    from failwell.workflows.agent_nodes import AgentExecutor
     from failwell.workflows.job_nodes import JobExecutor
 
     folder = state_folder(None if store is None else str(store))
+    run_store = SqliteStore(folder, durability=durability)
+    executors: dict[str, Executor] = {
+        "script": ScriptExecutor(),
+        "job": JobExecutor(folder, while_hosting),
+    }
+    if find_spec("pydantic_ai") is not None:
+        executors["agent"] = executors["tool"] = AgentExecutor(on_gate, model=model)
     return Settings(
-        store=SqliteStore(folder, durability=durability),
+        store=run_store,
         folder=folder,
-        executors={"script": ScriptExecutor(), "job": JobExecutor(folder, while_hosting)},
+        executors=executors,
         environ=os.environ,
         allow_outside=allow_outside,
         watchers=watchers if on_event is None else (*watchers, _each(on_event)),
@@ -365,7 +384,7 @@ def dry_run(
     from failwell.workflow.check.workflow_tree import check_file
     from failwell.workflow.run_inputs import check_inputs
 
-    checked = check_file(path, environ=os.environ, allow_outside=allow_outside, available=NODE_TYPES)
+    checked = check_file(path, environ=os.environ, allow_outside=allow_outside)
     mistakes = list(checked.mistakes)
     values: Mapping[str, Any] = {}
     if checked.plan is not None:

@@ -2,6 +2,7 @@
 
 import os.path
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
@@ -39,7 +40,7 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
 EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
 """Type of node → the extra that installs its executor. Other types need none."""
 
-BUILT_IN: frozenset[str] = frozenset({"job"})
+BUILT_IN: frozenset[str] = frozenset({"job", "agent", "tool"} if find_spec("pydantic_ai") else {"job"})
 """Types of `EXECUTORS` that this installation can run."""
 
 

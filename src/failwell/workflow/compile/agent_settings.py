@@ -172,9 +172,35 @@ MCP = Shape(
     },
 )
 
+_FALLBACK = Shape(
+    "a fallback",
+    {
+        "model": Key(_WORD, "`provider:model`", required=True),
+        "max_attempts": Key(Number(1, 100, integer=True), "calls of this model, the first included"),
+        "backoff": Key(
+            Shape(
+                "`backoff`",
+                {
+                    "curve": Key(Choice("fixed", "linear", "exponential"), "how the waits grow"),
+                    "first": Key(Number(0, 3600), "seconds of the first wait"),
+                    "longest": Key(Number(0, 3600), "seconds of the longest wait"),
+                    "jitter": Key(Number(0, 1), "each wait is spread by this share of itself"),
+                },
+            ),
+            "the waits between them",
+        ),
+    },
+)
+
 AGENT: dict[str, Key] = {
     "provider": Key(PROVIDER, "another provider than the workflow's"),
+    "max_attempts": Key(Number(1, 100, integer=True), "calls of the model, the first included (default: 3)"),
+    "fallback": Key(ListOf(_FALLBACK), "models that are called when the one before fails"),
     "tools": Key(_TEXTS, "the tools it may call (default: all)"),
+    "tool_errors": Key(
+        Choice("typed", "full"),
+        "what the model sees of a failed tool: the typed error, or its redacted text as well (default: typed)",
+    ),
     "output_mode": Key(Choice("raw", "envelope")),
     "max_session_seconds": Key(_SECONDS),
     "max_agent_iterations": Key(Number(1, 500, integer=True)),

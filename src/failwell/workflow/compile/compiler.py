@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
@@ -171,10 +171,15 @@ def _plan(loaded: Loaded, root: Item, file: str, log: WorkflowMistakes) -> Plan 
         metadata=head.get("metadata") or {},
         notifications=_notifications(head),
         runtime=runtime,
-        tools=values.get("tools", ()),
+        tools=tuple(values.get("tools") or ()),
+        tool_definitions=_definitions(values.get("tools")),
         instructions=head.get("instructions", ()),
         children=_children(nodes, file),
     )
+
+
+def _definitions(tools: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", tools) if isinstance(tools, dict) else {}
 
 
 def _notifications(head: Mapping[str, Any]) -> Notifications | None:

@@ -29,6 +29,7 @@ from failwell.workflow.compile.output_shapes import PAYLOAD, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import StepShape
+from failwell.workflow.compile.tool_shapes import TOOLS
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 from failwell.workflow.run_inputs import has_type
 
@@ -267,7 +268,7 @@ FILE = Shape(
         "for_each": Key(
             ListOf(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)
         ),
-        "tools": Key(ListOf(Text()), "tools that agents may call"),
+        "tools": Key(TOOLS, "tools that agents may call, by name or with their definitions"),
         "output": Key(VALUES, "the result: name → value or template"),
         "kinds": Key(Kinds(), "what the author's own kinds mean", topics=(KINDS,)),
     },

@@ -165,8 +165,17 @@ def look_up(reference: str, names: ScopeNames) -> Any:
     return cast("Any", value)
 
 
-def call_of(node: Node, names: ScopeNames, folder: str | None) -> dict[str, Any]:
-    """The rendered call of `node`, as JSON. `folder` is where the run was started."""
+def call_of(
+    node: Node, names: ScopeNames, folder: str | None, instructions: tuple[Template, ...] = ()
+) -> dict[str, Any]:
+    """The rendered call of `node`, as JSON.
+
+    Args:
+        node: A leaf.
+        names: What its templates see.
+        folder: Where the run was started.
+        instructions: What every agent of the workflow is told first.
+    """
     spec = node.spec
     if isinstance(spec, ScriptSpec):
         return _script(spec, names, folder)
@@ -177,6 +186,8 @@ def call_of(node: Node, names: ScopeNames, folder: str | None) -> dict[str, Any]
             "model": _text(spec.model, names),
             "timeout": spec.timeout,
             "settings": render_value(spec.settings, names),
+            "instructions": [render(template, names) for template in instructions],
+            "folder": folder,
         }
     assert isinstance(spec, CallSpec)
     return {

@@ -70,6 +70,11 @@ def add_run_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--allow-outside", action="store_true", help="let the file include files outside its project"
     )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="call this model in every agent, such as openai:gpt-5 or scripted:replies.yaml",
+    )
     add_store(parser)
     parser.add_argument(
         "--durability",

@@ -113,6 +113,7 @@ class RunCommand:
             wait=args.wait,
             allow_outside=args.allow_outside,
             durability=args.durability,
+            model=args.model,
             started=self._started,
             while_hosting=warnings_as_lines,
         )

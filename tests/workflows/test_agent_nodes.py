@@ -1,0 +1,340 @@
+"""`agent` and `tool` nodes through the command: answers, envelopes, schemas, failing models, tools, limits."""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.testing import lab
+from tests.apps.running import Done, failwell
+
+HEAD = """\
+workflow:
+  name: w
+  entry_point: ask
+  runtime: {default_model: "scripted:replies.yaml"}
+"""
+
+
+class Place:
+    """A folder with a workflow, a script of replies and a state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, steps: str, *replies: str, head: str = HEAD, options: tuple[str, ...] = ()) -> Done:
+        (self.folder / "w.yaml").write_text(f"{head}{steps}")
+        self.script(*replies)
+        return failwell(
+            "run", "w.yaml", "--quiet", "--error-format", "json", "--store", str(self.folder / "state"), *options,
+            cwd=self.folder, env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"},
+        )  # fmt: skip
+
+    def script(self, *replies: str, name: str = "replies.yaml") -> None:
+        text = "replies:\n" + "".join(f"  - {reply}\n" for reply in replies) if replies else "replies: []\n"
+        (self.folder / name).write_text(text)
+
+
+def error_of(done: Done) -> dict[str, Any]:
+    """The failure that a run printed."""
+    return next(json.loads(line) for line in done.err.splitlines() if line.startswith("{"))
+
+
+@contextmanager
+def _seen_by_model(requests: list[Any]) -> Generator[None]:
+    """Note what every scripted model is sent."""
+    from failwell.turns import scripted_model
+
+    original = scripted_model.ScriptedModel.request_stream
+
+    def request_stream(self: Any, messages: Any, *rest: Any, **more: Any) -> Any:
+        requests.append(list(messages))
+        return original(self, messages, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scripted_model.ScriptedModel, "request_stream", request_stream)
+        yield
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+ASK = """\
+agents:
+  - name: ask
+    prompt: "What is the colour of {{ workflow.name }}?"
+    routes: [{to: $end}]
+output: {text: "{{ ask.output.result }}"}
+"""
+TYPED = """\
+agents:
+  - name: ask
+    prompt: Answer.
+    output: {colour: {type: string}, shade: {type: number}}
+    routes:
+      - {on_error: internal.schema_violation, to: mend}
+      - {on_error: external.colour.unknown, to: mend}
+      - {to: $end}
+  - name: mend
+    type: set
+    values: {kind: "{{ ask.error.kind }}"}
+    routes: [{to: $end}]
+output:
+  colour: "{{ ask.output.colour | default('') }}"
+  kind: "{{ mend.output.kind if mend is defined and mend.output else '' }}"
+  details: "{{ ask.error.details | default({}) | tojson }}"
+"""
+
+
+def test_a_text_is_the_result_of_an_agent_without_a_declared_output(place: Place) -> None:
+    assert place.run(ASK, "{text: blue}").data == {"text": "blue"}
+
+
+@pytest.mark.acceptance("relavium 68")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('{"colour": "blue", "shade": 3}', {"colour": "blue", "kind": ""}),
+        ('```json\n{"colour": "blue", "shade": 3}\n```', {"colour": "blue", "kind": ""}),
+        ("It is blue.", {"kind": "internal.schema_violation"}),
+        ("[1, 2]", {"kind": "internal.schema_violation"}),
+    ],
+)
+def test_a_declared_output_is_enforced_and_a_fence_is_accepted(
+    place: Place, answer: str, expected: dict[str, str]
+) -> None:
+    done = place.run(TYPED, json.dumps({"text": answer}))
+
+    assert done.data.items() >= expected.items()
+    assert "It is blue" not in done.out
+
+
+@pytest.mark.acceptance("conductor 22")
+def test_an_answer_that_violates_the_schema_takes_its_route_and_names_the_field(place: Place) -> None:
+    done = place.run(TYPED, json.dumps({"text": '{"colour": "blue", "shade": "very"}'}))
+
+    details = done.data["details"]
+    assert done.data["kind"] == "internal.schema_violation"
+    assert (details["source"], details["failed_field"]) == ("agent", "shade")
+    assert "very" not in done.out
+
+
+@pytest.mark.acceptance("conductor 20")
+@pytest.mark.parametrize("marker", ["conductor_error", "failwell_error"])
+def test_an_envelope_in_an_answer_is_the_agents_own_failure(place: Place, marker: str) -> None:
+    answer = {marker: True, "kind": "external.colour.unknown", "message": "no idea", "details": {"tried": 3}}
+
+    done = place.run(TYPED, json.dumps({"json": answer}))
+
+    assert done.data["kind"] == "external.colour.unknown"
+    assert done.data["details"] == {"tried": 3}
+
+
+@pytest.mark.acceptance("conductor 21")
+@pytest.mark.parametrize("kind", ["provider.auth", "Not A Kind", "single"])
+def test_an_envelope_with_a_bad_kind_is_a_schema_violation(place: Place, kind: str) -> None:
+    answer = {"conductor_error": True, "kind": kind, "message": "m"}
+
+    done = place.run(TYPED, json.dumps({"json": answer}))
+
+    assert done.data["kind"] == "internal.schema_violation"
+    assert done.data["details"]["source"] == "agent"
+
+
+@pytest.mark.acceptance("conductor 59")
+def test_used_up_attempts_halt_the_run_as_provider_exhausted(place: Place) -> None:
+    steps = ASK.replace("    routes", "    max_attempts: 2\n    routes")
+    failing = "{fail: provider.overloaded, retry_after: 0}"
+
+    done = place.run(steps, failing, failing, "{text: never}")
+
+    report = error_of(done)
+    assert (done.code, report["kind"]) == (3, "provider.exhausted")
+    shown = failwell(
+        "runs", "show", "last", "--format", "json", "--store", str(place.folder / "state"), cwd=place.folder
+    ).out
+    assert '"attempts": 2' in shown
+    assert '"last_error": "provider.overloaded"' in shown
+    assert '"provider": "scripted"' in shown
+    assert '"model": "replies.yaml"' in shown
+
+
+def test_the_next_model_of_the_file_answers_when_the_first_fails(place: Place) -> None:
+    steps = ASK.replace(
+        "    routes", '    max_attempts: 1\n    fallback: [{model: "scripted:b.yaml"}]\n    routes'
+    )
+    place.script("{text: from b}", name="b.yaml")
+
+    assert place.run(steps, "{fail: provider.overloaded}").data == {"text": "from b"}
+
+
+def test_a_refused_key_is_not_repeated_and_keeps_its_kind(place: Place) -> None:
+    done = place.run(ASK, "{fail: provider.auth}", "{text: never}")
+
+    assert error_of(done)["kind"] == "provider.auth"
+
+
+def test_another_model_can_be_named_at_the_command(place: Place) -> None:
+    place.script("{text: rehearsed}", name="other.yaml")
+    head = HEAD.replace("scripted:replies.yaml", "openai:gpt-5")
+
+    done = place.run(ASK, head=head, options=("--model", "scripted:other.yaml"))
+
+    assert done.data == {"text": "rehearsed"}
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("gpt-5", "the model `gpt-5` has no provider"),
+        ("copilot:gpt-5", "the provider `copilot` runs agents of its own"),
+        ("nobody:gpt-5", "the model `nobody:gpt-5` cannot be used"),
+        ("scripted:nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_named_with_the_next_step(
+    place: Place, model: str, words: str
+) -> None:
+    done = place.run(ASK, head=HEAD.replace("scripted:replies.yaml", model))
+
+    error = error_of(done)
+    assert done.code != 0
+    assert error["kind"] == "validation.config_invalid"
+    assert words in error["message"]
+
+
+# ---------------------------------------------------------------- real SDKs against the lab
+
+
+def _endpoint(provider: str, model: str, url: str) -> str:
+    return (
+        "workflow:\n  name: w\n  entry_point: ask\n  runtime:\n"
+        f"    default_model: {model}\n    provider: {{name: {provider}, base_url: '{url}', api_key: k}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "dialect"),
+    [("openai-chat", "gpt-4o", "openai"), ("anthropic", "claude-of-the-lab", "anthropic")],
+)
+def test_wire_calls_are_the_recorded_attempts(place: Place, provider: str, model: str, dialect: str) -> None:
+    expected = {
+        "ok": (1, None),
+        "bad_key": (1, "provider.auth"),
+        "daily_quota": (1, "provider.quota_exhausted"),
+    }
+
+    with lab() as fake:
+        for scenario, (calls, kind) in expected.items():
+            done = place.run(ASK, head=_endpoint(provider, model, fake.url(dialect, scenario)))
+            seen = None if done.code == 0 else error_of(done)["kind"]
+            assert (scenario, fake.calls(dialect, scenario), seen) == (scenario, calls, kind)
+
+
+# ---------------------------------------------------------------- tools
+
+TOOLS = """\
+tools:
+  add: {python: "own_tools:add", effect: read}
+  shell: {builtin: run_command, allow: ["echo hi"], approval: never}
+  note: {builtin: write_file}
+agents:
+  - name: ask
+    prompt: go
+    routes: [{to: $end}]
+output: {text: "{{ ask.output.result }}"}
+"""
+CALLS = (
+    "{tool_calls: [{name: add, arguments: {a: 1, b: 2}}, {name: shell, arguments: {command: 'echo hi; id'}},"
+    " {name: note, arguments: {path: n.txt, content: x}}]}"
+)
+
+
+def _own_tools(place: Place) -> None:
+    (place.folder / "own_tools.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
+
+
+def test_an_agent_goes_on_after_a_denied_call(place: Place) -> None:
+    _own_tools(place)
+
+    done = place.run(TOOLS, CALLS, "{text: finished}")
+
+    assert done.data == {"text": "finished"}
+    assert not (place.folder / "n.txt").exists()
+
+
+def test_skipping_gates_approves_no_tool(place: Place) -> None:
+    _own_tools(place)
+
+    done = place.run(TOOLS, CALLS, "{text: finished}", options=("--skip-gates",))
+
+    assert done.data == {"text": "finished"}
+    assert not (place.folder / "n.txt").exists()
+
+
+@pytest.mark.acceptance("relavium 63")
+def test_a_tool_step_fails_with_the_denial(place: Place) -> None:
+    steps = """\
+tools:
+  shell: {builtin: run_command, allow: ["npm test"], approval: never}
+agents:
+  - name: ask
+    type: tool
+    tool: shell
+    arguments: {command: "npm test --x"}
+    routes: [{to: $end}]
+"""
+    done = place.run(steps)
+
+    error = error_of(done)
+    assert (done.code, error["kind"]) == (3, "tool.denied")
+    assert "--x" not in error["message"]
+
+
+def test_mistakes_in_the_definitions_of_tools_are_named_before_the_run(place: Place) -> None:
+    done = place.run(
+        "tools:\n  a: {builtin: read_flie}\n  b: {python: own_tools.add}\n  c: {builtin: read_file, allow: [x]}\n"
+        "agents:\n  - {name: ask, prompt: p, routes: [{to: $end}]}\n"
+    )
+
+    assert done.code == 2
+    for words in ("read_flie", "`module:function`", "`allow` belongs to"):
+        assert words in done.err
+
+
+@pytest.mark.acceptance("stud-cli 10")
+def test_the_text_of_a_failed_tool_is_shown_where_the_file_allows_it(place: Place) -> None:
+    (place.folder / "broken_tools.py").write_text(
+        "def look() -> str:\n    raise RuntimeError('the shelf 47 is empty, password=hunter2hunter2')\n"
+    )
+    seen: dict[str, str] = {}
+    for detail in ("typed", "full"):
+        steps = (
+            'tools: {look: {python: "broken_tools:look", effect: read}}\n'
+            f"agents:\n  - {{name: ask, prompt: go, tool_errors: {detail}, routes: [{{to: $end}}]}}\n"
+        )
+        requests: list[Any] = []
+        with _seen_by_model(requests):
+            assert place.run(steps, "{tool_calls: [{name: look}]}", "{text: done}").code == 0
+        seen[detail] = str(requests[-1])
+
+    assert "shelf 47" in seen["full"]
+    assert "hunter2" not in seen["full"]
+    assert "shelf 47" not in seen["typed"]
+    assert "tool.failed" in seen["typed"] or "internal." in seen["typed"]
+
+
+@pytest.mark.acceptance("relavium 9")
+def test_a_refused_answer_fails_the_node_and_is_not_repeated(place: Place) -> None:
+    done = place.run(ASK, "{text: I will not, finish: content_filter}", "{text: never}")
+
+    shown = failwell("runs", "show", "last", "--format", "json", "--store", str(place.folder / "state")).data
+    [node] = shown["nodes"]
+    assert (done.code, error_of(done)["kind"]) == (3, "provider.content_refused")
+    assert (node["status"], node["attempts"]) == ("failed", 1)
+    assert "I will not" not in done.out + done.err + json.dumps(shown)
