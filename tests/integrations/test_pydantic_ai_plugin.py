@@ -169,6 +169,25 @@ def test_an_exception_of_a_tool_is_a_failed_result_and_arguments_at_fault_are_co
     assert "the-text" not in str(broken.requests[-1])
 
 
+def test_a_call_that_failed_twice_in_the_same_way_is_not_made_a_third_time() -> None:
+    script = Scripted(CALLS_WEATHER, CALLS_WEATHER, CALLS_WEATHER, ANSWER)
+    agent = Agent(script.model, capabilities=[reliability(on_tool_error=lambda _report: None)])
+    calls: list[str] = []
+
+    @agent.tool_plain
+    def weather(city: str) -> str:
+        calls.append(city)
+        raise PermissionError(13, "not for you")
+
+    assert [run(agent), len(calls)] == ["done", 2]
+    results = [str(part.content) for part in tool_results(script)]
+    assert ["twice" in result for result in results] == [False, True, True]
+    assert "was not made again" in results[-1]
+    script.requests.clear()
+    # Another run begins with nothing.
+    assert [run(agent), len(calls)] == ["done", 4]
+
+
 def test_a_stream_that_sends_nothing_is_repeated_and_one_that_breaks_later_is_not() -> None:
     opened: list[str] = []
 

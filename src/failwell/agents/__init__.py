@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from failwell.agents.message_repair import MessageChange as MessageChange
     from failwell.agents.message_repair import RepairedMessages as RepairedMessages
     from failwell.agents.messages.formats import FORMATS as FORMATS
+    from failwell.agents.tool_loop import ToolCallRepeated as ToolCallRepeated
+    from failwell.agents.tool_loop import ToolLoopBreaker as ToolLoopBreaker
     from failwell.agents.tool_results import drop_oldest_tool_results as drop_oldest_tool_results
     from failwell.shared.claims import Claim as Claim
     from failwell.shared.claims import ClaimStore as ClaimStore
@@ -44,6 +46,8 @@ else:
             "RedisClaims": "failwell.shared.redis_claims",
             "RepairedMessages": "failwell.agents.message_repair",
             "SqliteClaims": "failwell.shared.sqlite_claims",
+            "ToolCallRepeated": "failwell.agents.tool_loop",
+            "ToolLoopBreaker": "failwell.agents.tool_loop",
             "drop_oldest_tool_results": "failwell.agents.tool_results",
             "effect_policy": "failwell.shared.effect_policy",
         },

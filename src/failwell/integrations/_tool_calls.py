@@ -3,9 +3,10 @@
 A run goes on after it. A cancellation is no failure of the tool and is raised again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
+from failwell.agents.tool_loop import ToolCallRepeated, ToolLoopBreaker
 from failwell.delivery.plain_text import finite, json_text
 from failwell.fault.axes import Category
 from failwell.fault.frozen import frozen
@@ -35,14 +36,20 @@ class ToolFailure:
 class ToolCalls:
     """Turns the exceptions of tools into results, and records each of them."""
 
-    __slots__ = ("_observer",)
+    __slots__ = ("_breaker", "_observer")
 
-    def __init__(self, *, observer: Callable[[ErrorReport], object] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        observer: Callable[[ErrorReport], object] | None = None,
+        breaker: ToolLoopBreaker | None = None,
+    ) -> None:
         """Read the parameters of a plugin.
 
         Args:
             observer: Called with the report of each failed tool call. Without it the observers of
                 `failwell.observe` get it, or the log.
+            breaker: Refuses calls that fail in the same way again; one of its own by default.
 
         Raises:
             TypeError: the observer cannot be called.
@@ -50,9 +57,35 @@ class ToolCalls:
         if observer is not None and not callable(observer):
             raise TypeError(f"`on_tool_error` takes a function, not {type(observer).__name__}")
         self._observer = observer
+        self._breaker = breaker or ToolLoopBreaker()
 
-    def failed(self, error: Exception, *, tool: str | None = None) -> ToolFailure:
+    def refused(self, tool: str, arguments: object, *, run: Hashable = None) -> ToolFailure | None:
+        """The result of a call that is not made, because it failed in the same way before; `None` if it may be made."""
+        repeated = self._breaker.refuses(tool, arguments, run=run)
+        if repeated is None:
+            return None
+        return _failure(describe(repeated, origin="tool", scene=Scene(tool=tool)), repeated)
+
+    def succeeded(self, tool: str, arguments: object, *, run: Hashable = None) -> None:
+        """Take note of a call that worked."""
+        self._breaker.succeeded(tool, arguments, run=run)
+
+    def failed(
+        self,
+        error: Exception,
+        *,
+        tool: str | None = None,
+        arguments: object = None,
+        run: Hashable = None,
+    ) -> ToolFailure:
         """The result of a tool call that raised `error`.
+
+        Args:
+            error: What the tool raised.
+            tool: Its name.
+            arguments: What it was called with, a dictionary or its JSON. With them, a call that failed in the same way before
+                is told to the model as such.
+            run: What the calls of one run have in common, where the framework knows it.
 
         Raises:
             Exception: `error`, where it says that the work was cancelled.
@@ -65,5 +98,12 @@ class ToolCalls:
         else:
             cause = f"{report.error_type} ({report.kind})"
             record_suppressed(Suppressed(reason=_REASON, cause=cause, report=report, at=report.occurred_at))
-        content = finite(report.view("model"))
-        return ToolFailure(report=report, content=content, text=json_text(content))
+        repeated = None
+        if tool is not None and arguments is not None:
+            repeated = self._breaker.failed(tool, arguments, report, run=run)
+        return _failure(report, repeated)
+
+
+def _failure(report: ErrorReport, repeated: ToolCallRepeated | None) -> ToolFailure:
+    content = finite(report.view("model") if repeated is None else repeated.result(report))
+    return ToolFailure(report=report, content=content, text=json_text(content))

@@ -65,7 +65,7 @@ def reliability(
     A model request is repeated as its failures allow, and by nobody else: the retries of the SDK's client are off.
     A wait that the server asked for is kept exactly; one that is too long to sleep raises `Parked`. The ledger is on
     the exception. An exception of a tool becomes a failed result with the model's view of it, or a request to correct
-    the arguments where those were at fault, and the run goes on.
+    the arguments where those were at fault, and the run goes on. A call that failed twice in the same way is refused.
 
     Args:
         options: How a request is repeated, as one value. A parameter beside it wins.
@@ -163,11 +163,39 @@ class _Hooks:
         finally:
             del error  # kept here it would form a cycle with its traceback
 
+    async def before_tool_execute(
+        self, ctx: "RunContext[Any]", *, call: "ToolCallPart", args: dict[str, Any], **_details: Any
+    ) -> dict[str, Any]:
+        """Refuse a call that has failed in the same way before."""
+        refusal = self._tools.refused(call.tool_name, args, run=ctx.run_id)
+        if refusal is not None:
+            raise need("pydantic_ai.exceptions").ToolFailed(refusal.text)
+        return args
+
+    async def after_tool_execute(
+        self,
+        ctx: "RunContext[Any]",
+        *,
+        call: "ToolCallPart",
+        args: dict[str, Any],
+        result: Any,
+        **_details: Any,
+    ) -> Any:
+        """Take note of a call that worked."""
+        self._tools.succeeded(call.tool_name, args, run=ctx.run_id)
+        return result
+
     async def on_tool_execute_error(
-        self, _ctx: "RunContext[Any]", *, call: "ToolCallPart", error: Exception, **_details: Any
+        self,
+        ctx: "RunContext[Any]",
+        *,
+        call: "ToolCallPart",
+        args: dict[str, Any],
+        error: Exception,
+        **_details: Any,
     ) -> Any:
         """Answer the model with what it may know about the failure."""
-        failure = self._tools.failed(error, tool=call.tool_name)
+        failure = self._tools.failed(error, tool=call.tool_name, arguments=args, run=ctx.run_id)
         exceptions: Any = need("pydantic_ai.exceptions")
         result = exceptions.ModelRetry if failure.is_input else exceptions.ToolFailed
         raise result(failure.text) from error
