@@ -25,6 +25,7 @@ PROMISED = (
     "failwell.integrations.flask",
     "failwell.integrations.langgraph",
     "failwell.integrations.mcp",
+    "failwell.integrations.openai_agents",
     "failwell.integrations.pydantic_ai",
     "failwell.integrations.stamina",
     "failwell.integrations.starlette",

@@ -1,0 +1,314 @@
+"""OpenAI Agents: a run configuration whose model calls are repeated as their failures allow.
+
+Tool errors become typed results, and a run that fails keeps what it had.
+
+Example:
+    >>> from failwell.integrations.openai_agents import reliability, tool_error
+    >>> async def run(agent):
+    ...     from agents import Runner
+    ...     return await Runner.run(agent, "hello", run_config=reliability())
+    >>> "provider.connection" in tool_error(None, ConnectionRefusedError(111, "Connection refused"))
+    True
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import replace
+from functools import cache
+from typing import Any, Unpack
+
+from failwell._extras import need
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.fault.classes import Cancellation
+from failwell.integrations._model_calls import ModelCalls, PluginOptions
+from failwell.integrations._tool_calls import ToolCalls
+from failwell.report.record import ErrorReport
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+
+__all__ = ["reliability", "tool_error"]
+
+_MOST_RETRIES = 1_000
+"""The runner asks the policy no more often than this. The options decide much earlier."""
+_MOST_CLIENTS = 64
+_ADOPTED = "_failwell_adopted"
+_NOT_VISIBLE = frozenset({"response.created", "response.in_progress"})
+"""Events of a stream that carry no part of the answer."""
+
+
+def reliability(
+    options: RetryOptions | None = None,
+    *,
+    run_config: Any = None,
+    on_tool_error: Callable[[ErrorReport], object] | None = None,
+    **parameters: Unpack[PluginOptions],
+) -> Any:
+    """A run configuration for `Runner.run(agent, …, run_config=reliability())`.
+
+    The runner repeats a model call when the policy in this configuration says so, and nobody else does: the retries of
+    the client are off. A wait that the server asked for is kept exactly; one that is too long to sleep raises `Parked`.
+    The ledger is on the exception, and so is `run_data`, with the input to resume the run with. An exception of a tool
+    that has no error function of its own becomes the model's view of it.
+
+    Args:
+        options: How a call is repeated, as one value. A parameter beside it wins.
+        run_config: Your own `RunConfig`, which is copied. Its `retry` setting is replaced.
+        on_tool_error: Called with the report of each failed tool call. Without it the observers of
+            `failwell.observe` get it, or the log.
+        parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
+            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `stream`, `clock`, `jitter`.
+
+    Returns:
+        A `RunConfig`.
+
+    Raises:
+        MissingExtra: openai-agents is not installed.
+        TypeError: a parameter has the wrong type, or there is none of that name.
+        ValueError: a number makes no sense.
+    """
+    plugin = _Plugin(ModelCalls("openai-agents", options, **parameters), ToolCalls(observer=on_tool_error))
+    agents: Any = need("agents")
+    if run_config is not None and not isinstance(run_config, agents.RunConfig):
+        raise TypeError(f"`run_config` takes a `RunConfig`, not {type(run_config).__name__}")
+    return plugin.configure(run_config or agents.RunConfig())
+
+
+def tool_error(_context: object, error: Exception) -> str:
+    """What the model may see of a tool's exception: `@function_tool(failure_error_function=tool_error)`.
+
+    For tools with an error function of their own, agents as tools, and MCP servers (`mcp_config`). The others are
+    covered by `reliability`.
+    """
+    return ToolCalls().failed(error).text
+
+
+class _Turn:
+    """One model call of a run, with all its attempts."""
+
+    __slots__ = ("agent", "context", "input", "is_open", "operation", "plugin")
+
+    def __init__(self, plugin: "_Plugin", data: Any) -> None:
+        self.plugin = plugin
+        self.is_open = True
+        self.operation: Operation | None = None
+        self.agent = data.agent
+        self.context = data.context
+        self.input = data.model_data.input
+
+    def begin(self, model: Any) -> Operation:
+        if self.operation is None:
+            self.operation = self.plugin.calls.operation(_provider(model), str_attr(model, "model"))
+        return self.operation
+
+    def end(self) -> None:
+        self.is_open = False
+
+    def keep_run_data(self, error: Exception) -> None:
+        """Leave on the exception what the run had, as the runner does with exceptions of its own."""
+        self.end()
+        if safe_getattr(error, "run_data") is None:
+            details: Any = need("agents.exceptions").RunErrorDetails
+            context: Any = need("agents").RunContextWrapper(context=self.context)
+            error.run_data = details(  # type: ignore[attr-defined]
+                input=self.input,
+                new_items=[],
+                raw_responses=[],
+                last_agent=self.agent,
+                context_wrapper=context,
+                input_guardrail_results=[],
+                output_guardrail_results=[],
+            )
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("failwell_openai_agents", default=None)
+
+
+class _Plugin:
+    """What the callbacks of one run configuration share."""
+
+    def __init__(self, calls: ModelCalls, tools: ToolCalls) -> None:
+        self.calls = calls
+        self._tools = tools
+        self._clients: dict[int, tuple[Any, Any]] = {}
+        """Clients and their copies without retries."""
+
+    def configure(self, config: Any) -> Any:
+        """The configuration with the callbacks of this plugin, which call those that it had."""
+        agents: Any = need("agents")
+        own_filter, own_formatter = config.call_model_input_filter, config.tool_error_formatter
+        settings = config.model_settings or agents.ModelSettings()
+        retry: Any = need("agents.retry").ModelRetrySettings(max_retries=_MOST_RETRIES, policy=self.decide)
+
+        def begin(data: Any) -> Any:
+            _turn.set(_Turn(self, data))
+            for model in (config.model, data.agent.model):
+                if isinstance(model, agents.Model):
+                    _adopt(model)
+            return data.model_data if own_filter is None else own_filter(data)
+
+        def format_error(arguments: Any) -> Any:
+            if arguments.kind != "tool_exception" or arguments.error is None:
+                return None if own_formatter is None else own_formatter(arguments)
+            try:
+                return self._tools.failed(arguments.error, tool=arguments.tool_name).text
+            except Cancellation:
+                # The runner has already made a result of it.
+                return None
+
+        return replace(
+            config,
+            model_provider=_adopting(config.model_provider),
+            model_settings=replace(settings, retry=retry),
+            call_model_input_filter=begin,
+            tool_error_formatter=format_error,
+        )
+
+    async def decide(self, context: Any) -> Any:
+        """The policy that the runner asks after a failed attempt."""
+        decision: Any = need("agents.retry").RetryDecision
+        turn = _turn.get()
+        if turn is None or turn.operation is None:
+            return decision(retry=False)
+        operation = turn.operation
+        try:
+            delay = await operation.failed_async(context.error)
+        except Exception as error:  # raised again: the work is parked or cancelled
+            turn.keep_run_data(error)
+            raise
+        if delay is None:
+            turn.keep_run_data(context.error)
+            return decision(retry=False)
+        if context.stateful_request and context.replay_safety != "safe":
+            # The runner may still refuse, so it does the waiting.
+            return decision(retry=True, delay=delay)
+        await operation.wait_async(delay)
+        # A model call is declared idempotent, or the decision above would have been another.
+        return decision(retry=True, delay=0.0, approve_unsafe_replay=True)
+
+    def quiet(self, client: Any) -> Any:
+        """The client without retries of its own."""
+        known = self._clients.get(id(client))
+        if known is not None and known[0].api_key == known[1].api_key:
+            return known[1]
+        if len(self._clients) >= _MOST_CLIENTS:
+            self._clients.clear()
+        try:
+            copied = without_sdk_retries(client)
+        except RetriesNotSwitchable:
+            # The loop notices its calls and warns about them.
+            return client
+        self._clients[id(client)] = client, copied
+        return copied
+
+
+def _open_turn() -> _Turn | None:
+    turn = _turn.get()
+    return turn if turn is not None and turn.is_open else None
+
+
+async def _respond(model: Any, call: Callable[[], Awaitable[Any]]) -> Any:
+    """Make one attempt; outside a run with the plugin, only the call."""
+    turn = _open_turn()
+    if turn is None:
+        return await call()
+    operation = turn.begin(model).enter()
+    try:
+        response = await call()
+        operation.succeeded()
+        turn.end()
+        return response
+    finally:
+        operation.detach()
+
+
+async def _read(model: Any, events: Any) -> AsyncGenerator[Any]:
+    """Read the stream of one attempt."""
+    turn = _open_turn()
+    operation = None if turn is None else turn.begin(model)
+    if operation is not None and operation.options.stream is not None:
+        from failwell.runtime.streams.asynchronous import limit_astream
+
+        options = operation.options
+        events = limit_astream(events, operation.options.stream, clock=options.clock)
+    try:
+        async for event in events:
+            if operation is not None and not operation.visible:
+                operation.visible = safe_getattr(event, "type") not in _NOT_VISIBLE
+            yield event
+        if turn is not None and operation is not None:
+            operation.succeeded()
+            turn.end()
+    except Exception as error:  # raised again
+        if turn is not None and operation is not None and operation.visible:
+            # The runner does not ask the policy once something has reached the reader.
+            await operation.failed_async(error)
+            turn.keep_run_data(error)
+        raise
+    finally:
+        await events.aclose()
+
+
+@cache
+def _model_class(cls: Any) -> Any:
+    """A class of models whose calls go through the plugin of the run that makes them, if it has one."""
+
+    async def get_response(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await _respond(self, lambda: cls.get_response(self, *args, **kwargs))
+
+    def stream_response(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _read(self, cls.stream_response(self, *args, **kwargs))
+
+    def _get_client(self: Any) -> Any:
+        client, turn = cls._get_client(self), _open_turn()
+        return client if turn is None else turn.plugin.quiet(client)
+
+    methods: dict[str, Any] = {
+        "get_response": get_response,
+        "stream_response": stream_response,
+        _ADOPTED: True,
+    }
+    if hasattr(cls, "_get_client"):
+        methods["_get_client"] = _get_client
+    return _subclass(cls, methods)
+
+
+@cache
+def _provider_class(cls: Any) -> Any:
+    """A class of providers whose models are adopted."""
+
+    def get_model(self: Any, model_name: str | None) -> Any:
+        return _adopt(cls.get_model(self, model_name))
+
+    return _subclass(cls, {"get_model": get_model, _ADOPTED: True})
+
+
+def _subclass(cls: Any, methods: dict[str, Any]) -> Any:
+    """A subclass under the same name, so that saved states and traces stay as they are."""
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return type(cls)(cls.__name__, (cls,), {**names, **methods})
+
+
+def _adopt(model: Any) -> Any:
+    """Change the class of a model, which the agent or its provider holds, to one that knows the plugin."""
+    if not hasattr(model, _ADOPTED):
+        model.__class__ = _model_class(model.__class__)
+    return model
+
+
+def _adopting(provider: Any) -> Any:
+    """A copy of the provider whose models are adopted."""
+    if hasattr(provider, _ADOPTED):
+        return provider
+    copied = copy(provider)
+    copied.__class__ = _provider_class(provider.__class__)
+    return copied
+
+
+def _provider(model: Any) -> str | None:
+    """The provider of a model: named before the model by LiteLLM and others, and else the vendor of its class."""
+    named, slash, _ = (str_attr(model, "model") or "").partition("/")
+    if slash:
+        return named
+    return "openai" if hasattr(model, "_get_client") else None

@@ -1,0 +1,169 @@
+"""The plugin for openai-agents: names and objects as models, your own configuration, limits, what is left of a run."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from failwell.decision.budget import Budget
+from failwell.integrations.openai_agents import reliability, tool_error
+from failwell.report.failure_context import ledger_of
+from failwell.runtime.call_guard import ClosedOff, Guard
+from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.testing import FakeClock
+from tests.sdks.frameworks.replies import NO_KEY, OVERLOADED, Reply, Script, completion, script, tool_call
+
+agents: Any = pytest.importorskip("agents", reason="`make test-sdks` runs it with openai-agents")
+sdk: Any = pytest.importorskip("openai")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SECRET = "the-text-nobody-may-see"
+DONE = completion(content="done")
+
+
+@pytest.fixture(autouse=True)
+def _no_traces() -> None:
+    agents.set_tracing_disabled(True)
+
+
+def run(
+    server: Script,
+    config: Any = None,
+    *,
+    error: Callable[[Any, Exception], str] | None = None,
+    named: bool = False,
+) -> Any:
+    """One run of an agent whose model is given by its name or as an object, and what the SDK's clients do by default."""
+    options = {} if error is None else {"failure_error_function": error}
+
+    @agents.function_tool(**options)
+    def weather(city: str) -> str:
+        raise ValueError(SECRET)
+
+    async def ask() -> Any:
+        async with sdk.AsyncOpenAI(api_key="k", base_url=server.url) as client:
+            model: Any = agents.OpenAIChatCompletionsModel(model="m", openai_client=client)
+            settings = config
+            if named:
+                provider = agents.OpenAIProvider(openai_client=client, use_responses=False)
+                model, settings = "m", quick(run_config=agents.RunConfig(model_provider=provider))
+            agent = agents.Agent(name="a", model=model, tools=[weather])
+            return (await agents.Runner.run(agent, "hello", run_config=settings)).final_output
+
+    return asyncio.run(ask())
+
+
+def quick(**options: Any) -> Any:
+    return reliability(clock=FakeClock(), jitter=lambda: 0.5, **options)
+
+
+def calls(*replies: Reply, config: Any = None, **options: Any) -> tuple[int, Any]:
+    """Requests that arrived, and the answer or the exception."""
+    with script(*replies) as server:
+        try:
+            outcome = run(server, config, **options)
+        except Exception as failure:
+            outcome = failure
+        return len(server.requests), outcome
+
+
+def test_a_model_that_is_named_is_repeated_as_one_that_is_an_object() -> None:
+    assert calls(OVERLOADED, OVERLOADED, DONE, config=quick()) == (3, "done")
+    assert calls(OVERLOADED, OVERLOADED, DONE, named=True) == (3, "done")
+    assert calls(NO_KEY, named=True)[0] == 1
+
+
+def test_the_same_model_in_a_run_without_the_plugin_behaves_as_before() -> None:
+    async def both(url: str) -> list[int]:
+        counts: list[int] = []
+        async with sdk.AsyncOpenAI(api_key="k", base_url=url, max_retries=1) as client:
+            model = agents.OpenAIChatCompletionsModel(model="m", openai_client=client)
+            agent = agents.Agent(name="a", model=model)
+            for config in (quick(attempts=1), None):
+                with pytest.raises(sdk.InternalServerError):
+                    await agents.Runner.run(agent, "hello", run_config=config)
+                counts.append(len(server.requests))
+        return counts
+
+    with script(OVERLOADED) as server:
+        counts = asyncio.run(both(server.url))
+
+    # One call with the plugin; the client's own two without it.
+    assert counts == [1, 3]
+
+
+def test_a_failure_keeps_its_ledger_and_what_the_run_had() -> None:
+    weather = tool_call("weather", json.dumps({"city": "Oslo"}))
+
+    made, failure = calls(weather, OVERLOADED, config=quick())
+
+    assert made == 4
+    ledger = ledger_of(failure)
+    assert ledger is not None
+    assert [row.kind for row in ledger.attempts] == ["provider.overloaded"] * 3
+    kept = failure.run_data
+    assert kept.last_agent.name == "a"
+    assert [item.get("type", item.get("role")) for item in kept.input] == [
+        "user",
+        "function_call",
+        "function_call_output",
+    ]
+
+
+def test_a_long_wait_is_parked_with_what_the_run_had() -> None:
+    body = {"error": {"message": "Please try again in 2h", "code": "rate_limit_exceeded", "type": "requests"}}
+
+    made, failure = calls((429, body), config=quick())
+
+    assert (made, type(failure)) == (1, Parked)
+    assert failure.run_data.input
+
+
+def test_the_callbacks_of_your_own_configuration_are_called_too() -> None:
+    seen: list[str] = []
+
+    def own_filter(data: Any) -> Any:
+        seen.append("filter")
+        return data.model_data
+
+    config = agents.RunConfig(call_model_input_filter=own_filter, workflow_name="mine")
+
+    made, answer = calls(DONE, config=reliability(run_config=config))
+
+    assert (made, answer, seen) == (1, "done", ["filter"])
+    assert config.call_model_input_filter is own_filter
+    with pytest.raises(TypeError, match="`run_config` takes a `RunConfig`"):
+        reliability(run_config={"workflow_name": "mine"})
+
+
+def test_budgets_guards_and_watchers_see_every_call() -> None:
+    events: list[AttemptEvent] = []
+    guard = Guard()
+    config = quick(guard=guard, watcher=events.append, attempts=1)
+    spent = SharedBudget(Budget(attempts=2))
+
+    recovered = calls(OVERLOADED, DONE, config=quick(watcher=events.append))
+    refusals = [calls(OVERLOADED, config=config) for _ in range(20)]
+    within, _, refused = (calls(DONE, config=quick(budget=spent)) for _ in range(3))
+
+    assert recovered == (2, "done")
+    assert [event.succeeded for event in events[:2] if isinstance(event, OperationEnded)] == [True]
+    assert type(refusals[-1][1]) is ClosedOff
+    assert refusals[-1][0] == 0
+    assert within == (1, "done")
+    assert (refused[0], type(refused[1])) == (0, BudgetExceeded)
+
+
+def test_a_tool_with_its_own_error_function_can_use_ours() -> None:
+    weather = tool_call("weather", json.dumps({"city": "Oslo"}))
+
+    with script(weather, DONE) as server:
+        answer = run(server, error=tool_error)
+        sent = json.dumps(server.requests[-1])
+
+    assert answer == "done"
+    assert "tool.failed" in sent
+    assert SECRET not in sent
