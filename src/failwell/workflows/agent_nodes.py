@@ -143,6 +143,7 @@ class AgentExecutor:
                 usage=usage_of,
             ),
             prices=_prices(runtime.get("cost")),
+            budget=None if request.approved else tools.budget,
             name=request.node.name,
         )
 

@@ -22,7 +22,7 @@ from failwell.workflow.machine.closing import (
 from failwell.workflow.machine.ending import CANCELLED_MEMBER, complete, fail, is_stopping
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
 from failwell.workflow.machine.fold import LEAVES
-from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
+from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval, pauses_for_budget
 from failwell.workflow.machine.groups import pump_group, retry_items
 from failwell.workflow.machine.limits import MORE, iteration_limit, set_timer, time_is_up, unpriced_usage
 from failwell.workflow.machine.messages import (
@@ -256,7 +256,8 @@ def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
         else:
             fail(turn, task, replace(unpriced, output=event.output, usage=event.usage))
     elif isinstance(event, Failed):
-        fail(turn, task, event.failure)
+        if not pauses_for_budget(turn, task, event.failure):
+            fail(turn, task, event.failure)
     else:
         kind = "cancel.run" if turn.is_closing else "cancel.stage"
         fail(turn, task, turn.failure(kind, f"`{task.node}` was stopped", task=task))

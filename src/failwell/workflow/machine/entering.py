@@ -105,6 +105,7 @@ def _leaf(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         key=turn.key(task),
         item=task.item,
         file=plan.file,
+        approved=task.approved,
         call=call_of(node, names, turn.state.metadata.get("cwd"), plan.instructions),
     )
     turn.commands.append(request)

@@ -278,8 +278,9 @@ def _gate_resumed(state: State, _at: float, data: Data) -> None:
     state.paused = False
 
 
-def _budget_paused(state: State, _at: float, _data: Data) -> None:
-    """Changes nothing: the gate that follows has all that the state needs."""
+def _budget_paused(state: State, _at: float, data: Data) -> None:
+    """Counts what a leaf had spent when it was paused; the gate that follows has the rest."""
+    _spend(state, data.get("usage"))
 
 
 def _budget_warning(state: State, _at: float, _data: Data) -> None:

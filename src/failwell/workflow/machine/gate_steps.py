@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from failwell.fault.classes import Validation
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, look_up
-from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.ending import complete, fail, is_stopping
 from failwell.workflow.machine.limits import decide_limit
 from failwell.workflow.machine.messages import Answered, Ask, SetTimer
 from failwell.workflow.machine.run_state import Task
@@ -321,25 +322,57 @@ def needs_approval(turn: Turn, task: Task, node: Node) -> bool:
     if limits.on_exceed == "fail":
         _over_budget(turn, now, spent, cap)
         return True
-    gate = gate_id(now, "budget:")
-    gate_data = {"path": task.path, "node": task.node, "gate": gate, "spent_usd": spent, "limit_usd": cap}
-    turn.record("budget:paused", gate_data)
+    _ask_to_spend(turn, now, spent, cap)
+    return True
+
+
+def pauses_for_budget(turn: Turn, task: Task, failure: Failure) -> bool:
+    """Stop at the budget that a leaf reached while it ran: ask a person, or end the run. Returns whether it did."""
+    limits = turn.plans[turn.state.file].limits
+    cap = turn.state.limits.get("budget_usd", limits.budget_usd)
+    if failure.kind != "limit.budget_exceeded" or cap is None or task.approved or limits.on_exceed == "warn":
+        return False
+    if turn.is_closing or is_stopping(turn, task):
+        return False
+    usage = dict(failure.usage or {})
+    spent = turn.state.spent + (usage.get("cost_usd") or 0.0)
+    if limits.on_exceed == "fail":
+        _over_budget(turn, task, spent, cap, usage)
+    else:
+        _ask_to_spend(turn, task, spent, cap, usage)
+    return True
+
+
+def _ask_to_spend(
+    turn: Turn, task: Task, spent: float, cap: float, usage: Mapping[str, Any] | None = None
+) -> None:
+    gate = gate_id(task, "budget:")
+    gate_data: dict[str, Any] = {
+        "path": task.path,
+        "node": task.node,
+        "gate": gate,
+        "spent_usd": spent,
+        "limit_usd": cap,
+    }
+    turn.record("budget:paused", {**gate_data, "usage": dict(usage)} if usage else gate_data)
     options = [{"label": "spend beyond the budget", "value": APPROVED}, {"label": "stop", "value": REJECTED}]
     prompt = f"{spent:.2f} of {cap:.2f} USD are spent; may `{task.node}` run?"
     data = {**gate_data, "type": "budget", "prompt": prompt, "options": options}
     turn.record("human_gate:paused", data)
     turn.commands.append(Ask(gate=gate, question=data))
-    return True
 
 
-def _over_budget(turn: Turn, task: Task, spent: float, cap: float) -> None:
+def _over_budget(
+    turn: Turn, task: Task, spent: float, cap: float, usage: Mapping[str, Any] | None = None
+) -> None:
     failure = turn.failure(
         "limit.budget_exceeded",
         f"`{task.node}` would go beyond the budget of {cap:.2f} USD",
         task=task,
         details={"spent_usd": spent, "limit_usd": cap},
     )
-    turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
+    extra = {"usage": dict(usage)} if usage else {}
+    turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure, **extra})
     end_run(turn, failure, error_type="LimitReached", node=task.path)
 
 

@@ -142,6 +142,8 @@ class Request:
     item: str | None = None
     file: str = ""
     """The workflow file of the node."""
+    approved: bool = False
+    """Whether a person let it run beyond the budget."""
     call: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

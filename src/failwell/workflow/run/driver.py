@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from failwell.decision.budget import Budget, to_micro_cents
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
 from failwell.journal.event import TERMINAL
@@ -17,6 +18,7 @@ from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.output_log import JOIN_SECONDS, OutputLog
 from failwell.journal.store import append_with_retry
+from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.messages import (
@@ -77,6 +79,7 @@ class Driver:
         self._opener = opener
         self._secrets: Mapping[str, str] = {} if secrets is None else secrets
         self._tools: dict[str, Tools] = {}
+        self._budget: SharedBudget | None = None
         self._output = OutputLog(run_folder)
         self._is_flush_planned = False
         self._queue: deque[Event] = deque()
@@ -304,6 +307,9 @@ class Driver:
                 error, f"{request.node.type} step", run=request.run, node=request.node.name
             )
             _LOG.error("%s: unexpected error in `%s`", result.report.id, path, exc_info=error)
+        if self._budget is not None and request.node.type != "agent" and result.usage:
+            # An agent takes what it spends from the budget itself.
+            self._budget.settle(0, to_micro_cents(result.usage.get("cost_usd") or 0.0))
         self._work.pop(path, None)
         event = self._event(path, result)
         self._enqueue(event)
@@ -313,10 +319,22 @@ class Driver:
             plan=self.plans[file],
             run_folder=self._run_folder,
             secret=self._secret,
+            budget=self._run_budget(),
             note=self._note,
             grace=self.settings.grace,
         )
         return tools
+
+    def _run_budget(self) -> SharedBudget | None:
+        """The budget that all branches of the run share, where reaching it stops them."""
+        if self._budget is None:
+            limits = self.plans[self.state.file].limits
+            usd = self.state.limits.get("budget_usd", limits.budget_usd)
+            if usd is not None and limits.on_exceed != "warn":
+                self._budget = SharedBudget(
+                    Budget(usd=usd, unpriced=limits.unpriced), spent_usd=self.state.spent
+                )
+        return self._budget
 
     def _note(self, kind: str, data: dict[str, Any]) -> None:
         """Write what a step printed to the run's log, and pass every note on."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
+from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
@@ -27,6 +28,8 @@ class Tools:
     """The private folder of the run, for error files and long output."""
     secret: Callable[[str], str]
     """The value of a secret input, by its reference."""
+    budget: SharedBudget | None = None
+    """The money that the run may still spend, where it is stopped at a limit."""
     note: Callable[[str, dict[str, Any]], None] | None = None
     """Report something to watchers that the journal does not keep."""
     grace: float = 2.0
