@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,14 @@ pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is in requirements/s
 
 from pydantic_ai import Agent, ModelHTTPError, ModelSettings
 from pydantic_ai.capabilities import ModelFallback
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
@@ -213,3 +221,37 @@ def test_a_stream_that_sends_nothing_is_repeated_and_one_that_breaks_later_is_no
     assert len(opened) == 2
     assert [row.kind for row in report.attempts] == ["provider.timeout", "provider.overloaded"]
     assert (report.retryable, report.certainty.value) == (False, "partial")
+
+
+def test_messages_that_are_too_long_are_shortened_once() -> None:
+    too_long = ModelHTTPError(
+        400, "scripted", {"error": {"code": "context_length_exceeded", "message": "too long"}}
+    )
+    shortened, hopeless = Scripted(too_long, ANSWER), Scripted(too_long)
+
+    def shrink(messages: list[Any]) -> list[Any]:
+        return [replace(messages[0], parts=[UserPromptPart("short")])]
+
+    answer = run(Agent(shortened.model, capabilities=[reliability(shrink=shrink)]))
+    with pytest.raises(ModelHTTPError) as caught:
+        run(Agent(hopeless.model, capabilities=[reliability(shrink=shrink)]))
+
+    assert answer == "done"
+    assert [str(messages[0].parts[0]).count("short") for messages in shortened.requests] == [0, 1]
+    assert len(hopeless.requests) == 2
+    assert [row.kind for row in describe(caught.value).attempts] == ["provider.context_too_long"] * 2
+
+
+def test_a_tool_call_that_failed_twice_in_the_same_way_is_not_made_again() -> None:
+    script = Scripted(CALLS_WEATHER, CALLS_WEATHER, CALLS_WEATHER, ANSWER)
+    made: list[str] = []
+    agent = Agent(script.model, capabilities=[reliability(on_tool_error=lambda _report: None)])
+
+    @agent.tool_plain
+    def weather(city: str) -> str:
+        made.append(city)
+        raise ValueError("the-text")
+
+    assert run(agent) == "done"
+    assert made == ["Oslo", "Oslo"]
+    assert "was not made again" in str(tool_results(script)[-1].content)

@@ -115,6 +115,11 @@ class ModelCalls:
         """How long a stream may take."""
         return self._options.stream
 
+    @property
+    def shrinks(self) -> bool:
+        """Whether messages that are too long are shortened."""
+        return self._options.shrink is not None
+
     def options(self, provider: str | None, model: str | None) -> RetryOptions:
         """The options of a call to this model."""
         options = self._targets.get((provider, model))

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -58,7 +58,7 @@ def reliability(
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
             `failwell.observe` get it, or the log.
         parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
-            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `stream`, `clock`, `jitter`.
+            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `shrink`, `stream`, `clock`, `jitter`.
 
     Returns:
         A `RunConfig`.
@@ -87,7 +87,7 @@ def tool_error(_context: object, error: Exception) -> str:
 class _Turn:
     """One model call of a run, with all its attempts."""
 
-    __slots__ = ("agent", "context", "input", "is_open", "operation", "plugin")
+    __slots__ = ("agent", "context", "input", "is_open", "operation", "plugin", "was_shortened")
 
     def __init__(self, plugin: "_Plugin", data: Any) -> None:
         self.plugin = plugin
@@ -95,12 +95,20 @@ class _Turn:
         self.operation: Operation | None = None
         self.agent = data.agent
         self.context = data.context
-        self.input = data.model_data.input
+        self.input: Any = data.model_data.input
+        self.was_shortened = False
 
     def begin(self, model: Any) -> Operation:
         if self.operation is None:
             self.operation = self.plugin.calls.operation(_provider(model), str_attr(model, "model"))
         return self.operation
+
+    def replace_input(self, items: list[Any]) -> None:
+        self.input, self.was_shortened = items, True
+
+    def arguments(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of an attempt, of which the input may have been shortened."""
+        return {**kwargs, "input": self.input} if self.was_shortened else kwargs
 
     def end(self) -> None:
         self.is_open = False
@@ -133,6 +141,8 @@ class _Plugin:
         self._tools = tools
         self._clients: dict[int, tuple[Any, Any]] = {}
         """Clients and their copies without retries."""
+        self._failed: set[str | None] = set()
+        """The tool calls that failed and whose results are not returned yet."""
 
     def configure(self, config: Any) -> Any:
         """The configuration with the callbacks of this plugin, which call those that it had."""
@@ -146,16 +156,15 @@ class _Plugin:
             for model in (config.model, data.agent.model):
                 if isinstance(model, agents.Model):
                     _adopt(model)
+            for tool in data.agent.tools:
+                if isinstance(tool, agents.FunctionTool):
+                    _adopt_tool(tool)
             return data.model_data if own_filter is None else own_filter(data)
 
         def format_error(arguments: Any) -> Any:
             if arguments.kind != "tool_exception" or arguments.error is None:
                 return None if own_formatter is None else own_formatter(arguments)
-            try:
-                return self._tools.failed(arguments.error, tool=arguments.tool_name).text
-            except Cancellation:
-                # The runner has already made a result of it.
-                return None
+            return self.describe_failure(arguments)
 
         return replace(
             config,
@@ -165,6 +174,36 @@ class _Plugin:
             tool_error_formatter=format_error,
         )
 
+    def describe_failure(self, arguments: Any) -> str | None:
+        """What the model gets for the exception of a tool."""
+        context = arguments.run_context
+        self._failed.add(arguments.call_id)
+        try:
+            failure = self._tools.failed(
+                arguments.error,
+                tool=arguments.tool_name,
+                arguments=safe_getattr(context, "tool_arguments"),
+                run=_Run(safe_getattr(context, "usage")),
+            )
+        except Cancellation:
+            # The runner has already made a result of it.
+            return None
+        return failure.text
+
+    async def invoke(self, tool: Any, invoke: Callable[..., Awaitable[Any]], context: Any, text: str) -> Any:
+        """Call a tool, unless the same call has failed in the same way before."""
+        run = _Run(safe_getattr(context, "usage"))
+        refusal = self._tools.refused(tool.name, text, run=run)
+        if refusal is not None:
+            return refusal.text
+        result = await invoke(context, text)
+        call = str_attr(context, "tool_call_id")
+        if call in self._failed:
+            self._failed.discard(call)
+        else:
+            self._tools.succeeded(tool.name, text, run=run)
+        return result
+
     async def decide(self, context: Any) -> Any:
         """The policy that the runner asks after a failed attempt."""
         decision: Any = need("agents.retry").RetryDecision
@@ -172,6 +211,9 @@ class _Plugin:
         if turn is None or turn.operation is None:
             return decision(retry=False)
         operation = turn.operation
+        items: Any = turn.input
+        if isinstance(items, list):
+            self.calls.shrink_with(operation, cast("list[Any]", items), turn.replace_input)
         try:
             delay = await operation.failed_async(context.error)
         except Exception as error:  # raised again: the work is parked or cancelled
@@ -203,19 +245,36 @@ class _Plugin:
         return copied
 
 
+class _Run:
+    """What the tool calls of one run have in common: the object that counts its usage."""
+
+    __slots__ = ("_usage",)
+
+    def __init__(self, usage: object) -> None:
+        self._usage = usage
+
+    def __hash__(self) -> int:
+        return id(self._usage)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Run) and other._usage is self._usage
+
+
 def _open_turn() -> _Turn | None:
     turn = _turn.get()
     return turn if turn is not None and turn.is_open else None
 
 
-async def _respond(model: Any, call: Callable[[], Awaitable[Any]]) -> Any:
+async def _respond(
+    model: Any, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Make one attempt; outside a run with the plugin, only the call."""
     turn = _open_turn()
     if turn is None:
-        return await call()
+        return await call(model, *args, **kwargs)
     operation = turn.begin(model).enter()
     try:
-        response = await call()
+        response = await call(model, *args, **turn.arguments(kwargs))
         operation.succeeded()
         turn.end()
         return response
@@ -223,10 +282,13 @@ async def _respond(model: Any, call: Callable[[], Awaitable[Any]]) -> Any:
         operation.detach()
 
 
-async def _read(model: Any, events: Any) -> AsyncGenerator[Any]:
+async def _read(
+    model: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> AsyncGenerator[Any]:
     """Read the stream of one attempt."""
     turn = _open_turn()
     operation = None if turn is None else turn.begin(model)
+    events = call(model, *args, **(kwargs if turn is None else turn.arguments(kwargs)))
     if operation is not None and operation.options.stream is not None:
         from failwell.runtime.streams.asynchronous import limit_astream
 
@@ -255,10 +317,10 @@ def _model_class(cls: Any) -> Any:
     """A class of models whose calls go through the plugin of the run that makes them, if it has one."""
 
     async def get_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return await _respond(self, lambda: cls.get_response(self, *args, **kwargs))
+        return await _respond(self, cls.get_response, args, kwargs)
 
     def stream_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _read(self, cls.stream_response(self, *args, **kwargs))
+        return _read(self, cls.stream_response, args, kwargs)
 
     def _get_client(self: Any) -> Any:
         client, turn = cls._get_client(self), _open_turn()
@@ -295,6 +357,22 @@ def _adopt(model: Any) -> Any:
     if not hasattr(model, _ADOPTED):
         model.__class__ = _model_class(model.__class__)
     return model
+
+
+def _adopt_tool(tool: Any) -> None:
+    """Let the calls of a tool go through the plugin of the run that makes them, if it has one."""
+    invoke = tool.on_invoke_tool
+    if hasattr(invoke, _ADOPTED):
+        return
+
+    async def invoke_tool(context: Any, text: str) -> Any:
+        turn = _turn.get()
+        if turn is None:
+            return await invoke(context, text)
+        return await turn.plugin.invoke(tool, invoke, context, text)
+
+    setattr(invoke_tool, _ADOPTED, True)
+    tool.on_invoke_tool = invoke_tool
 
 
 def _adopting(provider: Any) -> Any:

@@ -72,7 +72,7 @@ def reliability(
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
             `failwell.observe` get it, or the log.
         parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
-            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `stream`, `clock`, `jitter`.
+            `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `shrink`, `stream`, `clock`, `jitter`.
 
     Raises:
         MissingExtra: pydantic-ai is not installed.
@@ -80,18 +80,23 @@ def reliability(
         ValueError: a number makes no sense.
     """
     calls = ModelCalls("pydantic-ai", options, **parameters)
-    return _capability()(calls, ToolCalls(observer=on_tool_error))
+    return _capability(_ShrinkHooks if calls.shrinks else _Hooks)(calls, ToolCalls(observer=on_tool_error))
 
 
 class _Request:
     """A model request: its operation, and whether its latest attempt has failed."""
 
-    __slots__ = ("has_failed", "operation", "streaming")
+    __slots__ = ("has_failed", "messages", "operation", "streaming")
 
     def __init__(self, operation: Operation, *, streaming: bool) -> None:
         self.operation = operation
         self.streaming = streaming
         self.has_failed = False
+        self.messages: list[Any] | None = None
+        """The messages of the further attempts, once they were shortened."""
+
+    def replace_messages(self, messages: list[Any]) -> None:
+        self.messages = messages
 
 
 _request: ContextVar[_Request | None] = ContextVar("failwell_pydantic_ai", default=None)
@@ -152,6 +157,7 @@ class _Hooks:
         if request.operation.options.model != request_context.model.model_name:
             # Another capability moved the request to another model, whose attempts are counted apart.
             request.operation = self._begin(request_context.model)
+        self._calls.shrink_with(request.operation, request_context.messages, request.replace_messages)
         try:
             request.has_failed = True
             delay = await request.operation.failed_async(error)
@@ -227,6 +233,19 @@ class _Hooks:
         request_context.model_settings = settings
 
 
+class _ShrinkHooks(_Hooks):
+    """The hooks of a capability that shortens messages. The one more makes every request of an agent cost more."""
+
+    async def prepare_model_request(
+        self, _ctx: "RunContext[Any]", request_context: "ModelRequestContext"
+    ) -> "ModelRequestContext":
+        """Send the messages that were shortened."""
+        request = _request.get()
+        if request is not None and request.messages is not None:
+            request_context.messages = list(request.messages)
+        return request_context
+
+
 class _Streams:
     """The streams of a model: a pause that is too long ends them, and a failure in the middle is recorded."""
 
@@ -277,9 +296,9 @@ def _stream_model() -> Any:
 
 
 @cache
-def _capability() -> Any:
+def _capability(hooks: type[_Hooks]) -> Any:
     """The class of the capability; it exists once pydantic-ai is loaded."""
-    return type("Reliability", (_Hooks, need("pydantic_ai.capabilities").AbstractCapability), {})
+    return type("Reliability", (hooks, need("pydantic_ai.capabilities").AbstractCapability), {})
 
 
 def _leaves(model: Any, depth: int = 0) -> list[Any]:

@@ -167,3 +167,33 @@ def test_a_tool_with_its_own_error_function_can_use_ours() -> None:
     assert answer == "done"
     assert "tool.failed" in sent
     assert SECRET not in sent
+
+
+def test_input_that_is_too_long_is_shortened_once() -> None:
+    body = {
+        "error": {"message": "too long", "code": "context_length_exceeded", "type": "invalid_request_error"}
+    }
+
+    def shrink(items: list[Any]) -> list[Any]:
+        return [{**items[0], "content": "short"}]
+
+    with script((400, body), DONE) as server:
+        answer = run(server, quick(shrink=shrink))
+        sent = [request["messages"][-1]["content"] for request in server.requests]
+
+    assert (answer, sent) == ("done", ["hello", "short"])
+
+
+def test_a_tool_call_that_failed_twice_in_the_same_way_is_not_made_again() -> None:
+    call = {"type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    weather = [completion("tool_calls", tool_calls=[{**call, "id": f"t-{number}"}]) for number in range(3)]
+    reports: list[Any] = []
+
+    with script(*weather, DONE) as server:
+        answer = run(server, quick(on_tool_error=reports.append))
+        results = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
+
+    assert answer == "done"
+    assert len(reports) == 2
+    assert [json.loads(result["content"])["kind"] for result in results] == ["tool.failed"] * 3
+    assert "was not made again" in results[-1]["content"]
