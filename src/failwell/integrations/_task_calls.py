@@ -1,0 +1,125 @@
+"""The tasks of an engine (Celery, DBOS, Prefect, Ray) under one retry authority: what every plugin for an engine holds.
+
+An engine stores the exception of a failed task, its text and its traceback in its own database. A plugin raises
+`TaskFailed` in its place: the report as JSON, and nothing of the exception's text.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, Unpack
+
+from failwell.decision.policy import IN_PROCESS_LIMIT
+from failwell.integrations._model_calls import PluginOptions
+from failwell.report.describe import attach_report, describe
+from failwell.report.record import ErrorReport
+from failwell.report.revive import Recalled
+from failwell.runtime.retry import run, run_async
+from failwell.runtime.retry_options import RetryOptions, merge_options
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_NAMES = tuple(PluginOptions.__annotations__)
+
+
+class TaskFailed(Recalled):
+    """A task failed, and this is its report. Describing it gives that report again."""
+
+    def __init__(self, recorded: str) -> None:
+        # The only argument is text, so that an engine that stores `args` as JSON can make it again.
+        report = ErrorReport.read(recorded)
+        super().__init__(recorded=report.to_dict(), message=f"{report.kind}: {report.message}")
+        self.args = (recorded,)
+        self.set_own_kind(report.kind)
+        attach_report(self, report)
+
+    @property
+    def report(self) -> ErrorReport:
+        """What failed, whether a repeat helps and when, and the attempts that were made."""
+        return self.recorded_report
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+def task_failure(error: BaseException, *, idempotent: bool | None = None) -> TaskFailed:
+    """The failure to raise in place of `error`. It is returned as it is if it is one already."""
+    if isinstance(error, TaskFailed):
+        return error
+    return TaskFailed(describe(error, idempotent=idempotent).to_json())
+
+
+def task_options(
+    engine: str,
+    options: RetryOptions | None,
+    longest: float = IN_PROCESS_LIMIT,
+    **parameters: Unpack[PluginOptions],
+) -> RetryOptions:
+    """The options of the tasks of one plugin; the engine itself waits for up to `longest` seconds.
+
+    Unlike a model call, a task is not taken to be idempotent.
+
+    Raises:
+        TypeError: a parameter has the wrong type, or there is none of that name.
+        ValueError: a number makes no sense.
+    """
+    unknown = next((name for name in parameters if name not in _NAMES), None)
+    if unknown is not None:
+        raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(_NAMES)}")
+    fields: dict[str, Any] = {**parameters}
+    if "guard" in parameters and (options is None or options.provider is None):
+        # A guard counts by provider; which one a task calls is known to its failures alone.
+        fields["provider"] = engine
+    merged = merge_options(options, **fields)
+    if merged.policy.in_process_limit == IN_PROCESS_LIMIT:
+        merged = replace(merged, policy=replace(merged.policy, in_process_limit=longest))
+    return merged
+
+
+def named(options: RetryOptions, function: Callable[..., Any]) -> RetryOptions:
+    """The options with the name of the function, unless they have one."""
+    if options.name is not None:
+        return options
+    name = getattr(function, "__qualname__", type(function).__qualname__).replace(".<locals>.", ".")
+    return replace(options, name=name)
+
+
+def repeated_inside(function: _F, options: RetryOptions) -> _F:
+    """`function`, repeated in the process of the task; what it finally raises is a `TaskFailed`."""
+    options = named(options, function)
+    if iscoroutinefunction(function):
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await run_async(options, function, *args, **kwargs)
+
+        return recorded(function, call, options.idempotent)
+    return recorded(function, lambda *args, **kwargs: run(options, function, *args, **kwargs), options.idempotent)
+
+
+def recorded(function: _F, call: Callable[..., Any] | None = None, idempotent: bool | None = None) -> _F:
+    """`function`, made by `call` if that is given; whatever it raises becomes a `TaskFailed`."""
+    call = call or function
+    result: Any
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def recorded_async(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await call(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  (it leaves as a report)
+                failure = task_failure(error, idempotent=idempotent)
+            raise failure
+
+        result = recorded_async
+    else:
+
+        @wraps(function)
+        def recorded_plain(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return call(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  (it leaves as a report)
+                failure = task_failure(error, idempotent=idempotent)
+            raise failure
+
+        result = recorded_plain
+    return result

@@ -1,0 +1,100 @@
+"""DBOS: `@reliability(DBOS.step())` in place of `@DBOS.step()` repeats a step by durable sleeps of its workflow.
+
+Every attempt is a step that DBOS records, and every wait a sleep that it records: a workflow that is recovered goes on
+where it was, also in the middle of a long wait. The recorded error is the report, and none of the exception's text.
+
+Example:
+    >>> from failwell.integrations.dbos import TaskFailed, reliability
+    >>> def register(DBOS):
+    ...     @reliability(DBOS.step())
+    ...     def summarize(text):
+    ...         return text[:10]
+    ...     return summarize
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, Unpack
+
+from failwell._extras import need
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._repeatable import repeatable
+from failwell.integrations._task_calls import TaskFailed, named, recorded, task_options
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry_options import RetryOptions
+
+__all__ = ["LONGEST", "TaskFailed", "reliability", "should_retry"]
+
+LONGEST = 86_400.0
+"""Seconds. A longer delay is not slept in the workflow; its failure says when to start the workflow again."""
+
+
+def reliability(
+    step: Callable[..., Any], *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
+) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator for a step: `step` around a function that is repeated as its failures allow.
+
+    Leave `retries_allowed` off, as it is by default: the calls of both loops would multiply.
+
+    Args:
+        step: `DBOS.step()`, with the options that you give it.
+        options: All parameters as one value. A parameter beside it wins.
+        parameters: Those of `failwell.retry`.
+
+    Raises:
+        TypeError: a parameter has the wrong type, or there is none of that name.
+        ValueError: a number makes no sense.
+    """
+    merged = task_options("dbos", options, LONGEST, **parameters)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        own = named(merged, function)
+        attempt = step(recorded(function, idempotent=own.idempotent))
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def repeated_async(*args: Any, **kwargs: Any) -> Any:
+                operation = Operation(own)
+                while True:
+                    async with operation:
+                        return await attempt(*args, **kwargs)
+                    await _sleep_async(operation)
+
+            return repeated_async
+
+        @wraps(function)
+        def repeated(*args: Any, **kwargs: Any) -> Any:
+            operation = Operation(own)
+            while True:
+                with operation:
+                    return attempt(*args, **kwargs)
+                _sleep(operation)
+
+        return repeated
+
+    return decorate
+
+
+def should_retry(error: BaseException, *, idempotent: bool | None = None) -> bool:
+    """For `DBOS.step(retries_allowed=True, should_retry=should_retry)`, where DBOS keeps counting and waiting.
+
+    DBOS waits by its own numbers then, so a server-requested delay is not kept; one over a minute is a `False`.
+    """
+    return repeatable(error, idempotent=idempotent) is not None
+
+
+def _sleep(operation: Operation) -> None:
+    engine = need("dbos").DBOS
+    if engine.workflow_id is None:
+        operation.wait()
+    else:
+        engine.sleep(operation.delay or 0.0)
+
+
+async def _sleep_async(operation: Operation) -> None:
+    engine = need("dbos").DBOS
+    if engine.workflow_id is None:
+        await operation.wait_async()
+    else:
+        await engine.sleep_async(operation.delay or 0.0)

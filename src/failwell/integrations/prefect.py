@@ -1,0 +1,203 @@
+"""Prefect: `@reliability(task)` in place of `@task` repeats a task run as its failures allow, through Prefect's own retries.
+
+Each repeat is a state `AwaitingRetry` with its time, so Prefect shows what a run waits for. The message of a failed state
+and the stored result are the report, and none of the exception's text.
+
+Example:
+    >>> from failwell.integrations.prefect import TaskFailed, reliability
+    >>> def register(task):
+    ...     @reliability(task(name="summarize"))
+    ...     def summarize(text):
+    ...         return text[:10]
+    ...     return summarize
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any, SupportsIndex, Unpack
+
+from failwell._extras import need
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.decision.policy import SCHEDULES, Policy
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._repeatable import repeatable
+from failwell.integrations._task_calls import TaskFailed, named, task_failure, task_options
+from failwell.runtime.loop import Parked
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry_options import RetryOptions
+
+__all__ = ["LONGEST", "TaskFailed", "reliability", "retry_condition"]
+
+LONGEST = 3600.0
+"""Seconds. A run waits in its process; a longer delay fails it, and its failure says when to run it again."""
+_DELAY = "_failwell_delay"
+_delay: ContextVar[float] = ContextVar("failwell_prefect_delay", default=0.0)
+_operations: dict[Any, Operation] = {}
+"""By the id of the task run. Prefect repeats a run in the process that began it."""
+
+
+class _Delays(list[float]):
+    """Prefect reads the delay of a retry from a list; this one holds the delay that was decided last."""
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        return _delay.get()
+
+
+def reliability(
+    task: Callable[..., Any], *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
+) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator for a task: `task` around a function that is repeated as its failures allow.
+
+    It replaces `retries`, `retry_delay_seconds`, `retry_jitter_factor` and `retry_condition_fn` of the task.
+
+    Args:
+        task: `prefect.task`, or `prefect.task(...)` with options.
+        options: All parameters as one value. A parameter beside it wins.
+        parameters: Those of `failwell.retry`.
+
+    Raises:
+        TypeError: a parameter has the wrong type, there is none of that name, or the function is a generator.
+        ValueError: a number makes no sense.
+    """
+    merged = task_options("prefect", options, LONGEST, **parameters)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if isgeneratorfunction(function) or isasyncgenfunction(function):
+            raise TypeError("`reliability` repeats a task that returns; put `@failwell.retry` on a generator")
+        return task(_attempt(function, named(merged, function))).with_options(
+            retries=_most_attempts(merged.policy),
+            retry_delay_seconds=_Delays([0.0]),
+            retry_jitter_factor=0,
+            retry_condition_fn=_is_repeated,
+        )
+
+    return decorate
+
+
+def retry_condition(_task: Any, _run: Any, state: Any) -> bool:
+    """For `@task(retries=…, retry_condition_fn=retry_condition)`, where Prefect keeps counting and waiting.
+
+    Prefect waits by its own numbers then, so a server-requested delay is not kept; one over a minute is a `False`.
+    """
+    error = safe_getattr(state, "data")
+    return isinstance(error, BaseException) and repeatable(error) is not None
+
+
+def _most_attempts(policy: Policy) -> int:
+    """A number of retries that Prefect never reaches first: the policy counts."""
+    schedules = [rule.schedule for rule in policy.rules if rule.schedule is not None]
+    return max(schedule.max_attempts for schedule in (*schedules, *SCHEDULES.values()))
+
+
+def _is_repeated(_task: Any, run: Any, state: Any) -> bool:
+    error = safe_getattr(state, "data")
+    if not isinstance(error, Exception):
+        return False
+    delay = error.__dict__.get(_DELAY)
+    if delay is None and not isinstance(error, TaskFailed):
+        # Prefect itself raised it, such as a timeout of the run.
+        operation = _operations.get(run.id)
+        delay = None if operation is None else _decided(run.id, operation, error)[1]
+    _delay.set(delay or 0.0)
+    return delay is not None
+
+
+def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..., Any]:
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def attempt_async(*args: Any, **kwargs: Any) -> Any:
+            run = _current_run()
+            operation = _operation(run, options)
+            operation.enter()
+            try:
+                result = await function(*args, **kwargs)
+            except Exception as error:
+                if _is_of_prefect(error):
+                    raise
+                failure = await _failure_async(run, operation, error)
+            else:
+                return _succeeded(run, operation, result)
+            finally:
+                operation.detach()
+            raise failure
+
+        return attempt_async
+
+    @wraps(function)
+    def attempt(*args: Any, **kwargs: Any) -> Any:
+        run = _current_run()
+        operation = _operation(run, options)
+        operation.enter()
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:
+            if _is_of_prefect(error):
+                raise
+            failure = _failure(run, operation, error)
+        else:
+            return _succeeded(run, operation, result)
+        finally:
+            operation.detach()
+        raise failure
+
+    return attempt
+
+
+def _current_run() -> Any:
+    context = need("prefect.context").TaskRunContext.get()
+    return None if context is None else context.task_run.id
+
+
+def _operation(run: Any, options: RetryOptions) -> Operation:
+    """The operation of the task run: the same in each of its attempts."""
+    operation = _operations.get(run)
+    if operation is None:
+        operation = Operation(options)
+        if run is not None:
+            _operations[run] = operation
+    return operation
+
+
+def _succeeded(run: Any, operation: Operation, result: Any) -> Any:
+    _operations.pop(run, None)
+    operation.succeeded()
+    return result
+
+
+def _failure(run: Any, operation: Operation, error: Exception) -> TaskFailed:
+    error, delay = _decided(run, operation, error)
+    return _with_delay(task_failure(error, idempotent=operation.options.idempotent), delay)
+
+
+async def _failure_async(run: Any, operation: Operation, error: Exception) -> TaskFailed:
+    try:
+        delay = await operation.failed_async(error)
+    except Parked as parked:
+        error, delay = parked, None
+    if delay is None:
+        _operations.pop(run, None)
+    return _with_delay(task_failure(error, idempotent=operation.options.idempotent), delay)
+
+
+def _decided(run: Any, operation: Operation, error: Exception) -> tuple[Exception, float | None]:
+    """The failure, parked where its delay is too long, and seconds until the repeat."""
+    try:
+        delay = operation.failed(error)
+    except Parked as parked:
+        error, delay = parked, None
+    if delay is None:
+        _operations.pop(run, None)
+    return error, delay
+
+
+def _with_delay(failure: TaskFailed, delay: float | None) -> TaskFailed:
+    failure.__dict__[_DELAY] = delay
+    return failure
+
+
+def _is_of_prefect(error: Exception) -> bool:
+    """Whether Prefect raised it to end the run in its own way, as after a timeout."""
+    return type(error).__module__.partition(".")[0] == "prefect"
