@@ -77,6 +77,7 @@ class ToolCalls:
         tool: str | None = None,
         arguments: object = None,
         run: Hashable = None,
+        idempotent: bool | None = None,
     ) -> ToolFailure:
         """The result of a tool call that raised `error`.
 
@@ -86,11 +87,13 @@ class ToolCalls:
             arguments: What it was called with, a dictionary or its JSON. With them, a call that failed in the same way before
                 is told to the model as such.
             run: What the calls of one run have in common, where the framework knows it.
+            idempotent: Whether a repeat is harmless although the outcome is unknown, where the tool says so.
 
         Raises:
             Exception: `error`, where it says that the work was cancelled.
         """
-        report = describe(error, origin="tool", scene=None if tool is None else Scene(tool=tool))
+        scene = None if tool is None else Scene(tool=tool)
+        report = describe(error, origin="tool", scene=scene, idempotent=idempotent)
         if report.category is Category.CANCELLED:
             raise error
         if self._observer is not None:

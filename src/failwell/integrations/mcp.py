@@ -1,4 +1,5 @@
-"""One failure as the result of an MCP tool call, and back.
+"""The official MCP server: `reliability(server)` answers with a typed result where a tool fails. Also one failure as the
+result of an MCP tool call, and back.
 
 The model sees the model's view and nothing else. On the way back, what the other side says is evidence: its texts
 are kept apart, and a tool cannot say that *our* run was cancelled, halted or out of budget.
@@ -11,27 +12,110 @@ Example:
     (True, 'provider.connection')
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from json import loads
-from typing import Any, cast
+from typing import Any, TypeVar, Unpack, cast
 
+from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.delivery.plain_text import finite, json_text
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._tool_calls import ToolFailure
+from failwell.integrations._tool_server import ToolServer, is_repeatable
 from failwell.report.describe import describe, new_id
 from failwell.report.identity import fingerprint
 from failwell.report.record import SCHEMA, ErrorReport, Evidence
 from failwell.report.redact import redact_value
 from failwell.report.saved_failures.peer import claimed_kind, report_of_claim
+from failwell.runtime.retry_options import RetryOptions
 
-__all__ = ["from_tool_result", "tool_result"]
+__all__ = ["from_tool_result", "is_repeatable", "reliability", "tool_result"]
+
+S = TypeVar("S")
 
 _ERROR_TYPE = "ToolResult"
 _MOST_BLOCKS = 20
 _LONGEST_TEXT = 100_000
+
+
+def reliability(
+    server: S,
+    *,
+    options: RetryOptions | None = None,
+    on_tool_error: Callable[[ErrorReport], object] | None = None,
+    **parameters: Unpack[PluginOptions],
+) -> S:
+    """The server, whose tools answer with a typed result where they fail: kind, retry class, wait and what to do.
+
+    A tool whose `readOnlyHint` or `idempotentHint` is true is repeated here as its failures allow. Any other is called
+    once, and its result says whether the client may repeat it. The text of an exception stays in the server, but for that
+    of a `ToolError` which the tool raises itself.
+
+    Args:
+        server: An `MCPServer`, or a low-level `Server`, of mcp 2.
+        options: All parameters as one value. A parameter beside it wins.
+        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
+            the log.
+        parameters: Those of `failwell.retry`.
+
+    Raises:
+        MissingExtra: mcp is not installed.
+        TypeError: it is no server of mcp 2, a parameter has the wrong type, or there is none of that name.
+        ValueError: a number makes no sense.
+    """
+    tools = ToolServer(options, on_tool_error, parameters)
+    own: Any = server
+    if not isinstance(safe_getattr(own, "middleware"), list):
+        raise TypeError(f"`reliability` takes an `MCPServer` or a `Server` of mcp 2, not {type(server).__name__}")
+    call_tool = safe_getattr(own, "call_tool")
+    if callable(call_tool):
+        own.call_tool = _calls_of_server(own, call_tool, tools)
+    else:
+        own.middleware.append(_calls_of_handler(own, tools))
+    return server
+
+
+def _calls_of_server(server: Any, call_tool: Any, tools: ToolServer) -> Any:
+    async def call(name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        async def annotations() -> object:
+            return next((tool.annotations for tool in await server.list_tools() if tool.name == name), None)
+
+        result = await tools.call(name, annotations, lambda: call_tool(name, arguments, context))
+        return _call_result(result) if isinstance(result, ToolFailure) else result
+
+    return call
+
+
+def _calls_of_handler(server: Any, tools: ToolServer) -> Any:
+    """A middleware for a low-level server, whose handler raises what its tools raise."""
+
+    async def middleware(ctx: Any, call_next: Any) -> Any:
+        if ctx.method != "tools/call" or ctx.request_id is None:
+            return await call_next(ctx)
+        name = str((ctx.params or {}).get("name", ""))
+
+        async def annotations() -> object:
+            entry = server.get_request_handler("tools/list")
+            listed = None if entry is None else await entry.handler(ctx, entry.params_type())
+            return next((tool.annotations for tool in getattr(listed, "tools", ()) if tool.name == name), None)
+
+        result = await tools.call(name, annotations, lambda: call_next(ctx))
+        return _call_result(result) if isinstance(result, ToolFailure) else result
+
+    return middleware
+
+
+def _call_result(failure: ToolFailure) -> Any:
+    types: Any = need("mcp.types")
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=failure.text)],
+        structured_content=failure.content,
+        is_error=True,
+    )
 
 
 def tool_result(report: ErrorReport) -> dict[str, Any]:
@@ -56,7 +140,7 @@ def from_tool_result(result: object, *, trusted: bool = False) -> ErrorReport | 
         trusted: Whether the server is your own. Then the fields, the context and kinds that are not registered here are
             taken over, masked and cut. Kinds about its own run never are.
     """
-    if _part(result, "isError") is not True:
+    if _part(result, "isError", "is_error") is not True:
         return None
     return replace(_read_result(result, trusted=trusted), origin="tool")
 
@@ -112,7 +196,7 @@ def _context(context: object, allowed: tuple[str, ...]) -> dict[str, Any]:
 
 def _seen(result: object) -> Mapping[str, Any] | None:
     """The model's view in the result, wherever a client or a proxy left it."""
-    if _is_view(structured := _part(result, "structuredContent")):
+    if _is_view(structured := _part(result, "structuredContent", "structured_content")):
         return structured
     content = _part(result, "content")
     for block in cast("list[object]", content)[:_MOST_BLOCKS] if isinstance(content, list) else []:
@@ -134,7 +218,10 @@ def _is_view(value: Any) -> bool:
     return is_kind(seen.get("kind")) and {"category", "retryable"} <= seen.keys()
 
 
-def _part(of: object, name: str) -> Any:
-    if isinstance(of, Mapping):
-        return cast("Mapping[str, Any]", of).get(name)
-    return safe_getattr(of, name)
+def _part(of: object, *names: str) -> Any:
+    """A part of a result: by its name in the protocol, or by the name that a library gives it."""
+    for name in names:
+        part = cast("Mapping[str, Any]", of).get(name) if isinstance(of, Mapping) else safe_getattr(of, name)
+        if part is not None:
+            return part
+    return None

@@ -1,0 +1,163 @@
+"""The tools of an MCP server: a failed one answers with a typed result, and one that says a repeat is harmless is repeated.
+
+A client, and the model behind it, sees the kind, the retry class, the wait and what to do, and not the exception's text.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar, Unpack, cast
+
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
+from failwell.decision.match import Match
+from failwell.decision.policy import Rule
+from failwell.delivery.plain_text import finite, json_text
+from failwell.fault.axes import Category
+from failwell.fault.base import Fault
+from failwell.fault.classes import ToolTerminal
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._task_calls import task_options
+from failwell.integrations._tool_calls import ToolCalls, ToolFailure
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.report.redact import cut, redact_value
+from failwell.runtime.loop import Parked
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry_options import RetryOptions
+
+_R = TypeVar("_R")
+_PROTOCOL_ERROR = "MCPError"
+_LONGEST_WORD = 2_000
+
+
+def is_repeatable(annotations: object) -> bool | None:
+    """Whether a tool may be called again although it may have run: by its `readOnlyHint` and its `idempotentHint`.
+
+    `None` where the tool says nothing; nothing is repeated then either. Hints of a server that you do not trust are
+    no more than a claim.
+
+    Args:
+        annotations: A tool's annotations, as JSON or as the object that an MCP library made of it.
+    """
+    if _hint(annotations, "readOnlyHint", "read_only_hint"):
+        return True
+    return _hint(annotations, "idempotentHint", "idempotent_hint")
+
+
+def _hint(annotations: object, *names: str) -> bool | None:
+    for name in names:
+        if isinstance(annotations, dict):
+            value = cast("dict[str, object]", annotations).get(name)
+        else:
+            value = safe_getattr(annotations, name)
+        if isinstance(value, bool):
+            return value
+    return None
+
+
+def _matches_all(_report: ErrorReport) -> bool:
+    return True
+
+
+_ONCE = Rule(
+    match=Match.of(when=_matches_all),
+    retryable=False,
+    name="the tool does not say that a repeat is harmless",
+)
+
+
+class ToolServer:
+    """Calls the tools of one server."""
+
+    __slots__ = ("_once", "_options", "_tools")
+
+    def __init__(
+        self,
+        options: RetryOptions | None,
+        observer: Callable[[ErrorReport], object] | None,
+        parameters: PluginOptions,
+    ) -> None:
+        self._options = task_options("mcp", options, **parameters)
+        policy = self._options.policy
+        self._once = replace(self._options, policy=replace(policy, rules=(_ONCE, *policy.rules)))
+        self._tools = ToolCalls(observer=observer)
+
+    async def call(
+        self, tool: str, annotations: Callable[[], Awaitable[object]], call: Callable[[], Awaitable[_R]]
+    ) -> _R | ToolFailure:
+        """The result of `call()`, or its failure for the client.
+
+        Raises:
+            Exception: an error of the protocol, which is no failure of the tool.
+        """
+        try:
+            operation = Operation(self._options)
+        except Fault as refusal:
+            # A guard or a budget allows no call.
+            return self._failure(refusal, tool)
+        while True:
+            operation.enter()
+            try:
+                result = await call()
+                operation.succeeded()
+                return result
+            except Exception as raised:
+                if type(raised).__name__ == _PROTOCOL_ERROR:
+                    operation.abandoned()
+                    raise
+                error = raised
+            finally:
+                operation.detach()
+            if operation.loop is None or not operation.loop.tries:
+                hint = is_repeatable(await annotations())
+                base = self._options if hint else self._once
+                operation.options = replace(base, name=base.name or f"tool {tool}", idempotent=hint)
+            try:
+                delay = await operation.failed_async(error)
+            except Parked as parked:
+                error, delay = parked, None
+            if delay is None:
+                return self._failure(error, tool, operation)
+            await operation.wait_async(delay)
+
+    def _failure(self, error: Exception, tool: str, operation: Operation | None = None) -> ToolFailure:
+        idempotent = None if operation is None else operation.options.idempotent
+        failure = self._tools.failed(_input_fault(error) or error, tool=tool, idempotent=idempotent)
+        content = failure.content
+        calls = 0 if operation is None or operation.loop is None else operation.loop.calls
+        if calls > 1:
+            content = {**content, "attempts": calls}
+        word = _word_of_tool(error)
+        if word is not None:
+            content = {**content, "message": word}
+        if content is failure.content:
+            return failure
+        return replace(failure, content=finite(content), text=json_text(content))
+
+
+def _input_fault(error: Exception) -> Fault | None:
+    """The fault that says which arguments of the call were wrong, if that is what failed."""
+    if type(error).__name__ not in ("ValidationError", "ToolError"):
+        return None
+    cause = error.__cause__ or error
+    if type(cause).__name__ != "ValidationError":
+        return None
+    report = describe(cause, origin="input")
+    if report.category is not Category.USER_INPUT:
+        return None
+    fault = ToolTerminal(kind="tool.input_invalid", fields_invalid=list(report.fields_invalid or ()))
+    fault.__cause__ = error
+    return fault
+
+
+def _word_of_tool(error: Exception) -> str | None:
+    """The text of a `ToolError` that the tool raised itself and not while it handled another exception.
+
+    Both libraries document that text as the tool's own word to the model. It is masked and cut all the same.
+    """
+    if type(error).__name__ != "ToolError":
+        return None
+    inner = error.__cause__ if type(error.__cause__) is type(error) else error
+    if inner is None or inner.__cause__ is not None or inner.__context__ is not None:
+        return None
+    text = safe_call(str, None, inner)
+    return cut(str(redact_value(text)), _LONGEST_WORD) if isinstance(text, str) and text else None

@@ -1,0 +1,64 @@
+"""FastMCP: `FastMCP("server", middleware=[reliability()])` answers with a typed result where a tool fails.
+
+Example:
+    >>> from failwell.integrations.fastmcp import reliability
+    >>> def make(fastmcp):
+    ...     return fastmcp.FastMCP("server", middleware=[reliability()])
+"""
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from failwell._extras import need
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._tool_calls import ToolFailure
+from failwell.integrations._tool_server import ToolServer
+from failwell.report.record import ErrorReport
+from failwell.runtime.retry_options import RetryOptions
+
+__all__ = ["reliability"]
+
+
+def reliability(
+    *,
+    options: RetryOptions | None = None,
+    on_tool_error: Callable[[ErrorReport], object] | None = None,
+    **parameters: Unpack[PluginOptions],
+) -> Any:
+    """A middleware for a FastMCP server: the failure of a tool is a result with its kind, retry class and wait.
+
+    A tool whose `readOnlyHint` or `idempotentHint` is true is repeated here as its failures allow. Any other is called
+    once, and its result says whether the client may repeat it. The text of an exception stays in the server, but for that
+    of a `ToolError` which the tool raises itself. Do not add FastMCP's `RetryMiddleware` or `ErrorHandlingMiddleware`.
+
+    Args:
+        options: All parameters as one value. A parameter beside it wins.
+        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
+            the log.
+        parameters: Those of `failwell.retry`.
+
+    Raises:
+        MissingExtra: fastmcp is not installed.
+        TypeError: a parameter has the wrong type, or there is none of that name.
+        ValueError: a number makes no sense.
+    """
+    middleware: Any = need("fastmcp.server.middleware").Middleware
+    tool_result: Any = need("fastmcp.tools.base").ToolResult
+    server = ToolServer(options, on_tool_error, parameters)
+
+    class Reliability(middleware):
+        """Calls the tools of a server under one retry authority."""
+
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            name = context.message.name
+
+            async def annotations() -> object:
+                tool = await context.fastmcp_context.fastmcp.get_tool(name)
+                return None if tool is None else tool.annotations
+
+            result = await server.call(name, annotations, lambda: call_next(context))
+            if not isinstance(result, ToolFailure):
+                return result
+            return tool_result(content=result.text, structured_content=result.content, is_error=True)
+
+    return Reliability()
