@@ -93,7 +93,9 @@ def repeated_inside(function: _F, options: RetryOptions) -> _F:
             return await run_async(options, function, *args, **kwargs)
 
         return recorded(function, call, options.idempotent)
-    return recorded(function, lambda *args, **kwargs: run(options, function, *args, **kwargs), options.idempotent)
+    return recorded(
+        function, lambda *args, **kwargs: run(options, function, *args, **kwargs), options.idempotent
+    )
 
 
 def recorded(function: _F, call: Callable[..., Any] | None = None, idempotent: bool | None = None) -> _F:

@@ -3,9 +3,9 @@
 A client, and the model behind it, sees the kind, the retry class, the wait and what to do, and not the exception's text.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack, cast
+from typing import TypeVar, cast
 
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.decision.match import Match
@@ -38,15 +38,15 @@ def is_repeatable(annotations: object) -> bool | None:
     Args:
         annotations: A tool's annotations, as JSON or as the object that an MCP library made of it.
     """
-    if _hint(annotations, "readOnlyHint", "read_only_hint"):
+    if _hint(annotations, "read_only_hint", "readOnlyHint"):
         return True
-    return _hint(annotations, "idempotentHint", "idempotent_hint")
+    return _hint(annotations, "idempotent_hint", "idempotentHint")
 
 
 def _hint(annotations: object, *names: str) -> bool | None:
     for name in names:
-        if isinstance(annotations, dict):
-            value = cast("dict[str, object]", annotations).get(name)
+        if isinstance(annotations, Mapping):
+            value = cast("Mapping[str, object]", annotations).get(name)
         else:
             value = safe_getattr(annotations, name)
         if isinstance(value, bool):
@@ -101,6 +101,7 @@ class ToolServer:
                 operation.succeeded()
                 return result
             except Exception as raised:
+                # Whatever a tool raises is a result for the client.
                 if type(raised).__name__ == _PROTOCOL_ERROR:
                     operation.abandoned()
                     raise

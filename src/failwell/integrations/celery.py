@@ -26,7 +26,7 @@ from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._task_calls import TaskFailed, task_failure, task_options
 from failwell.report.describe import describe
 from failwell.report.failure_context import attach
-from failwell.report.record import ErrorReport
+from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.clock import random_jitter
 from failwell.runtime.loop import Parked
 from failwell.runtime.operation import Operation, keyed
@@ -44,7 +44,11 @@ A = TypeVar("A")
 
 
 def reliability(
-    app: A, *, options: RetryOptions | None = None, longest: float = LONGEST, **parameters: Unpack[PluginOptions]
+    app: A,
+    *,
+    options: RetryOptions | None = None,
+    longest: float = LONGEST,
+    **parameters: Unpack[PluginOptions],
 ) -> A:
     """The app, whose tasks are sent again as their failures allow.
 
@@ -85,7 +89,7 @@ def _task_class(base: Any, options: RetryOptions) -> Any:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if self.request.called_directly:
-                return super().__call__(*args, **kwargs)
+                return base.__call__(self, *args, **kwargs)
             task_name = options.name or self.name
             own = replace(options, name=task_name, idempotent=self.idempotent)
             with keyed(f"celery/{self.request.id}"):
@@ -94,6 +98,7 @@ def _task_class(base: Any, options: RetryOptions) -> Any:
                 try:
                     result = self.run(*args, **kwargs)
                 except Exception as error:
+                    # Whatever a task raises leaves as a report.
                     if _is_predicate(error):
                         operation.abandoned()
                         raise
@@ -106,7 +111,7 @@ def _task_class(base: Any, options: RetryOptions) -> Any:
             # Outside the `except` block: Celery would add the exception to what it stores.
             if delay is None:
                 raise failure
-            headers = {**(self.request.headers or {}), _HEADER: failure.args[0]}
+            headers: dict[str, Any] = {**_headers(self.request), _HEADER: failure.args[0]}
             raise self.retry(exc=failure, countdown=delay, headers=headers)
 
     return ReliableTask
@@ -122,9 +127,13 @@ def _operation(options: RetryOptions, request: Any) -> Operation:
     return operation
 
 
-def _earlier(request: Any) -> Any:
+def _headers(request: Any) -> dict[str, Any]:
+    return request.headers or {}
+
+
+def _earlier(request: Any) -> tuple[Attempt, ...]:
     try:
-        return ErrorReport.read((request.headers or {})[_HEADER]).attempts
+        return ErrorReport.read(_headers(request)[_HEADER]).attempts
     except (KeyError, TypeError, Validation):
         # An older version, or another program, has sent the message.
         return ()

@@ -1,5 +1,4 @@
-"""The official MCP server: `reliability(server)` answers with a typed result where a tool fails. Also one failure as the
-result of an MCP tool call, and back.
+"""MCP: one failure as the result of a tool call, and back; `reliability(server)` does so for all tools of a server.
 
 The model sees the model's view and nothing else. On the way back, what the other side says is evidence: its texts
 are kept apart, and a tool cannot say that *our* run was cancelled, halted or out of budget.
@@ -70,7 +69,9 @@ def reliability(
     tools = ToolServer(options, on_tool_error, parameters)
     own: Any = server
     if not isinstance(safe_getattr(own, "middleware"), list):
-        raise TypeError(f"`reliability` takes an `MCPServer` or a `Server` of mcp 2, not {type(server).__name__}")
+        raise TypeError(
+            f"`reliability` takes an `MCPServer` or a `Server` of mcp 2, not {type(server).__name__}"
+        )
     call_tool = safe_getattr(own, "call_tool")
     if callable(call_tool):
         own.call_tool = _calls_of_server(own, call_tool, tools)
@@ -96,12 +97,14 @@ def _calls_of_handler(server: Any, tools: ToolServer) -> Any:
     async def middleware(ctx: Any, call_next: Any) -> Any:
         if ctx.method != "tools/call" or ctx.request_id is None:
             return await call_next(ctx)
-        name = str((ctx.params or {}).get("name", ""))
+        name = str(cast("Mapping[str, Any]", ctx.params or {}).get("name", ""))
 
         async def annotations() -> object:
             entry = server.get_request_handler("tools/list")
             listed = None if entry is None else await entry.handler(ctx, entry.params_type())
-            return next((tool.annotations for tool in getattr(listed, "tools", ()) if tool.name == name), None)
+            return next(
+                (tool.annotations for tool in getattr(listed, "tools", ()) if tool.name == name), None
+            )
 
         result = await tools.call(name, annotations, lambda: call_next(ctx))
         return _call_result(result) if isinstance(result, ToolFailure) else result
@@ -140,7 +143,7 @@ def from_tool_result(result: object, *, trusted: bool = False) -> ErrorReport | 
         trusted: Whether the server is your own. Then the fields, the context and kinds that are not registered here are
             taken over, masked and cut. Kinds about its own run never are.
     """
-    if _part(result, "isError", "is_error") is not True:
+    if _part(result, "is_error", "isError") is not True:
         return None
     return replace(_read_result(result, trusted=trusted), origin="tool")
 
@@ -196,7 +199,7 @@ def _context(context: object, allowed: tuple[str, ...]) -> dict[str, Any]:
 
 def _seen(result: object) -> Mapping[str, Any] | None:
     """The model's view in the result, wherever a client or a proxy left it."""
-    if _is_view(structured := _part(result, "structuredContent", "structured_content")):
+    if _is_view(structured := _part(result, "structured_content", "structuredContent")):
         return structured
     content = _part(result, "content")
     for block in cast("list[object]", content)[:_MOST_BLOCKS] if isinstance(content, list) else []:
@@ -219,7 +222,7 @@ def _is_view(value: Any) -> bool:
 
 
 def _part(of: object, *names: str) -> Any:
-    """A part of a result: by its name in the protocol, or by the name that a library gives it."""
+    """A part of a result: by the name that mcp 2 gives it, or by its name in the protocol, which mcp 2 warns about."""
     for name in names:
         part = cast("Mapping[str, Any]", of).get(name) if isinstance(of, Mapping) else safe_getattr(of, name)
         if part is not None:

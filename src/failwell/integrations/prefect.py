@@ -115,6 +115,7 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
             try:
                 result = await function(*args, **kwargs)
             except Exception as error:
+                # Whatever a task raises leaves as a report.
                 if _is_of_prefect(error):
                     raise
                 failure = await _failure_async(run, operation, error)
@@ -134,6 +135,7 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
         try:
             result = function(*args, **kwargs)
         except Exception as error:
+            # Whatever a task raises leaves as a report.
             if _is_of_prefect(error):
                 raise
             failure = _failure(run, operation, error)
