@@ -30,7 +30,7 @@ from failwell.runtime.retry_options import RetryOptions
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_condition"]
 
-LONGEST = 3600.0
+LONGEST = 900.0
 """Seconds. A run waits in its process; a longer delay fails it, and its failure says when to run it again."""
 _DELAY = "_failwell_delay"
 _delay: ContextVar[float] = ContextVar("failwell_prefect_delay", default=0.0)

@@ -1,0 +1,27 @@
+"""FastMCP: an agent that calls its model and its tool through one session with a server."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from failwell.integrations.fastmcp import reliability
+from tests.sdks.plugins.tool_server import ABSENT as ABSENT
+from tests.sdks.plugins.tool_server import TYPES as TYPES
+from tests.sdks.plugins.tool_server import agent
+
+NAME = "FastMCP"
+PACKAGE = "fastmcp"
+LINE = "FastMCP(name, middleware=[reliability()])"
+
+
+def before(url: str) -> Callable[..., str]:
+    return _agent(url)
+
+
+def after(url: str, **options: Any) -> Callable[..., str]:
+    return _agent(url, middleware=[reliability(**options)])
+
+
+def _agent(url: str, **parameters: Any) -> Callable[..., str]:
+    library: Any = import_module("fastmcp")
+    return agent(url, library.FastMCP("lab", **parameters), library.Client, raise_on_error=False)
