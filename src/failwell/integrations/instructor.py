@@ -9,11 +9,11 @@ Example:
     ...     return reliability(instructor.from_openai(client))
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.decision.verdict import Decision, GiveUp, Retry
@@ -40,7 +40,9 @@ def reliability(client: C, *, options: RetryOptions | None = None, **parameters:
     """The instructor client, changed in place, whose calls are repeated as their failures allow.
 
     `max_retries=2` of a call still says how often the model is asked again for an answer that fits. A tenacity object in its
-    place is left alone: then that object decides about everything, and nothing is repeated here.
+    place is left alone: then that object decides about everything, and nothing is repeated here. Streams end on time with
+    `stream=StreamTimeouts(...)` and are not repeated once they are open. A plain client reads partial objects to their end before
+    it returns them: give it a `timeout`.
 
     Args:
         client: What `instructor.from_openai`, `from_provider` and the others return, plain or async.
@@ -88,13 +90,25 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
 
         @wraps(create)
         async def create_async(*args: Any, **kwargs: Any) -> Any:
-            return await create(*args, **attempts(kwargs))
+            result = await create(*args, **attempts(kwargs))
+            if calls.timeouts is None or not isinstance(result, AsyncGenerator):
+                return result
+            from failwell.runtime.streams.asynchronous import limit_astream
+
+            stream = cast("AsyncGenerator[Any]", result)
+            return limit_astream(stream, calls.timeouts, clock=calls.options(provider, None).clock)
 
         return create_async
 
     @wraps(create)
     def create_plain(*args: Any, **kwargs: Any) -> Any:
-        return create(*args, **attempts(kwargs))
+        result = create(*args, **attempts(kwargs))
+        if calls.timeouts is None or not isinstance(result, Generator):
+            return result
+        from failwell.runtime.streams.plain import limit_stream
+
+        stream = cast("Generator[Any]", result)
+        return limit_stream(stream, calls.timeouts, clock=calls.options(provider, None).clock)
 
     return create_plain
 

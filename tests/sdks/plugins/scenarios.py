@@ -9,6 +9,9 @@ A framework has a module in `tests/sdks/plugins/frameworks`, named as its module
   which raises `ToolBroke`. The options are those of `reliability`.
 - `DIALECT` (`openai` unless it is set): how it speaks to the lab.
 - `ABSENT` (optional): scenario → why the framework cannot have it.
+- `OLDEST` (optional): the first release that the plugin supports. `TYPES` (optional): scenario → the class of the exception,
+  where the framework wraps it.
+- `WAITS_ITSELF` (optional): whether the framework waits, in real time, and not the clock that is passed.
 - `STEPS` (optional): scenario → the steps of the lab, where they differ; `seen(requests)`: what the model saw of
   the tool's failure, where it is not in OpenAI's format.
 """
@@ -19,6 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
@@ -94,6 +98,8 @@ class Result:
     error_type: str | None
     seen: str
     """What the model saw of the tool's failure."""
+    gaps: tuple[float, ...] = ()
+    """Seconds from each request to the next."""
 
     def row(self) -> dict[str, Any]:
         return {
@@ -111,18 +117,21 @@ def framework(name: str) -> ModuleType:
 
 
 def installed(module: ModuleType) -> str | None:
-    """The version of the framework that is installed here."""
+    """The version of the framework that is installed here, unless it is too old."""
     try:
-        return version(module.PACKAGE)
+        release = version(module.PACKAGE)
     except PackageNotFoundError:
         return None
+    numbers = tuple(int(part) for part in release.split(".") if part.isdecimal())
+    return release if numbers >= getattr(module, "OLDEST", ()) else None
 
 
 @cache
 def warm_up(name: str) -> None:
     """Run the agent once, so that what a framework loads on its first run is not measured."""
     module = framework(name)
-    with scripted_lab(getattr(module, "DIALECT", "openai"), OK) as lab:
+    steps = getattr(module, "STEPS", {}).get("ok", (OK,))
+    with scripted_lab(getattr(module, "DIALECT", "openai"), *steps) as lab:
         module.before(lab.url)(stream=False)
 
 
@@ -144,7 +153,8 @@ def play(module: ModuleType, name: str, make: Callable[[str], Callable[..., obje
             outcome, error_type = describe(error, origin="call").kind, type(error).__name__
         seconds = monotonic() - start
         seen = getattr(module, "seen", seen_in_chat)(lab.requests) if name == "tool_error" else ""
-        return Result(len(lab.requests), seconds, outcome, error_type, seen)
+        gaps = tuple(later - earlier for earlier, later in pairwise(lab.times))
+        return Result(len(lab.requests), seconds, outcome, error_type, seen, gaps)
 
 
 def seen_in_chat(requests: list[dict[str, Any]]) -> str:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 from failwell.apps.lab.delay_forms import Wait
@@ -73,6 +74,8 @@ class ScriptedLab(ThreadingHTTPServer):
         self.steps = steps
         self.requests: list[dict[str, Any]] = []
         """The bodies of all requests."""
+        self.times: list[float] = []
+        """When they arrived."""
         self.closes = Event()
 
     @property
@@ -87,6 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         lab: Any = self.server
         body: Any = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"null")
         step = lab.steps[min(len(lab.requests), len(lab.steps) - 1)]
+        lab.times.append(monotonic())
         lab.requests.append(body)
         stream = LabCall(body=body).member("stream") is True or "stream" in self.path.lower()
         path = self.path.partition("?")[0].removeprefix("/v1")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from failwell.policies import StreamTimeouts
+from failwell.policies import AttemptFailed, StreamTimeouts
+from failwell.runtime.loop import AttemptEvent
 from failwell.testing import FakeClock
 from tests.sdks.plugins.scenarios import FRAMEWORKS, SCENARIOS, SECRET, framework, installed, play, warm_up
 
@@ -17,7 +18,11 @@ _TABLE = os.environ.get("FAILWELL_FRAMEWORKS")
 CASES = [(name, scenario) for name in FRAMEWORKS for scenario in SCENARIOS]
 
 
-@pytest.mark.parametrize("plugin", FRAMEWORKS)
+def waits_itself(plugin: str) -> bool:
+    return getattr(framework(plugin), "WAITS_ITSELF", False)
+
+
+@pytest.mark.parametrize("plugin", [name for name in FRAMEWORKS if not waits_itself(name)])
 def test_with_the_plugin_every_scenario_ends_as_it_should(plugin: str) -> None:
     module = framework(plugin)
     if installed(module) is None:
@@ -34,9 +39,36 @@ def test_with_the_plugin_every_scenario_ends_as_it_should(plugin: str) -> None:
         result = play(module, scenario, partial(module.after, **options))
         assert (result.calls, result.outcome) == (expected.calls, expected.outcome), (scenario, result)
         assert expected.waits is None or tuple(clock.slept) == expected.waits, (scenario, clock.slept)
-        assert expected.type in (None, result.error_type), (scenario, result)
+        error_type = getattr(module, "TYPES", {}).get(scenario, expected.type)
+        assert error_type in (None, result.error_type), (scenario, result)
         assert SECRET not in result.seen, (scenario, result)
         assert scenario != "tool_error" or "tool.failed" in result.seen, (scenario, result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugin", [*filter(waits_itself, FRAMEWORKS)])
+def test_an_engine_waits_as_long_as_the_plugin_decides(plugin: str) -> None:
+    module = framework(plugin)
+    if installed(module) is None:
+        pytest.skip(f"`make test-sdks` runs it with {module.PACKAGE}")
+
+    for scenario, expected in SCENARIOS.items():
+        if scenario in getattr(module, "ABSENT", {}):
+            continue
+        waits: list[float] = []
+
+        def note(event: AttemptEvent, waits: list[float] = waits) -> None:
+            if isinstance(event, AttemptFailed) and event.attempt.wait is not None:
+                waits.append(event.attempt.wait)
+
+        result = play(module, scenario, partial(module.after, watcher=note, jitter=lambda: 0.5))
+        assert (result.calls, result.outcome) == (expected.calls, expected.outcome), (scenario, result)
+        wanted = (1.0, 2.0)[: expected.calls - 1] if expected.waits is None else expected.waits
+        # A loop in another process has no watcher here.
+        assert tuple(waits) in ((), wanted), (scenario, waits)
+        assert all(gap >= wait for gap, wait in zip(result.gaps, wanted, strict=True)), (scenario, result)
+        error_type = getattr(module, "TYPES", {}).get(scenario, expected.type)
+        assert error_type in (None, result.error_type), (scenario, result)
 
 
 @pytest.mark.slow

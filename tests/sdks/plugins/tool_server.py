@@ -9,10 +9,11 @@ from typing import Any
 
 from failwell.integrations.mcp import from_tool_result
 from failwell.report.describe import attach_report
+from failwell.report.record import ErrorReport
 from tests.sdks.plugins.scenarios import ToolBroke
 
-ABSENT = {"stalled_stream": "a tool of MCP answers once; a stream that the tool reads is not the server's"}
-TYPES = {"long_delay": "ToolResultError"}
+NO_STREAM = "a tool of MCP answers once; a stream that the tool reads is not the server's"
+RESULT_ERROR = "ToolResultError"
 
 
 class ToolResultError(Exception):
@@ -36,16 +37,14 @@ def agent(url: str, server: Any, client: Any, **parameters: Any) -> Callable[...
         """Tell the weather."""
         raise ToolBroke
 
-    async def run() -> str:
+    async def run() -> str | ErrorReport:
         messages: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
         async with client(server) as session:
             while True:
                 result = await session.call_tool("model", {"messages": messages}, **parameters)
                 report = from_tool_result(result)
                 if report is not None:
-                    error = ToolResultError(report.kind)
-                    attach_report(error, report)
-                    raise error
+                    return report
                 message: dict[str, Any] = json.loads(result.content[0].text)
                 calls = message.get("tool_calls")
                 if not calls:
@@ -63,8 +62,14 @@ def agent(url: str, server: Any, client: Any, **parameters: Any) -> Callable[...
         # The library logs what the tool raises; that is the operator's.
         logging.disable(logging.CRITICAL)
         try:
-            return asyncio.run(run())
+            result = asyncio.run(run())
         finally:
             logging.disable(logging.NOTSET)
+        if isinstance(result, str):
+            return result
+        # Outside the session: a client would make a group of it.
+        error = ToolResultError(result.kind)
+        attach_report(error, result)
+        raise error
 
     return ask

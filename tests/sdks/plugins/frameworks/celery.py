@@ -34,7 +34,7 @@ def _app() -> Any:
 
 def _caller(url: str, app: Any, **parameters: Any) -> Callable[..., str]:
     workers: Any = import_module("celery.contrib.testing.worker")
-    task = app.task(name="lab.call", **parameters)(call_model)
+    task = app.task(name="lab.call", shared=False, **parameters)(call_model)
 
     def ask(stream: bool = False) -> str:
         logging.disable(logging.CRITICAL)

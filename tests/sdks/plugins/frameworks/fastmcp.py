@@ -5,12 +5,12 @@ from importlib import import_module
 from typing import Any
 
 from failwell.integrations.fastmcp import reliability
-from tests.sdks.plugins.tool_server import ABSENT as ABSENT
-from tests.sdks.plugins.tool_server import TYPES as TYPES
-from tests.sdks.plugins.tool_server import agent
+from tests.sdks.plugins.tool_server import NO_STREAM, RESULT_ERROR, agent
 
 NAME = "FastMCP"
 PACKAGE = "fastmcp"
+ABSENT = {"stalled_stream": NO_STREAM}
+TYPES = {"long_delay": RESULT_ERROR}
 LINE = "FastMCP(name, middleware=[reliability()])"
 
 

@@ -5,13 +5,13 @@ from importlib import import_module
 from typing import Any
 
 from failwell.integrations.mcp import reliability
-from tests.sdks.plugins.tool_server import ABSENT as ABSENT
-from tests.sdks.plugins.tool_server import TYPES as TYPES
-from tests.sdks.plugins.tool_server import agent
+from tests.sdks.plugins.tool_server import NO_STREAM, RESULT_ERROR, agent
 
 NAME = "MCP server"
 PACKAGE = "mcp"
 OLDEST = (2,)
+ABSENT = {"stalled_stream": NO_STREAM}
+TYPES = {"long_delay": RESULT_ERROR}
 LINE = "server = reliability(MCPServer(name))"
 
 

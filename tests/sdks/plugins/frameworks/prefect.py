@@ -28,16 +28,18 @@ def after(url: str, **options: Any) -> Callable[..., str]:
 
 
 @cache
-def _server() -> None:
+def start_server() -> None:
     """A server with a database of its own, until this process ends."""
     utilities: Any = import_module("prefect.testing.utilities")
     stack = ExitStack()
-    atexit.register(stack.close)
     stack.enter_context(utilities.prefect_test_harness(server_startup_timeout=60))
+    atexit.register(stack.close)
+    # It logs its end, when pytest has closed the output.
+    atexit.register(logging.disable, logging.CRITICAL)
 
 
 def _caller(url: str, decorator: Callable[[Any], Callable[..., Any]]) -> Callable[..., str]:
-    _server()
+    start_server()
     prefect: Any = import_module("prefect")
     task = decorator(prefect.task)(call_model)
 

@@ -1,0 +1,200 @@
+"""The tools of real MCP servers under the plugin, called by a real client through one session."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
+from failwell.report.record import ErrorReport
+from failwell.runtime.call_guard import Guard
+from failwell.runtime.loop import AttemptFailed
+from failwell.testing import FakeClock
+from failwell.testing.builders import a_fault
+from tests.runtime.acting import even, told
+
+pytest.importorskip("mcp_types", reason="mcp 2 is in requirements/extras.txt")
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+SECRET = "the-text-nobody-may-see"
+READS = types.ToolAnnotations(read_only_hint=True)
+PAYS = types.ToolAnnotations(idempotent_hint=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_log() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+class Tool:
+    """A tool with one outcome after the other, the last one for ever."""
+
+    def __init__(self, *outcomes: Exception | str) -> None:
+        self.outcomes = outcomes
+        self.calls = 0
+
+    def __call__(self) -> str:
+        outcome = self.outcomes[min(self.calls, len(self.outcomes) - 1)]
+        self.calls += 1
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def an_mcp_server(tool: Tool, annotations: Any) -> Any:
+    server: Any = MCPServer("tests")
+
+    @server.tool(annotations=annotations)
+    def act(count: int = 1) -> str:
+        return tool()
+
+    return server
+
+
+def a_low_level_server(tool: Tool, annotations: Any) -> Any:
+    listed = types.Tool(name="act", input_schema={"type": "object"}, annotations=annotations)
+
+    async def list_tools(_ctx: Any, _params: Any) -> Any:
+        return types.ListToolsResult(tools=[listed])
+
+    async def call_tool(_ctx: Any, _params: Any) -> Any:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=tool())])
+
+    return Server("tests", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+SERVERS = [an_mcp_server, a_low_level_server]
+
+
+def call(server: Any, *arguments: dict[str, Any]) -> list[Any]:
+    """The results of one call after the other, in one session."""
+
+    async def run() -> list[Any]:
+        async with Client(server) as client:
+            return [await client.call_tool("act", each) for each in arguments or ({},)]
+
+    return asyncio.run(run())
+
+
+def report_of(result: Any) -> ErrorReport:
+    report = from_tool_result(result)
+    assert report is not None
+    return report
+
+
+@pytest.mark.parametrize("make", SERVERS)
+def test_a_tool_that_raises_answers_with_a_type_and_the_session_goes_on(make: Callable[..., Any]) -> None:
+    tool = Tool(ValueError(SECRET), "fine")
+    reports: list[ErrorReport] = []
+    server = reliability(make(tool, None), on_tool_error=reports.append)
+
+    failed, answered = call(server, {}, {})
+
+    assert SECRET not in failed.model_dump_json()
+    assert (failed.is_error, report_of(failed).kind) == (True, "tool.failed")
+    assert (answered.is_error, answered.content[0].text) == (False, "fine")
+    assert [(report.kind, report.scene.tool) for report in reports] == [("tool.failed", "act")]
+
+
+@pytest.mark.parametrize("make", SERVERS)
+@pytest.mark.parametrize(
+    ("annotations", "failure", "calls", "retryable"),
+    [
+        (READS, a_fault(kind="provider.unavailable"), 3, True),
+        (READS, TimeoutError("the read operation timed out"), 3, True),
+        (types.ToolAnnotations(idempotent_hint=True), a_fault(kind="provider.unavailable"), 3, True),
+        (None, a_fault(kind="provider.unavailable"), 1, True),
+        (PAYS, a_fault(kind="provider.unavailable"), 1, True),
+        (PAYS, TimeoutError("the read operation timed out"), 1, False),
+        (READS, a_fault(kind="provider.auth"), 1, False),
+    ],
+)
+def test_only_a_tool_that_says_a_repeat_is_harmless_is_repeated(
+    make: Callable[..., Any], annotations: Any, failure: Exception, calls: int, retryable: bool
+) -> None:
+    tool, clock = Tool(failure), FakeClock()
+
+    (result,) = call(reliability(make(tool, annotations), clock=clock, jitter=even))
+
+    assert (tool.calls, clock.slept) == (calls, [1.0, 2.0][: calls - 1])
+    assert result.structured_content["retryable"] is retryable
+    assert result.structured_content.get("attempts", 1) == calls
+
+
+def test_a_requested_delay_is_kept_and_a_long_one_is_told_to_the_client() -> None:
+    clock = FakeClock()
+    short, long = Tool(a_fault(not_before=told(7.5)), "fine"), Tool(a_fault(not_before=told(3600)))
+
+    (kept,) = call(reliability(an_mcp_server(short, READS), clock=clock))
+    (parked,) = call(reliability(an_mcp_server(long, READS), clock=clock))
+
+    assert (kept.content[0].text, clock.slept) == ("fine", [7.5])
+    assert (long.calls, parked.structured_content["wait_seconds"]) == (1, 3600)
+
+
+def test_wrong_arguments_are_named_and_the_tools_own_word_reaches_the_model() -> None:
+    word = ToolError("Ask for a city in Europe.")
+
+    def wraps_another() -> Exception:
+        try:
+            raise ValueError(SECRET)
+        except ValueError as error:
+            try:
+                raise ToolError(f"failed: {error}")
+            except ToolError as raised:
+                return raised
+
+    (wrong,) = call(reliability(an_mcp_server(Tool("fine"), None)), {"count": "many"})
+    (spoken,) = call(reliability(an_mcp_server(Tool(word), None)))
+    (hidden,) = call(reliability(an_mcp_server(Tool(wraps_another()), None)))
+
+    assert report_of(wrong).kind == "tool.input_invalid"
+    assert wrong.structured_content["fields_invalid"] == ["count"]
+    assert spoken.structured_content["message"] == "Ask for a city in Europe."
+    assert SECRET not in hidden.model_dump_json()
+
+
+def test_a_guard_that_closed_a_service_off_answers_without_a_call() -> None:
+    tool, events = Tool(a_fault(kind="provider.unavailable")), list[Any]()
+    server = reliability(
+        an_mcp_server(tool, READS), guard=Guard(), clock=FakeClock(), watcher=events.append, attempts=20
+    )
+
+    first, second = call(server, {}, {})
+
+    calls = tool.calls
+    assert calls < 20
+    assert (report_of(first).kind, report_of(second).kind) == ("provider.unavailable",) * 2
+    assert sum(isinstance(event, AttemptFailed) for event in events) == calls
+
+
+def test_what_is_no_server_of_mcp_2_is_refused() -> None:
+    with pytest.raises(TypeError, match="`MCPServer` or a `Server` of mcp 2"):
+        reliability(object())
+    with pytest.raises(TypeError, match="no parameter `tries`"):
+        reliability(MCPServer("tests"), tries=3)  # type: ignore[call-arg]  # ty: ignore
+
+
+@pytest.mark.parametrize(
+    ("annotations", "repeatable"),
+    [
+        (None, None),
+        (READS, True),
+        (PAYS, False),
+        ({"readOnlyHint": True, "idempotentHint": False}, True),
+        ({"readOnlyHint": False, "idempotentHint": True}, True),
+        ({"readOnlyHint": False}, None),
+        ({"readOnlyHint": "yes"}, None),
+    ],
+)
+def test_hints_say_whether_a_tool_may_be_called_again(annotations: Any, repeatable: bool | None) -> None:
+    assert is_repeatable(annotations) is repeatable
