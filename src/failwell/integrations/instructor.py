@@ -79,11 +79,11 @@ def _switch_off(sdk: Any) -> None:
 
 def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
     def attempts(kwargs: dict[str, Any]) -> dict[str, Any]:
-        asked = kwargs.get("max_retries", 1)
-        if isinstance(asked, int):
+        repeats = kwargs.get("max_retries", 1)
+        if isinstance(repeats, int):
             model = kwargs.get("model")
             operation = calls.operation(provider, model if isinstance(model, str) else None)
-            kwargs["max_retries"] = _Attempts(operation, asked)
+            kwargs["max_retries"] = _Attempts(operation, repeats)
         return kwargs
 
     if iscoroutinefunction(create):

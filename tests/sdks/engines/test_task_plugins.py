@@ -16,7 +16,7 @@ from failwell.testing.builders import a_fault
 from tests.runtime.acting import told
 from tests.sdks.plugins.frameworks import prefect as prefect_lab
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow, pytest.mark.timeout(300)]
 SECRET = "the-text-nobody-may-see"
 
 

@@ -46,6 +46,7 @@ def test_with_the_plugin_every_scenario_ends_as_it_should(plugin: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("plugin", [*filter(waits_itself, FRAMEWORKS)])
 def test_an_engine_waits_as_long_as_the_plugin_decides(plugin: str) -> None:
     module = framework(plugin)
@@ -72,6 +73,7 @@ def test_an_engine_waits_as_long_as_the_plugin_decides(plugin: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(_TABLE is None, reason="it writes docs/reference/frameworks.json: `make frameworks`")
 @pytest.mark.parametrize(("plugin", "scenario"), CASES)
 def test_the_table_shows_what_happened_before_and_after(plugin: str, scenario: str) -> None:
