@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from failwell.runtime.cost import Price as Price
     from failwell.runtime.cost import Prices as Prices
     from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
+    from failwell.runtime.fallback_reply import ChainReply as ChainReply
+    from failwell.runtime.fallback_reply import PassedEntry as PassedEntry
+    from failwell.runtime.fallback_reply import ReplySource as ReplySource
     from failwell.runtime.loop import AttemptFailed as AttemptFailed
     from failwell.runtime.loop import NestedRetries as NestedRetries
     from failwell.runtime.loop import OperationEnded as OperationEnded
@@ -75,6 +78,7 @@ else:
             "BudgetExceeded": "failwell.runtime.shared_budget",
             "CancelScope": "failwell.runtime.cancel",
             "ChainPolicy": "failwell.runtime.fallback_entry",
+            "ChainReply": "failwell.runtime.fallback_reply",
             "Clock": "failwell.runtime.clock",
             "ClosedOff": "failwell.runtime.call_guard",
             "Decision": "failwell.decision.verdict",
@@ -89,9 +93,11 @@ else:
             "Operation": "failwell.runtime.operation",
             "OperationEnded": "failwell.runtime.loop",
             "Park": "failwell.decision.verdict",
+            "PassedEntry": "failwell.runtime.fallback_reply",
             "Policy": "failwell.decision.policy",
             "Price": "failwell.runtime.cost",
             "Prices": "failwell.runtime.cost",
+            "ReplySource": "failwell.runtime.fallback_reply",
             "Reservation": "failwell.runtime.shared_budget",
             "RetriesNotSwitchable": "failwell.runtime.sdk_retries",
             "Retry": "failwell.decision.verdict",

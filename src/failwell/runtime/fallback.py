@@ -7,7 +7,7 @@ ledger with its tokens and its price, and so is every entry that was passed over
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import NoneType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 from warnings import warn
 
 from failwell._moved import renamed_parameters
@@ -21,6 +21,7 @@ from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.cost import Prices
 from failwell.runtime.fallback_call import Call, CallFailure, ChainCall, Hook, HookAnswer, Step, Wait
 from failwell.runtime.fallback_entry import ChainPolicy, Entry
+from failwell.runtime.fallback_reply import ChainReply, PassedEntry, ReplySource
 from failwell.runtime.loop import Watcher
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import SharedBudget
@@ -31,7 +32,11 @@ _T = TypeVar("_T")
 _R_co = TypeVar("_R_co", covariant=True)
 _END: Any = object()
 _MOST_RECENT = 8
-_recent: ContextVar[tuple[tuple[object, Ledger], ...]] = ContextVar("failwell_chain_ledgers", default=())
+_Served: TypeAlias = tuple[Entry[Any], list[PassedEntry]]
+"""The entry that served a call, and those that were passed over."""
+_recent: ContextVar[tuple[tuple[object, Ledger, _Served | None], ...]] = ContextVar(
+    "failwell_chain_ledgers", default=()
+)
 """The latest ledger of each of the chains that this context called last."""
 
 
@@ -111,7 +116,7 @@ class Chain(Generic[_R_co]):
         Calls that run at the same time do not see each other's. What a failed call did is also on its exception
         (`ledger_of`), and `collect_ledgers` collects the ledgers of all calls in a block.
         """
-        for identity, ledger in _recent.get():
+        for identity, ledger, _ in _recent.get():
             if identity is self._identity:
                 return ledger
         if self._last_ledger is None:
@@ -124,15 +129,32 @@ class Chain(Generic[_R_co]):
         )
         return self._last_ledger
 
-    def keep_ledger(self, ledger: Ledger) -> None:
-        """Remember what the latest call in this context did."""
+    @property
+    def source(self) -> ReplySource | None:
+        """Who served the latest call in this task or thread; `None` if none was made or it failed.
+
+        Use it after `stream` and `astream`; `reply` returns it with the value.
+        """
+        served = next((served for identity, _, served in _recent.get() if identity is self._identity), None)
+        if served is None:
+            return None
+        entry, passed_over = served
+        return ReplySource(
+            provider=entry.provider,
+            model=entry.model,
+            is_primary=entry is self.entries[0],
+            passed_over=tuple(passed_over),
+        )
+
+    def keep_ledger(self, ledger: Ledger, served: _Served | None = None) -> None:
+        """Remember what the latest call in this context did, and who served it."""
         self._last_ledger = ledger
         recent = _recent.get()
-        latest = (self._identity, ledger)
+        latest = (self._identity, ledger, served)
         if not recent or (recent[0][0] is self._identity and len(recent) == 1):
             _recent.set((latest,))
         else:
-            others = [pair for pair in recent if pair[0] is not self._identity]
+            others = [call for call in recent if call[0] is not self._identity]
             _recent.set((latest, *others[: _MOST_RECENT - 1]))
 
     def call(self, *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> _R_co:
@@ -188,6 +210,26 @@ class Chain(Generic[_R_co]):
             error = None  # it is on its way out; kept here it would form a cycle with its traceback
             run.close()
             run.operation.detach()
+
+    def reply(self, *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> "ChainReply[_R_co]":
+        """`call`, with who served it: the entry, and those that were passed over with their failures.
+
+        The next call begins with the first entry again.
+        """
+        value = self.call(*args, needs=needs, **kwargs)
+        return ChainReply(value=value, source=self._served())
+
+    async def areply(
+        self: "Chain[Awaitable[_T]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any
+    ) -> "ChainReply[_T]":
+        """`reply`, for entries whose callables are async."""
+        value = await self.acall(*args, needs=needs, **kwargs)
+        return ChainReply(value=value, source=self._served())
+
+    def _served(self) -> ReplySource:
+        source = self.source
+        assert source is not None  # (a call that returns was served)
+        return source
 
     def stream(
         self: "Chain[Iterable[_T]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any

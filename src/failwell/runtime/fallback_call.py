@@ -16,6 +16,7 @@ from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
 from failwell.runtime.cost import estimate, usage_in
 from failwell.runtime.fallback_entry import Entry
+from failwell.runtime.fallback_reply import PassedEntry
 from failwell.runtime.loop import (
     Allowed,
     AttemptFailed,
@@ -101,6 +102,7 @@ class ChainCall:
         """Whether the caller has seen a part of the current attempt's answer."""
         self.usage: dict[str, int] = {}
         """The tokens that the current attempt's chunks reported."""
+        self.passed_over: list[PassedEntry] = []
         self._calls = 0
         self._steps = self._walk_entries()
 
@@ -125,7 +127,7 @@ class ChainCall:
         scope = self.operation.scope
         if scope is not None and scope.cancelled:
             raise self._cancelled()
-        ledger = self._finished_ledger()
+        ledger = self._finished_ledger(entry)
         if is_watched(chain.options.watcher) and self.loop.calls > 1:
             notify(OperationEnded(ledger=ledger, succeeded=True), chain.options.watcher)
 
@@ -142,7 +144,7 @@ class ChainCall:
             self.loop.record(
                 None, None, refused=reason, called=(entry.provider, entry.model), usage=self.usage
             )
-            self._finished_ledger()
+            self._finished_ledger(entry)
         self._steps.close()
 
     def show(self, chunk: object) -> None:
@@ -166,7 +168,7 @@ class ChainCall:
             self._check()
             skipped = chain.skips(entry, self.needs)
             if skipped is not None:
-                self.loop.skipped(entry.provider, entry.model, skipped)
+                self._skip(entry, skipped)
                 continue
             if previous is not None and previous != entry.provider:
                 args, kwargs = chain.policy.handover(args, kwargs)
@@ -191,6 +193,11 @@ class ChainCall:
                         decision = GiveUp(why="the messages could not be shortened")
                 self._record(entry, outcome, report, decision)
                 if isinstance(decision, Fallback):
+                    self.passed_over.append(
+                        PassedEntry(
+                            provider=entry.provider, model=entry.model, reason=decision.why, report=report
+                        )
+                    )
                     break
                 if not isinstance(decision, Retry | Shrink):
                     raise self._given_up(outcome.error, decision)
@@ -205,7 +212,7 @@ class ChainCall:
         chain = self.chain
         closed_off = None if chain.guard is None else chain.guard.refuses(entry.called)
         if closed_off is not None:
-            self.loop.skipped(entry.provider, entry.model, str(closed_off))
+            self._skip(entry, str(closed_off))
             return None
         self.calling = entry
         if self.is_visible:
@@ -374,9 +381,13 @@ class ChainCall:
             notify(OperationEnded(ledger=ledger, succeeded=False), self.chain.options.watcher)
         return error
 
-    def _finished_ledger(self) -> Ledger:
+    def _skip(self, entry: Entry[Any], reason: str) -> None:
+        self.loop.skipped(entry.provider, entry.model, reason)
+        self.passed_over.append(PassedEntry(provider=entry.provider, model=entry.model, reason=reason))
+
+    def _finished_ledger(self, served_by: Entry[Any] | None = None) -> Ledger:
         ledger = self.loop.ledger()
-        self.chain.keep_ledger(ledger)
+        self.chain.keep_ledger(ledger, None if served_by is None else (served_by, self.passed_over))
         self.operation.report_ledger(ledger)
         return ledger
 
