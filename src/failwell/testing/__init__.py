@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from failwell.testing.builders import a_fault as a_fault
     from failwell.testing.builders import a_report as a_report
     from failwell.testing.clock import FakeClock as FakeClock
+    from failwell.testing.fault_injection import FaultInjection as FaultInjection
+    from failwell.testing.fault_injection import inject_fault as inject_fault
     from failwell.testing.laboratory import Lab as Lab
     from failwell.testing.laboratory import LabTurn as LabTurn
     from failwell.testing.laboratory import NoSuchFailure as NoSuchFailure
@@ -29,12 +31,14 @@ else:
         __name__,
         {
             "FakeClock": "failwell.testing.clock",
+            "FaultInjection": "failwell.testing.fault_injection",
             "Lab": "failwell.testing.laboratory",
             "LabTurn": "failwell.testing.laboratory",
             "MemoryStore": "failwell.testing.memory_store",
             "NoSuchFailure": "failwell.testing.laboratory",
             "a_fault": "failwell.testing.builders",
             "a_report": "failwell.testing.builders",
+            "inject_fault": "failwell.testing.fault_injection",
             "lab": "failwell.testing.laboratory",
         },
     )

@@ -42,34 +42,40 @@ class Wait:
     """A sentence for the message, with a space before it."""
 
 
-def tell(form: str, now: datetime, vendor: str = "x") -> Wait:
-    """The wait of `form`, counted from `now`; `vendor` is the first word of its window headers."""
+def tell(form: str, now: datetime, vendor: str = "x", delay: float | None = None) -> Wait:
+    """The wait of `form`, counted from `now`; `vendor` is the first word of its window headers.
+
+    `delay` replaces the seconds that the form usually means, where it means any.
+    """
     seconds = FORMS[form]
+    if delay is not None and seconds is not None:
+        seconds = delay
     if form == "prose":
-        return Wait(form, seconds, prose=" Please try again in 7m12s.")
-    return Wait(form, seconds, _headers(form, now + timedelta(seconds=seconds or 0), vendor))
+        return Wait(form, seconds, prose=f" Please try again in {_span(seconds or 0)}.")
+    return Wait(form, seconds, _headers(form, now + timedelta(seconds=seconds or 0), vendor, seconds or 0))
 
 
-def _headers(form: str, at: datetime, vendor: str) -> tuple[tuple[str, str], ...]:
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:.0f}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def _headers(form: str, at: datetime, vendor: str, seconds: float) -> tuple[tuple[str, str], ...]:
     match form:
-        case "seconds":
-            return (("retry-after", "7"),)
-        case "float":
-            return (("retry-after", "7.5"),)
+        case "seconds" | "float":
+            return (("retry-after", f"{seconds:g}"),)
         case "date":
             return (("retry-after", format_datetime(at.astimezone(UTC), usegmt=True)),)
-        case "ms":
-            return (("retry-after-ms", "6500"),)
-        case "days":
-            return (("retry-after-ms", "274579000"),)
+        case "ms" | "days":
+            return (("retry-after-ms", f"{seconds * 1000:.0f}"),)
         case "garbage":
             return (("retry-after", "soon"),)
         case "reset-duration":
-            return _window(vendor, "6m0s")
+            return _window(vendor, _span(seconds))
         case "reset-rfc3339":
             return _window(vendor, at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
         case "ratelimit-field":
-            return (("ratelimit-policy", '"api";q=100;w=300'), ("ratelimit", '"api";r=0;t=55'))
+            return (("ratelimit-policy", '"api";q=100;w=300'), ("ratelimit", f'"api";r=0;t={seconds:.0f}'))
         case "epoch" | "epoch-ms":
             stamp = at.timestamp() * (1000 if form == "epoch-ms" else 1)
             return (("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", str(round(stamp))))

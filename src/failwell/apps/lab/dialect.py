@@ -55,13 +55,15 @@ class Dialect:
         below = BELOW.get(scenario)
         return None if below is None else below(self.answers["ok"])
 
-    def reply(self, scenario: str, call: LabCall, form: str | None = None) -> Reply | None:
-        """Its reply to one request; `form` is the form of the wait."""
+    def reply(
+        self, scenario: str, call: LabCall, form: str | None = None, delay: float | None = None
+    ) -> Reply | None:
+        """Its reply to one request; `form` is the form of the wait, and `delay` its seconds if not the usual ones."""
         answer = self.answer(scenario)
         if answer is None:
             return None
         if scenario == "rate_limited":
-            wait = tell(form or self.wait, datetime.now(UTC), self.vendor)
+            wait = tell(form or self.wait, datetime.now(UTC), self.vendor, delay)
             return answer(replace(call, wait=wait))
         return answer(call)
 

@@ -6,7 +6,7 @@ A thread accepts, and every connection has a thread of its own, so a stalled rep
 import socket
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -59,11 +59,17 @@ class Lab:
         stall: float = LONG,
         on_request: Callable[[LabRequest], None] | None = None,
         strict: bool = False,
+        delay: float | None = None,
+        drop_stalled: bool = False,
     ) -> None:
         self.stall = stall
         """Seconds that the slow scenarios stall; may be changed at any time."""
         self.strict = strict
         """Whether conversations that a provider does not accept are refused; may be changed at any time."""
+        self.delay = delay
+        """Seconds that a rate limit asks for, instead of those of its form; may be changed at any time."""
+        self.drop_stalled = drop_stalled
+        """Whether the slow scenarios end in a reset instead of the answer; may be changed at any time."""
         self._scripts: defaultdict[str, deque[LabTurn]] = defaultdict(deque)
         self._turns = 0
         self._wanted = port
@@ -255,13 +261,15 @@ class Lab:
         return connection.write(reply, head, self.stall)
 
     def _reply(self, route: Route, call: LabCall) -> Reply:
-        reply = route.dialect.reply(route.scenario, call, route.form)
+        reply = route.dialect.reply(route.scenario, call, route.form, self.delay)
         assert reply is not None, "routes lead only to scenarios that the dialect answers"
         # A provider that rejects the call for another reason does not get as far as the conversation.
         if self.strict and reply.status == HTTPStatus.OK and route.dialect.refuse is not None:
             refusal = route.dialect.refuse(call)
             if refusal is not None:
                 return refusal
+        if self.drop_stalled and reply.stall != "never":
+            return _dropped(reply)
         if route.scenario != "ok" or route.dialect.scripted is None:
             return reply
         with self._lock:
@@ -320,6 +328,13 @@ def _checked_scenario(dialect: str | None, scenario: str | None) -> tuple[str | 
 def _base_path(route: Route) -> str:
     suffix = "" if route.form is None else f"@{route.form}"
     return f"/{route.dialect.name}/{route.scenario}{suffix}"
+
+
+def _dropped(reply: Reply) -> Reply:
+    """The same slow reply, which is reset where the answer would come."""
+    if reply.stall == "head":
+        return Reply(None, stall="head", ending="reset")
+    return replace(reply, pieces=reply.pieces and reply.pieces[:1], ending="reset")
 
 
 def _mistake(error: NoSuchFailure) -> Reply:
