@@ -1,7 +1,7 @@
 """The base of the plugins: one loop for frameworks that pass the call and for those that ask a hook."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -9,9 +9,11 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.integrations._model_calls import ModelCalls, switch_off_sdk_retries
+from failwell.report.describe import describe
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
+from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
@@ -176,3 +178,64 @@ def test_messages_that_are_too_long_are_shortened_by_both_ways_to_connect() -> N
     assert asyncio.run(calls.run_async("p", "m", ask, ["old", "new"])) == "an answer"
     assert sent == [["old", "new"], ["new"]]
     assert asyncio.run(decide()) == ["new"]
+
+
+def test_a_stream_is_repeated_before_its_first_chunk_and_never_after_it() -> None:
+    clock = FakeClock()
+    calls = ModelCalls("framework", clock=clock, jitter=lambda: 0.5)
+    opened: list[str] = []
+
+    def stream(*ends: Exception | None) -> Iterator[str]:
+        opened.append("again")
+        end = ends[min(len(opened), len(ends)) - 1]
+        if len(opened) == 1 and end is not None:
+            raise end
+        yield "a chunk"
+        if end is not None:
+            raise end
+
+    async def astream(*ends: Exception | None) -> AsyncIterator[str]:
+        for piece in stream(*ends):
+            yield piece
+
+    async def collect(*ends: Exception | None) -> list[str]:
+        return [piece async for piece in calls.astream("openai", "gpt", lambda: astream(*ends))]
+
+    recovered = list(calls.stream("openai", "gpt", lambda: stream(overloaded(), None)))
+    opened.clear()
+    on_loop = asyncio.run(collect(rate_limited(not_before=told(7.25)), None))
+    opened.clear()
+    late = overloaded()
+    with pytest.raises(type(late)):
+        list(calls.stream("openai", "gpt", lambda: stream(late, late)))
+
+    assert (recovered, on_loop) == (["a chunk"], ["a chunk"])
+    assert clock.slept[1] == 7.25
+    assert len(opened) == 2
+    ledger = ledger_of(late)
+    assert ledger is not None
+    assert ledger.delivered
+
+
+def test_a_read_limit_that_ends_a_stream_after_a_chunk_is_a_stream_that_stalled() -> None:
+    calls = ModelCalls("framework", stream=StreamTimeouts(first=3, idle=2))
+    lost = TimeoutError("the read operation timed out")
+
+    def read(*, chunks: int, error: Exception) -> Operation:
+        operation = calls.operation("openai", "gpt")
+        with calls.reading(operation) as note_chunk:
+            for _ in range(chunks):
+                note_chunk()
+            raise error
+        raise AssertionError
+
+    with pytest.raises(StreamTimedOut) as stalled:
+        read(chunks=2, error=lost)
+    with pytest.raises(TimeoutError):
+        read(chunks=0, error=lost)
+    with pytest.raises(ValueError, match="other"):
+        read(chunks=2, error=ValueError("other"))
+
+    assert (calls.read_limit, ModelCalls("framework").read_limit) == (2, None)
+    assert (stalled.value.phase, stalled.value.seconds, stalled.value.chunks) == ("idle", 2, 2)
+    assert describe(stalled.value).kind == "provider.stream_interrupted"

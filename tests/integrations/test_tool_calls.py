@@ -1,6 +1,9 @@
 """What the exception of a tool becomes for the model."""
 
+import asyncio
 import json
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -64,3 +67,31 @@ def test_an_observer_that_cannot_be_called_is_refused() -> None:
 
     with pytest.raises(TypeError, match="`on_tool_error` takes a function"):
         ToolCalls(observer=wrong)
+
+
+def test_a_guarded_tool_returns_its_failure_plain_or_async_and_raises_a_cancellation() -> None:
+    reports: list[ErrorReport] = []
+    tools = ToolCalls(observer=reports.append)
+
+    def plain(city: str) -> str:
+        if city == "stop":
+            raise Cancellation(kind="cancel.run")
+        raise PermissionError(13, SECRET)
+
+    async def on_loop(city: str) -> str:
+        return plain(city)
+
+    guarded, awaited = tools.guarded(plain, tool="weather"), tools.guarded(on_loop, tool="weather")
+    hidden = tools.guarded(partial(on_loop, "Oslo"), answer=lambda failure: failure.content)
+
+    texts = [guarded("Oslo"), asyncio.run(awaited("Oslo"))]
+    with pytest.raises(Cancellation):
+        guarded("stop")
+
+    assert iscoroutinefunction(awaited)
+    assert not iscoroutinefunction(guarded)
+    assert tools.guarded(guarded) is guarded
+    assert [json.loads(text)["kind"] for text in texts] == ["tool.failed", "tool.failed"]
+    assert asyncio.run(hidden())["kind"] == "tool.failed"
+    assert SECRET not in "".join(texts)
+    assert [report.scene.tool for report in reports] == ["weather", "weather", None]

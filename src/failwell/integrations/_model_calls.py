@@ -6,7 +6,8 @@ There are two ways to connect, and both use the loop of `failwell.retry`:
 
 - *Wrap*, where the framework passes the call: `await calls.run_async(provider, model, lambda: handler(request))`.
   With the messages as an argument, `run_async(provider, model, call, messages)`, the user's `shrink` may replace them.
-  A stream: `calls.astream(provider, model, lambda: handler(request))`, with the user's `stream` deadlines.
+  A stream: `calls.astream(provider, model, lambda: handler(request))`, with the user's `stream` deadlines; `calls.stream`
+  where it is plain. Where the framework reads the stream itself, `calls.reading(operation)`.
 - *Decide*, where the framework repeats and asks a hook: `operation = calls.operation(provider, model)` when the
   request begins, `delay = await operation.failed_async(error)` after each failure (`None` is the end, a long wait
   raises `Parked`), `await operation.wait_async(delay)` before the repeat, `operation.succeeded()` at the end.
@@ -16,7 +17,8 @@ There are two ways to connect, and both use the loop of `failwell.retry`:
 What a failed tool call becomes is in `failwell.integrations._tool_calls`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -28,6 +30,8 @@ from failwell.decision.backoff import Backoff
 from failwell.decision.bounds import check_type
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy
+from failwell.fault.axes import Certainty
+from failwell.report.describe import describe
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
@@ -38,12 +42,13 @@ from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.runtime.shrink import Shorten, ShortenedCall
-from failwell.runtime.streams.repeat import repeat_astream
-from failwell.runtime.streams.timeouts import StreamTimeouts
+from failwell.runtime.streams.repeat import repeat_astream, repeat_stream
+from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _MOST_TARGETS = 256
+_TIMED_OUT = ("provider.timeout", "provider.outcome_unknown")
 
 
 class PluginOptions(TypedDict, total=False):
@@ -164,6 +169,17 @@ class ModelCalls:
         """Yield the chunks of the stream that `call(...)` opens; it is opened again only before its first chunk."""
         return repeat_astream(partial(_chunks, call), self.options(provider, model))(*args, **kwargs)
 
+    def stream(
+        self,
+        provider: str | None,
+        model: str | None,
+        call: Callable[_P, Iterable[_R]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> Generator[_R]:
+        """`astream` for a plain stream."""
+        return repeat_stream(partial(_plain_chunks, call), self.options(provider, model))(*args, **kwargs)
+
     def shrink_with(
         self, operation: Operation, messages: Sequence[Any], replace_messages: Callable[[list[Any]], object]
     ) -> None:
@@ -180,6 +196,41 @@ class ModelCalls:
             return False
 
         operation.shorten = shorten
+
+    @contextmanager
+    def reading(self, operation: Operation) -> Generator[Callable[[], None]]:
+        """A block in which the framework reads a stream itself: call what it yields with every chunk that is shown.
+
+        After a chunk there is no repeat. The time limit is that of the framework's HTTP client (`read_limit`); where it
+        ends the stream, the failure is the one that `stream` raises.
+
+        Raises:
+            StreamTimedOut: the stream stalled after its first chunk.
+        """
+        chunks = [0]
+
+        def take_note() -> None:
+            chunks[0] += 1
+            operation.visible = True
+
+        try:
+            yield take_note
+        except Exception as error:
+            # Every client has a class of its own for a read that took too long.
+            limit = self.read_limit
+            if limit is None or not chunks[0] or describe(error, origin="call").kind not in _TIMED_OUT:
+                raise
+            kind, certainty = "provider.stream_interrupted", Certainty.PARTIAL
+            raise StreamTimedOut(
+                kind=kind, certainty=certainty, phase="idle", seconds=limit, chunks=chunks[0]
+            ) from error
+
+    @property
+    def read_limit(self) -> float | None:
+        """Seconds for which an HTTP client may wait for more of a stream."""
+        timeouts = self.timeouts
+        limits = () if timeouts is None else (timeouts.first, timeouts.idle, timeouts.total)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def operation(self, provider: str | None, model: str | None) -> Operation:
         """One call that the framework repeats itself.
@@ -223,6 +274,16 @@ async def _chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> AsyncG
         if callable(close):
             # Otherwise it would be closed some time later, with its connection open until then.
             await cast("Any", close)()
+
+
+def _plain_chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Generator[Any]:
+    stream: Any = call(*args, **kwargs)
+    try:
+        yield from stream
+    finally:
+        close = safe_getattr(stream, "close")
+        if callable(close):
+            cast("Any", close)()
 
 
 _current: ContextVar[tuple[ModelCalls | None, Operation | None]] = ContextVar(

@@ -4,6 +4,8 @@ A run goes on after it. A cancellation is no failure of the tool and is raised a
 """
 
 from collections.abc import Callable, Hashable
+from functools import wraps
+from inspect import iscoroutine, iscoroutinefunction
 from typing import Any
 
 from failwell.agents.tool_loop import ToolCallRepeated, ToolLoopBreaker
@@ -105,6 +107,44 @@ class ToolCalls:
         if tool is not None and arguments is not None:
             repeated = self._breaker.failed(tool, arguments, report, run=run)
         return _failure(report, repeated)
+
+    def guarded(
+        self,
+        function: Callable[..., Any],
+        *,
+        tool: str | None = None,
+        answer: Callable[[ToolFailure], Any] = lambda failure: failure.text,
+    ) -> Callable[..., Any]:
+        """The function of a tool, plain or async, whose exceptions become its results; harmless twice.
+
+        Args:
+            function: What runs the tool.
+            tool: The name of the tool, for reports.
+            answer: What is returned of a failure; by default its text.
+        """
+        if hasattr(function, "failwell_tool"):
+            return function
+
+        async def finish(result: Any) -> Any:
+            try:
+                return await result
+            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
+                return answer(self.failed(error, tool=tool))
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                result = function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
+                return answer(self.failed(error, tool=tool))
+            return finish(result) if iscoroutine(result) else result
+
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            return await finish(function(*args, **kwargs))
+
+        # Frameworks ask whether a function has to be awaited.
+        outer = wraps(function)(call_async if iscoroutinefunction(function) else call)
+        outer.__dict__["failwell_tool"] = True
+        return outer
 
 
 def _failure(report: ErrorReport, repeated: ToolCallRepeated | None) -> ToolFailure:
