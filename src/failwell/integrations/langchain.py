@@ -1,0 +1,233 @@
+"""LangChain: `create_agent(..., middleware=[reliability()])` puts model and tool calls under one retry authority.
+
+The retries of the chat model's client are off, so each request is an attempt in the ledger. A tool that raises gives
+the model a typed result instead of the exception's text, and the run goes on.
+
+Example:
+    >>> from failwell.integrations.langchain import reliability
+    >>> def build(model, tools):
+    ...     from langchain.agents import create_agent
+    ...     return create_agent(model, tools, middleware=[reliability()])
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, Unpack, cast
+
+from failwell._extras import need
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
+from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.integrations._model_class import Subclasses, has_field
+from failwell.integrations._tool_calls import ToolCalls, ToolFailure
+from failwell.report.record import ErrorReport
+from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+
+__all__ = ["reliability", "reliable_model"]
+
+_M = TypeVar("_M")
+_MOST_MODELS = 32
+_ROOTS = ("root_client", "root_async_client")
+"""Where a chat model holds a vendor's client."""
+_RESOURCES = ("client", "async_client")
+"""Where it holds a part of one, such as `client.chat.completions`."""
+_MADE_LATE = ("_client_params", "_client", "_async_client")
+"""Clients that a chat model makes when they are first used, from its `max_retries`."""
+
+
+def reliability(
+    options: RetryOptions | None = None,
+    *,
+    on_tool_error: Callable[[ErrorReport], object] | None = None,
+    **parameters: Unpack[PluginOptions],
+) -> Any:
+    """An agent middleware: model calls are repeated as their failures allow, tool errors become typed results.
+
+    A streamed answer is repeated only before its first chunk. An interrupt of the graph passes through. A tool call that
+    failed twice in the same way is refused.
+
+    Args:
+        options: All parameters as one value. A parameter beside it wins.
+        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`.
+
+    Raises:
+        MissingExtra: langchain is not installed.
+        TypeError: a parameter has the wrong type, or there is none of that name.
+    """
+    return _middleware(ModelCalls("langchain", options, **parameters), ToolCalls(observer=on_tool_error))
+
+
+def reliable_model(model: _M, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]) -> _M:
+    """A copy of a chat model whose calls are repeated as their failures allow, for chains and graph nodes.
+
+    Args:
+        model: A chat model; it is not changed.
+        options: All parameters as one value. A parameter beside it wins.
+        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`.
+
+    Raises:
+        MissingExtra: langchain-core is not installed.
+        TypeError: it is no chat model, or a parameter has the wrong type.
+    """
+    copy = _Models(ModelCalls("langchain", options, **parameters)).of(model)
+    if copy is None:
+        raise TypeError(
+            f"pass a chat model, not {type(model).__name__}: bind tools and settings after `reliable_model`"
+        )
+    return copy
+
+
+def _middleware(calls: ModelCalls, tools: ToolCalls) -> Any:
+    models = _Models(calls)
+    middleware = need("langchain.agents.middleware")
+
+    class Reliability(middleware.AgentMiddleware):
+        """The middleware that `reliability` returns."""
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            model = models.of(request.model)
+            if model is None:
+                return calls.run(None, None, lambda: handler(request))
+            return handler(request.override(model=model))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            model = models.of(request.model)
+            if model is None:
+                return await calls.run_async(None, None, lambda: handler(request))
+            return await handler(request.override(model=model))
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            call = _ToolCall(request, tools)
+            if (refusal := call.refused()) is not None:
+                return refusal
+            try:
+                return call.succeeded(handler(request))
+            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
+                return call.failed(error)
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            call = _ToolCall(request, tools)
+            if (refusal := call.refused()) is not None:
+                return refusal
+            try:
+                return call.succeeded(await handler(request))
+            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
+                return call.failed(error)
+
+    return Reliability()
+
+
+class _ToolCall:
+    """One call of a tool, and the message that the model gets of its failure."""
+
+    def __init__(self, request: Any, tools: ToolCalls) -> None:
+        self._call: dict[str, Any] = request.tool_call
+        self._tools = tools
+        # The first message of a conversation tells it from others.
+        state: Any = safe_getattr(request, "state")
+        messages: Any = cast("dict[str, Any]", state).get("messages") if isinstance(state, dict) else None
+        self._run: str | None = safe_getattr(messages[0], "id") if messages else None
+
+    def refused(self) -> Any:
+        failure = self._tools.refused(self._call["name"], self._call["args"], run=self._run)
+        return None if failure is None else self._message(failure)
+
+    def succeeded(self, result: Any) -> Any:
+        if safe_getattr(result, "status") != "error":
+            self._tools.succeeded(self._call["name"], self._call["args"], run=self._run)
+        return result
+
+    def failed(self, error: Exception) -> Any:
+        graph_errors: Any = need("langgraph.errors")
+        is_invalid_resume = getattr(graph_errors, "is_invalid_resume", None)
+        if isinstance(error, graph_errors.GraphBubbleUp) or (is_invalid_resume and is_invalid_resume(error)):
+            # An interrupt, a command of the graph, or an answer to an interrupt that the model cannot mend.
+            raise error
+        call = self._call
+        return self._message(
+            self._tools.failed(error, tool=call["name"], arguments=call["args"], run=self._run)
+        )
+
+    def _message(self, failure: ToolFailure) -> Any:
+        message = need("langchain_core.messages").ToolMessage
+        return message(
+            content=failure.text, name=self._call["name"], tool_call_id=self._call["id"], status="error"
+        )
+
+
+class _Models:
+    """Makes the copies of chat models, one for each model and one class for each of their classes."""
+
+    def __init__(self, calls: ModelCalls) -> None:
+        self._subclasses = Subclasses(lambda cls: _methods(cls, calls))
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        """By the `id` of the model, which is held so that no other gets the same."""
+
+    def of(self, model: Any) -> Any:
+        """The copy of a model; `None` if it is no chat model, such as one that is chosen for each call."""
+        known = self._copies.get(id(model))
+        if known is not None and known[0] is model:
+            return known[1]
+        if not isinstance(model, _chat_model()):
+            return None
+        copy = _without_client_retries(model)
+        self._subclasses.put(copy)
+        if len(self._copies) >= _MOST_MODELS:
+            self._copies.clear()
+        self._copies[id(model)] = (model, copy)
+        return copy
+
+
+def _methods(cls: Any, calls: ModelCalls) -> dict[str, Callable[..., Any]]:
+    """The methods that call the vendor, of those that the class defines: LangChain asks which these are."""
+
+    def _generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return calls.run(*_target(self), partial(cls._generate, self), *args, **kwargs)
+
+    async def _agenerate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await calls.run_async(*_target(self), partial(cls._agenerate, self), *args, **kwargs)
+
+    def _stream(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return calls.stream(*_target(self), partial(cls._stream, self), *args, **kwargs)
+
+    def _astream(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return calls.astream(*_target(self), partial(cls._astream, self), *args, **kwargs)
+
+    base = _chat_model()
+    ours = (_generate, _agenerate, _stream, _astream)
+    return {
+        each.__name__: each
+        for each in ours
+        if getattr(cls, each.__name__) is not getattr(base, each.__name__)
+    }
+
+
+def _chat_model() -> Any:
+    return need("langchain_core.language_models.chat_models").BaseChatModel
+
+
+def _target(model: Any) -> tuple[str | None, str | None]:
+    """Provider and model, as LangChain's own traces name them."""
+    # The only place that knows the provider; every chat model has it.
+    names: dict[str, Any] = safe_call(model._get_ls_params, None) or {}  # noqa: SLF001
+    provider, name = names.get("ls_provider"), names.get("ls_model_name")
+    return provider if isinstance(provider, str) else None, name if isinstance(name, str) else None
+
+
+def _without_client_retries(model: Any) -> Any:
+    copy = model.model_copy(update={"max_retries": 0} if has_field(model, "max_retries") else None)
+    for name in _MADE_LATE:
+        copy.__dict__.pop(name, None)
+    switch_off_sdk_retries(copy, *_ROOTS)
+    for name in _RESOURCES:
+        resource = safe_getattr(copy, name)
+        client = safe_getattr(resource, "_client")
+        if client is None:
+            continue
+        try:
+            setattr(copy, name, type(resource)(without_sdk_retries(client)))
+        except (RetriesNotSwitchable, AttributeError, TypeError, ValueError):
+            # It repeats on its own; the loop notices that and warns.
+            continue
+    return copy
