@@ -1,21 +1,90 @@
-"""LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only after failures that a repeat can cure.
+"""LangGraph: `builder.set_node_defaults(**reliability())` repeats nodes as their failures allow.
+
+LangGraph runs the node again and waits; failwell says whether and after how long. A server-requested delay is kept
+exactly, and the exception that finally leaves the graph carries the ledger.
 
 Example:
-    >>> from failwell.integrations.langgraph import retry_on
+    >>> from failwell.integrations.langgraph import reliability, retry_on
+    >>> def compiled(builder):
+    ...     return builder.set_node_defaults(**reliability()).compile()
     >>> retry_on(ConnectionRefusedError(111, "Connection refused")), retry_on(ValueError("no"))
     (True, False)
 """
 
-from failwell.integrations._repeatable import repeatable
+from collections.abc import Callable
+from contextvars import ContextVar
+from re import compile as pattern
+from threading import Lock
+from typing import Any, Unpack
 
-__all__ = ["retry_on"]
+from failwell._extras import need
+from failwell.delivery.plain_text import finite
+from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._repeatable import repeatable
+from failwell.integrations._tool_calls import ToolCalls
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.runtime.operation import Operation
+from failwell.runtime.retry_options import RetryOptions, merge_options
+
+__all__ = ["reliability", "retry_on", "tool_errors"]
+
+_TASK = pattern(r"During task with name '.*' and id '([^']+)'")
+"""The note that LangGraph adds to each exception of a node before it asks whether to repeat."""
+_MOST_TASKS = 1_000
+_UNLIMITED = 1_000_000
+_UNKNOWN_TASK_ATTEMPTS = 3
+
+
+def reliability(
+    options: RetryOptions | None = None,
+    *,
+    error_key: str | None = None,
+    go_to: str | None = None,
+    **parameters: Unpack[PluginOptions],
+) -> dict[str, Any]:
+    """The arguments of `StateGraph.set_node_defaults` and `add_node`: a retry policy, and an error handler if wanted.
+
+    A node may have side effects, so one whose outcome is unknown is not run again unless `idempotent` is set. A
+    subgraph takes no defaults from the graph around it. What is too long to wait for raises `Parked`.
+
+    Args:
+        options: All parameters as one value. A parameter beside it wins.
+        error_key: A key of the state. Where it is named, a node that finally failed raises nothing: the handler writes
+            the model's view of the failure there, never its text.
+        go_to: The node that runs after the handler. Without it the branch ends there.
+        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`, except that LangGraph waits by its own
+            clock. `stream` becomes a `TimeoutPolicy`, which LangGraph has for async nodes alone: `idle` ends a node that
+            shows no progress, `total` ends its run.
+
+    Raises:
+        MissingExtra: langgraph is not installed.
+        TypeError: a parameter has the wrong type, or there is none of that name.
+    """
+    base = options or RetryOptions()
+    fields: dict[str, Any] = {
+        "name": base.name or "langgraph node",
+        "provider": base.provider or "langgraph",
+        **parameters,
+    }
+    nodes = _Nodes(merge_options(base, **fields))
+    defaults: dict[str, Any] = {"retry_policy": _policy(nodes)}
+    if error_key is not None:
+        defaults["error_handler"] = _handler(error_key, go_to)
+    stream = nodes.options.stream
+    if stream is not None:
+        defaults["timeout"] = need("langgraph.types").TimeoutPolicy(
+            run_timeout=stream.total, idle_timeout=stream.idle
+        )
+    return defaults
 
 
 def retry_on(error: Exception, *, idempotent: bool | None = None, repeat_exhausted: bool = False) -> bool:
-    """Whether the node may run again.
+    """Whether the node may run again: for a `RetryPolicy` with waits of your own.
 
     LangGraph counts and waits by its own numbers, so a server-requested delay is not honoured to the second: one that is
-    too long to sleep is a `False`, and for shorter ones set `initial_interval` to what your provider asks.
+    too long to sleep is a `False`, and for shorter ones set `initial_interval` to what your provider asks, or use
+    `reliability`.
 
     Args:
         error: What the node raised.
@@ -23,3 +92,104 @@ def retry_on(error: Exception, *, idempotent: bool | None = None, repeat_exhaust
         repeat_exhausted: Whether to repeat what a failwell loop below has repeated up to its limit.
     """
     return repeatable(error, idempotent=idempotent, repeat_exhausted=repeat_exhausted) is not None
+
+
+def tool_errors(
+    *, on_tool_error: Callable[[ErrorReport], object] | None = None
+) -> Callable[[Exception], str]:
+    """What `ToolNode(tools, handle_tool_errors=tool_errors())` takes: the model gets a typed result, never a text.
+
+    Args:
+        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+    """
+    tools = ToolCalls(observer=on_tool_error)
+
+    def answer(error: Exception) -> str:
+        return tools.failed(error).text
+
+    return answer
+
+
+class _Nodes:
+    """One operation for each node that has failed and runs again."""
+
+    def __init__(self, options: RetryOptions) -> None:
+        self.options = options
+        self._operations: dict[str, Operation] = {}
+        self._lock = Lock()
+
+    def may_repeat(self, error: Exception) -> bool:
+        """Decide about a failure, and note the wait for LangGraph, which reads it next.
+
+        Raises:
+            Parked: the wait is too long to sleep.
+        """
+        task = _task_of(error)
+        operation = self._operation(task)
+        try:
+            delay = operation.failed(error)
+        except Exception:
+            # Parked, or stopped by a scope or a budget: the node has ended.
+            self._forget(task)
+            raise
+        if delay is None:
+            self._forget(task)
+            return False
+        _repeat.set((delay, _UNLIMITED if task else _UNKNOWN_TASK_ATTEMPTS))
+        return True
+
+    def _operation(self, task: str | None) -> Operation:
+        with self._lock:
+            operation = self._operations.get(task or "")
+        if operation is None:
+            operation = Operation(self.options)
+        if task is not None:
+            with self._lock:
+                self._operations[task] = operation
+                if len(self._operations) > _MOST_TASKS:
+                    # Nodes that succeeded after a failure: LangGraph does not say so.
+                    del self._operations[next(iter(self._operations))]
+        return operation
+
+    def _forget(self, task: str | None) -> None:
+        with self._lock:
+            self._operations.pop(task or "", None)
+
+
+_repeat: ContextVar[tuple[float, int]] = ContextVar("failwell_node_repeat", default=(0.0, 1))
+"""The wait before the next run of the node, and the runs that LangGraph may count. It reads both right after asking."""
+
+
+def _task_of(error: Exception) -> str | None:
+    notes = getattr(error, "__notes__", None) or ("",)
+    match = _TASK.fullmatch(notes[-1])
+    return None if match is None else match[1]
+
+
+def _policy(nodes: _Nodes) -> Any:
+    base = need("langgraph.types").RetryPolicy
+
+    class Reliability(base):
+        """A policy whose numbers are those of the failure that LangGraph has just asked about."""
+
+        initial_interval = property(lambda _self: _repeat.get()[0])
+        max_interval = property(lambda _self: _repeat.get()[0])
+        max_attempts = property(lambda _self: _repeat.get()[1])
+        backoff_factor = property(lambda _self: 1.0)
+        jitter = property(lambda _self: False)
+        retry_on = property(lambda _self: nodes.may_repeat)
+
+    return Reliability()
+
+
+def _handler(key: str, go_to: str | None) -> Callable[..., Any]:
+    node_error = need("langgraph.errors").NodeError
+    command = need("langgraph.types").Command
+
+    def record_failure(_state: object, error: Any) -> Any:
+        update = {key: finite(describe(error.error, origin="call").view("model"))}
+        return update if go_to is None else command(update=update, goto=go_to)
+
+    # LangGraph passes what failed to a parameter of this type.
+    record_failure.__annotations__["error"] = node_error
+    return record_failure
