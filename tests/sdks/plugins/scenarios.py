@@ -9,16 +9,18 @@ A framework has a module in `tests/sdks/plugins/frameworks`, named as its module
   which raises `ToolBroke`. The options are those of `reliability`.
 - `DIALECT` (`openai` unless it is set): how it speaks to the lab.
 - `ABSENT` (optional): scenario → why the framework cannot have it.
+- `EXPECTS` (optional): scenario → the fields of `Scenario` that differ, with a comment that says why.
 - `OLDEST` (optional): the first release that the plugin supports. `TYPES` (optional): scenario → the class of the exception,
   where the framework wraps it.
-- `WAITS_ITSELF` (optional): whether the framework waits, in real time, and not the clock that is passed.
+- `WAITS_ITSELF` (optional): whether the framework waits, in real time, and not the clock that is passed. `BACKOFF` (optional): its
+  shortest waits where the server names none.
 - `STEPS` (optional): scenario → the steps of the lab, where they differ; `seen(requests)`: what the model saw of
   the tool's failure, where it is not in OpenAI's format.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -138,6 +140,14 @@ def warm_up(name: str) -> None:
 def steps_of(module: ModuleType, name: str) -> tuple[Step, ...]:
     own: Mapping[str, tuple[Step, ...]] = getattr(module, "STEPS", {})
     return own.get(name, SCENARIOS[name].steps)
+
+
+def expected(module: ModuleType, name: str) -> Scenario:
+    """What the plugin of this framework makes of a scenario."""
+    scenario = SCENARIOS[name]
+    own: Mapping[str, Mapping[str, Any]] = getattr(module, "EXPECTS", {})
+    error_type = getattr(module, "TYPES", {}).get(name, scenario.type)
+    return replace(scenario, **{"type": error_type, **own.get(name, {})})
 
 
 def play(module: ModuleType, name: str, make: Callable[[str], Callable[..., object]]) -> Result:
