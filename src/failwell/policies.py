@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from failwell.runtime.call_guard import ClosedOff as ClosedOff
     from failwell.runtime.call_guard import Guard as Guard
     from failwell.runtime.call_guard import GuardState as GuardState
+    from failwell.runtime.call_guard import Paused as Paused
     from failwell.runtime.cancel import CancelScope as CancelScope
     from failwell.runtime.clock import Clock as Clock
     from failwell.runtime.cost import Price as Price
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from failwell.runtime.fallback_reply import ChainReply as ChainReply
     from failwell.runtime.fallback_reply import PassedEntry as PassedEntry
     from failwell.runtime.fallback_reply import ReplySource as ReplySource
+    from failwell.runtime.limits.sharing import LimitStore as LimitStore
     from failwell.runtime.loop import AttemptFailed as AttemptFailed
     from failwell.runtime.loop import NestedRetries as NestedRetries
     from failwell.runtime.loop import OperationEnded as OperationEnded
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from failwell.runtime.streams.timeouts import StreamTimedOut as StreamTimedOut
     from failwell.runtime.streams.timeouts import StreamTimeouts as StreamTimeouts
     from failwell.runtime.suppress import Subscription as Subscription
+    from failwell.shared.redis_limits import RedisLimits as RedisLimits
+    from failwell.shared.sqlite_limits import SqliteLimits as SqliteLimits
 else:
     from failwell._lazy import lazy_names
 
@@ -87,6 +91,7 @@ else:
             "GiveUp": "failwell.decision.verdict",
             "Guard": "failwell.runtime.call_guard",
             "GuardState": "failwell.runtime.call_guard",
+            "LimitStore": "failwell.runtime.limits.sharing",
             "Lost": "failwell.decision.policy",
             "Match": "failwell.decision.match",
             "NestedRetries": "failwell.runtime.loop",
@@ -94,9 +99,11 @@ else:
             "OperationEnded": "failwell.runtime.loop",
             "Park": "failwell.decision.verdict",
             "PassedEntry": "failwell.runtime.fallback_reply",
+            "Paused": "failwell.runtime.call_guard",
             "Policy": "failwell.decision.policy",
             "Price": "failwell.runtime.cost",
             "Prices": "failwell.runtime.cost",
+            "RedisLimits": "failwell.shared.redis_limits",
             "ReplySource": "failwell.runtime.fallback_reply",
             "Reservation": "failwell.runtime.shared_budget",
             "RetriesNotSwitchable": "failwell.runtime.sdk_retries",
@@ -107,6 +114,7 @@ else:
             "SharedBudget": "failwell.runtime.shared_budget",
             "Shrink": "failwell.decision.verdict",
             "Spent": "failwell.decision.budget",
+            "SqliteLimits": "failwell.shared.sqlite_limits",
             "StreamTimedOut": "failwell.runtime.streams.timeouts",
             "StreamTimeouts": "failwell.runtime.streams.timeouts",
             "Subscription": "failwell.runtime.suppress",

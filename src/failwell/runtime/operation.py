@@ -46,6 +46,8 @@ from failwell.runtime.shared_budget import (
 )
 from failwell.runtime.suppress import call_hook, call_hook_async
 
+_SHORTEST_PAUSE = 0.001
+"""Seconds: what is left of a pause because of rounding is not waited for."""
 _HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
 
 
@@ -333,7 +335,50 @@ class Operation(KeyHolder):
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait for `delay`, or for `seconds`, unless the scope is stopped first."""
-        seconds = (self.delay or 0.0) if seconds is None else seconds
+        self._sleep((self.delay or 0.0) if seconds is None else seconds)
+        if self.options.guard is not None:
+            self.hold()
+
+    def hold(self) -> None:
+        """Wait until the delay is over that the provider requested from somebody else who uses the guard.
+
+        Raises:
+            Parked: the wait is too long to sleep.
+            Cancellation: the scope was stopped meanwhile.
+        """
+        while (seconds := self._pause()) is not None:
+            self._sleep(seconds)
+
+    async def hold_async(self) -> None:
+        """`hold` without blocking the event loop."""
+        while (seconds := self._pause()) is not None:
+            await self._sleep_async(seconds)
+
+    def _pause(self) -> float | None:
+        """Seconds until the guard lets calls through again; `None` if it does."""
+        guard = self.options.guard
+        paused = None if guard is None else guard.paused(self.called)
+        if guard is None or paused is None or paused.not_before is None:
+            return None
+        seconds = paused.not_before.after
+        if seconds < _SHORTEST_PAUSE:
+            return None
+        options = self.options
+        budgets = () if self.budget is None else self.budget.lines()
+        is_late = any(
+            budget.seconds is not None and spent.seconds + seconds > budget.seconds
+            for budget, spent in budgets
+        )
+        if not is_late and seconds <= options.policy.in_process_limit:
+            return seconds
+        # Nothing was sent, so a probe that was admitted is free again.
+        guard.abandoned(self.called)
+        if is_late:
+            raise paused
+        at = options.clock.now() + timedelta(seconds=seconds)
+        raise Parked(resume_at=at, waits_for="the provider requested a delay", caller_facing=True) from paused
+
+    def _sleep(self, seconds: float) -> None:
         if self.scope is None:
             if seconds > 0:
                 self.options.clock.sleep(seconds)
@@ -345,7 +390,11 @@ class Operation(KeyHolder):
 
     async def wait_async(self, seconds: float | None = None) -> None:
         """`wait` without blocking the event loop."""
-        seconds = (self.delay or 0.0) if seconds is None else seconds
+        await self._sleep_async((self.delay or 0.0) if seconds is None else seconds)
+        if self.options.guard is not None:
+            await self.hold_async()
+
+    async def _sleep_async(self, seconds: float) -> None:
         if self.scope is None:
             if seconds > 0:
                 await self.options.clock.asleep(seconds)

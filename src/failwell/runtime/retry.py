@@ -207,6 +207,8 @@ def retrying(
 def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Call `function` as often as `options` allow."""
     operation = Operation(options)
+    if options.guard is not None:
+        operation.hold()
     call: Callable[..., Any] = function
     if options.shrink is not None:
         call = ShortenedCall(function, args, kwargs, options.shrink).under(operation)
@@ -221,6 +223,8 @@ async def run_async(
 ) -> _R:
     """Await `function(...)` as often as `options` allow."""
     operation = AsyncOperation(options)
+    if options.guard is not None:
+        await operation.hold_async()
     call: Callable[..., Any] = function
     if options.shrink is not None:
         call = ShortenedCall(function, args, kwargs, options.shrink).under(operation)
@@ -345,6 +349,7 @@ class RetryLoop:
 
     def __iter__(self) -> Iterator[RetryAttempt]:
         operation = Operation(self._options)
+        operation.hold()
         number = 0
         calls: list[ShortenedCall] = []
         while True:
@@ -357,6 +362,7 @@ class RetryLoop:
 
     async def __aiter__(self) -> AsyncIterator[RetryAttempt]:
         operation = Operation(self._options)
+        await operation.hold_async()
         number = 0
         calls: list[ShortenedCall] = []
         while True:

@@ -24,6 +24,7 @@ def repeat_stream(
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         operation = StreamOperation(options)
+        operation.hold()
         call = _bind(operation, function, args, kwargs)
         while True:
             with operation:
@@ -65,6 +66,7 @@ def repeat_astream(
     @wraps(function)
     async def repeated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         operation = StreamOperation(options)
+        await operation.hold_async()
         call = _bind(operation, function, args, kwargs)
         while True:
             source = open_async_source(call, options.stream, options.clock)
