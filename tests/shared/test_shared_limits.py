@@ -106,8 +106,12 @@ def test_a_call_waits_until_the_pause_of_another_process_is_over(stores: Stores,
 def test_a_pause_that_is_too_long_to_sleep_parks_the_call(stores: Stores, clock: FakeClock) -> None:
     stores.guard().failed(ACME, rate_limit(after=600))
 
+    @failwell.retry(provider="acme", account="team", guard=stores.guard(), clock=clock)
+    def ask() -> None:
+        raise AssertionError("nothing is sent")
+
     with pytest.raises(failwell.Parked) as caught:
-        failwell.retry(lambda: None, provider="acme", account="team", guard=stores.guard(), clock=clock)()
+        ask()
 
     report = failwell.describe(caught.value)
     assert (report.kind, report.certainty) == ("provider.rate_limited", "not_sent")
@@ -117,10 +121,12 @@ def test_a_pause_that_is_too_long_to_sleep_parks_the_call(stores: Stores, clock:
 def test_a_pause_that_would_exceed_the_timeout_is_not_waited_for(stores: Stores, clock: FakeClock) -> None:
     stores.guard().failed(ACME, rate_limit(after=30))
 
+    @failwell.retry(timeout=10, provider="acme", account="team", guard=stores.guard(), clock=clock)
+    def ask() -> None:
+        raise AssertionError("nothing is sent")
+
     with pytest.raises(Paused):
-        failwell.retry(
-            lambda: None, timeout=10, provider="acme", account="team", guard=stores.guard(), clock=clock
-        )()
+        ask()
 
     assert clock.slept == []
 

@@ -76,7 +76,7 @@ class RedisLimits:
         return Limits(int(version), float(now), dict(zip(pairs[::2], pairs[1::2], strict=True)))
 
     def change(self, change: Change) -> int:
-        """Write what `change` returns, unless somebody else was faster: then it is made again."""
+        """Write what `change` returns, unless the values have changed since they were read: then the change is made again."""
         for _ in range(_MOST_CONFLICTS):
             limits = self.read()
             written = change(limits.now, limits.values)

@@ -94,10 +94,11 @@ def test_failures_keep_or_release_the_claim_and_the_hook_decides(client: Any) ->
             raise end
         return end
 
+    def was_paid(order: str) -> Any:
+        return answers.pop(0)
+
     careful = failwell.effect(key="order", name="pay", store=store)(pay)
-    knowing = failwell.effect(key="order", name="pay", store=store, reconcile=lambda order: answers.pop(0))(
-        pay
-    )  # pyright: ignore[reportUnknownLambdaType]
+    knowing = failwell.effect(key="order", name="pay", store=store, reconcile=was_paid)(pay)
     for failure in (ConnectionRefusedError, TimeoutError, EffectUnclear):
         with pytest.raises(failure):
             careful("o1")
