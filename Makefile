@@ -33,7 +33,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.project ## a release that fails twice, live: once foreseen, once not
+demo: $(VENV)/.agents ## a release that fails twice, live: once foreseen, once not; and an agent that recovers
 	@$(PY) examples/demo.py
 
 test: $(VENV)/.test ## run the tests that answer in minutes
@@ -125,6 +125,11 @@ $(PY):
 $(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/locks/dev.txt
 	@echo "installing failwell into $(VENV)"
 	@$(PIP) install --constraint requirements/locks/dev.txt --editable .
+	@touch $@
+
+$(VENV)/.agents: $(VENV)/.project
+	@echo "installing what agents need"
+	@$(PIP) install --constraint requirements/locks/dev.txt --editable '.[agents]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.project requirements/test.txt requirements/runner.txt requirements/extras.txt requirements/sdks/newest.txt

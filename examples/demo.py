@@ -1,9 +1,9 @@
-"""A release that fails twice: once with an error that the workflow handles, once with one that it does not.
+"""A release that fails twice, once with an error that the workflow handles and once with one that it does not; and an agent.
 
     make demo        (or: python examples/demo.py)
 
-It runs examples/workflows/release with the `failwell` command itself, in a folder of its own under the
-system's temporary one, and ends with what to type next. It needs no key and no server.
+It runs examples/workflows/release and support-agent with the `failwell` command itself, in a folder of its own under
+the system's temporary one, and ends with what to type next. It needs no key and no server.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
 RELEASE = EXAMPLES / "workflows/release/workflow.yaml"
+AGENT = EXAMPLES / "workflows/support-agent/workflow.yaml"
 
 
 class Demo:
@@ -64,23 +65,42 @@ def main() -> int:
 
     demo.say("\nThe failure itself, as an operator sees it:")
     (errors,) = (demo.store / "runs").glob("*/errors.jsonl")
+    run = errors.parent.name
     demo.type("describe", str(errors))
+    answered = agent(demo)
     command = demo.failwell
     demo.say("\nWhat to type next:")
     demo.say(f"""
   export FAILWELL_STORE={shlex.quote(str(demo.store))}
 
   # every step, its attempts, what it failed with
-  {command} runs show last
+  {command} runs show {run}
 
   # what the failure is, and why it was not retried
   {command} explain {shlex.quote(str(errors))}
 
   # fix the cause, then resume with `sign`; nothing is built or deployed twice
   touch {shlex.quote(str(folder / "signing.key"))}
-  {command} resume last
+  {command} resume {run}
 """)
-    return 0 if (foreseen, unforeseen) == (0, 3) else 1
+    return 0 if (foreseen, unforeseen, answered) == (0, 3, 0) else 1
+
+
+def agent(demo: Demo) -> int:
+    """An agent whose first model is down, who is denied a tool, and who asks a person."""
+    from importlib.util import find_spec
+
+    if find_spec("pydantic_ai") is None:
+        demo.say("\nAgents need the extra `agents`, which is not installed: pip install 'failwell[agents]'")
+        return 0
+    demo.say(
+        "\nAn agent with scripted models: the first one is overloaded, so the second answers. It may not run `rm`,"
+    )
+    demo.say("and it goes on without it. Then a person decides.")
+    waiting = demo.type("run", os.path.relpath(AGENT), "--no-input", "--run-id", "support")
+    demo.say(f"\nexit code {waiting}: the run waits for an answer, in this terminal or any other.")
+    demo.type("gates", "answer", "support", "approve", "refund")
+    return demo.type("resume", "support")
 
 
 if __name__ == "__main__":

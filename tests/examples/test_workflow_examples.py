@@ -445,3 +445,13 @@ def test_the_demo_shows_a_handled_and_an_unhandled_failure_and_what_to_type_next
     assert after.returncode == 0, after.stderr
     assert "external.signing.key_missing" in after.stdout
     assert '"status": "released"' in after.stdout
+
+
+def test_an_agent_fails_over_is_denied_a_tool_and_asks_a_person(project: Project) -> None:
+    waiting = project.run("support-agent", "--no-input", "--quiet")
+    project.type("gates", "answer", "r", "approve", "refund")
+    done = project.type("resume", "r", "--quiet", "--format", "json")
+
+    assert waiting.code == 4
+    assert done.data == {"decision": "refund", "answer": "We are sorry. You get your money back."}
+    assert project.started() == ["triage", "approve", "answer"]

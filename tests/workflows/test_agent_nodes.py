@@ -338,3 +338,48 @@ def test_a_refused_answer_fails_the_node_and_is_not_repeated(place: Place) -> No
     assert (done.code, error_of(done)["kind"]) == (3, "provider.content_refused")
     assert (node["status"], node["attempts"]) == ("failed", 1)
     assert "I will not" not in done.out + done.err + json.dumps(shown)
+
+
+def test_a_tool_that_must_not_run_twice_runs_once_in_all_attempts_of_its_step(place: Place) -> None:
+    (place.folder / "bank_tools.py").write_text(
+        "def pay(to: str) -> str:\n"
+        "    with open('paid.txt', 'a') as file:\n        file.write(to + '\\n')\n    return 'paid ' + to\n"
+    )
+    steps = """\
+tools: {pay: {python: "bank_tools:pay"}}
+agents:
+  - name: ask
+    prompt: go
+    max_attempts: 1
+    retry: {max_attempts: 3, delay_seconds: 0}
+    routes: [{to: $end}]
+"""
+    pay = "{tool_calls: [{name: pay, arguments: {to: Ann}}]}"
+
+    done = place.run(steps, pay, pay, "{fail: provider.overloaded}")
+
+    # Each attempt pays Ann twice, as the model asks for it; the later attempts get the results of the first.
+    assert done.code == 3
+    assert (place.folder / "paid.txt").read_text() == "Ann\nAnn\n"
+
+
+def test_a_call_that_failed_twice_in_the_same_way_is_not_made_again(place: Place) -> None:
+    (place.folder / "counted_tools.py").write_text(
+        "def look(where: str) -> str:\n"
+        "    with open('looked.txt', 'a') as file:\n        file.write('x')\n"
+        "    raise FileNotFoundError(2, 'No such file', where)\n"
+    )
+    steps = """\
+tools: {look: {python: "counted_tools:look", effect: read}}
+agents:
+  - {name: ask, prompt: go, routes: [{to: $end}]}
+"""
+    look = "{tool_calls: [{name: look, arguments: {where: here}}]}"
+    requests: list[Any] = []
+
+    with _seen_by_model(requests):
+        done = place.run(steps, look, look, look, look, "{text: done}")
+
+    assert done.code == 0
+    assert (place.folder / "looked.txt").read_text() == "xx"
+    assert "was not made again" in str(requests[-1])

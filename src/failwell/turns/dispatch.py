@@ -9,6 +9,7 @@ from json import JSONDecodeError, loads
 from typing import Any, cast
 
 from failwell.adapters.vendors.field_paths import declared_names, field_path
+from failwell.agents.tool_loop import ToolLoopBreaker
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
@@ -23,6 +24,7 @@ from failwell.runtime.cancel import CancelScope
 from failwell.runtime.retry import run_async
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.suppress import catch_async
+from failwell.turns.once import OnceCalls
 from failwell.turns.result_text import bounded
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
 
@@ -57,6 +59,7 @@ class Dispatcher:
         cancel: The scope of the turn.
         longest: Characters of a result that a model sees.
         shows_text: Whether the model also sees the redacted text of what a tool raised.
+        once: Claims the calls that must not happen twice; without it they are not protected from a crash.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Dispatcher:
         cancel: CancelScope | None = None,
         longest: int = 50 * 1024,
         shows_text: bool = False,
+        once: OnceCalls | None = None,
     ) -> None:
         self._tools = tools
         self._granted = frozenset(tools if granted is None else granted)
@@ -77,6 +81,8 @@ class Dispatcher:
         self._cancel = cancel
         self._longest = longest
         self._shows_text = shows_text
+        self._once = once
+        self._breaker = ToolLoopBreaker()
         self._validators: dict[str, Any] = {}
 
     @property
@@ -86,12 +92,20 @@ class Dispatcher:
 
     async def call(self, name: str, arguments: object, context: ToolContext) -> ToolOutcome:
         """Run one call. Its failures are part of the outcome; a cancellation is raised."""
+        refusal = self._breaker.refuses(name, arguments, run=self._agent)
+        if refusal is not None:
+            report = describe(refusal, origin="tool")
+            return ToolOutcome(
+                tool=name, report=report, seen=json_text({"error": finite(refusal.result(report))})
+            )
         value, error = await catch_async(self._run, name, arguments, context)
         self._check_cancel()
         if error is not None:
             report = describe(error, origin="tool")
+            self._breaker.failed(name, arguments, report, run=self._agent)
             detail = _text_of(error) if self._shows_text else None
             return ToolOutcome(tool=name, report=report, seen=_seen_failure(report, detail))
+        self._breaker.succeeded(name, arguments, run=self._agent)
         seen = bounded(value, name, self._longest, context.scratch)
         self._check_cancel()
         return ToolOutcome(tool=name, value=value, seen=seen)
@@ -117,7 +131,12 @@ class Dispatcher:
             await self._approve(tool, effective)
         self._check_cancel()
         # Asked once: a repeat is a part of the call that was approved.
-        return await run_async(_retry_options(tool), _within, tool, effective, context)
+        return await run_async(_retry_options(tool), self._execute, tool, effective, context)
+
+    async def _execute(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        if tool.effect != "once" or self._once is None:
+            return await _within(tool, arguments, context)
+        return await self._once.run(tool.name, arguments, lambda: _within(tool, arguments, context))
 
     def _effective(self, tool: Tool, arguments: object) -> dict[str, Any]:
         """The complete arguments: those of the model, and over them those that the file sets."""

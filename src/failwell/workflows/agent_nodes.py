@@ -36,11 +36,13 @@ class AgentExecutor:
     """An `Executor` for `agent` and `tool` nodes: opens each model once, and the tools of each file once a run.
 
     Args:
+        folder: The state folder, which keeps the claims of tools that must not run twice.
         asker: Asks a person whether a tool may be called. Without one, tools that need an approval are denied.
         model: A model that every agent uses instead of its own.
     """
 
-    def __init__(self, asker: "Asker | None" = None, *, model: str | None = None) -> None:
+    def __init__(self, folder: Path, asker: "Asker | None" = None, *, model: str | None = None) -> None:
+        self._folder = folder
         self._asker = asker
         self._model = model
         self._schemas: OutputSchemas | None = None
@@ -75,7 +77,7 @@ class AgentExecutor:
     def _of(self, run: str, folder: Path) -> "AgentRun":
         agents = self._runs.get(run)
         if agents is None:
-            agents = self._runs[run] = AgentRun(folder)
+            agents = self._runs[run] = AgentRun(folder, self._folder)
         return agents
 
     async def _call_tool(self, request: Request, tools: Tools) -> Success | Failure:
@@ -95,8 +97,10 @@ class AgentExecutor:
 
     def _dispatcher(self, request: Request, tools: Tools, settings: Mapping[str, Any]) -> "Dispatcher":
         from failwell.turns.dispatch import Dispatcher
+        from failwell.turns.once import OnceCalls
 
-        registry = self._of(request.run, tools.run_folder).tools_of(tools.plan)
+        run = self._of(request.run, tools.run_folder)
+        registry = run.tools_of(tools.plan)
         approver = None if self._asker is None else _approver(self._asker, request)
         return Dispatcher(
             registry,
@@ -104,6 +108,7 @@ class AgentExecutor:
             agent=request.node.name,
             approver=approver,
             shows_text=settings.get("tool_errors") == "full",
+            once=OnceCalls(run.claims, f"run-{request.run}/{request.path}/{request.visit}"),
         )
 
     async def _turn(self, request: Request, tools: Tools) -> "Turn":
@@ -185,13 +190,15 @@ class AgentExecutor:
 
 
 class AgentRun:
-    """The models of one run, and its tools by workflow file."""
+    """The models of one run, the claims of its tools, and its tools by workflow file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, state_folder: Path) -> None:
+        from failwell.shared.sqlite_claims import SqliteClaims
         from failwell.turns.models import Models
         from failwell.turns.tools.command_tools import CommandRunner
 
         self.models = Models()
+        self.claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
 
@@ -210,6 +217,7 @@ class AgentRun:
         try:
             await self.models.close()
         finally:
+            self.claims.close()
             survivors = await self._runner.close(grace)
         return survivors
 

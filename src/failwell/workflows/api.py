@@ -322,7 +322,7 @@ def local_settings(
         "job": JobExecutor(folder, while_hosting),
     }
     if find_spec("pydantic_ai") is not None:
-        executors["agent"] = executors["tool"] = AgentExecutor(on_gate, model=model)
+        executors["agent"] = executors["tool"] = AgentExecutor(folder, on_gate, model=model)
     return Settings(
         store=run_store,
         folder=folder,
