@@ -23,7 +23,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from failwell.decision.backoff import Backoff
+from failwell.decision.breaker import CallTarget
 from failwell.decision.budget import Budget
+from failwell.fault.facts import NotBefore
 from failwell.integrations.pydantic_ai import reliability
 from failwell.report.describe import describe
 from failwell.report.failure_context import ledger_of
@@ -255,3 +257,14 @@ def test_a_tool_call_that_failed_twice_in_the_same_way_is_not_made_again() -> No
     assert run(agent) == "done"
     assert made == ["Oslo", "Oslo"]
     assert "was not made again" in str(tool_results(script)[-1].content)
+
+
+def test_a_request_waits_while_the_guard_is_paused_by_somebody_else() -> None:
+    clock = FakeClock()
+    guard = Guard(clock=clock)
+    script = Scripted(ANSWER)
+    limited = describe(a_fault(kind="provider.rate_limited", not_before=NotBefore(after=9)))
+    guard.failed(CallTarget(script.model.system), limited)
+
+    assert run(Agent(script.model, capabilities=[reliability(guard=guard, clock=clock)])) == "done"
+    assert clock.slept == [9.0]

@@ -3,7 +3,7 @@
 import asyncio
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +14,7 @@ import pytest
 
 import failwell
 from failwell.agents import (
+    Claim,
     ClaimStore,
     Done,
     EffectBusy,
@@ -26,6 +27,7 @@ from failwell.agents import (
 )
 from failwell.report.failure_context import scene
 from failwell.runtime.suppress import Suppressed
+from failwell.shared.claims import EffectKey
 from failwell.testing.clock import FakeClock
 
 HOUR = 3600.0
@@ -258,6 +260,39 @@ def test_a_cancelled_task_leaves_an_unclear_claim(store: SqliteClaims) -> None:
     asyncio.run(cancelled())
 
     assert [(claim.status, claim.kind) for claim in store.claims()] == [("unclear", "cancel.tool")]
+
+
+def test_a_task_that_is_cancelled_while_its_claim_is_written_leaves_none(tmp_path: Path) -> None:
+    writing, written = threading.Event(), threading.Event()
+
+    class SlowClaims(SqliteClaims):
+        def claim(self, effect: EffectKey, arguments: Mapping[str, str]) -> Claim:
+            claim = super().claim(effect, arguments)
+            writing.set()
+            written.wait(30)
+            return claim
+
+    store = SlowClaims(tmp_path)
+    calls: list[str] = []
+
+    @failwell.effect(key="order", store=store)
+    async def pay(order: str) -> None:
+        calls.append(order)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(pay("o1"))
+        await asyncio.to_thread(writing.wait, 30)
+        task.cancel()
+        await asyncio.sleep(0)
+        written.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+
+    assert calls == []
+    assert store.claims() == []
+    store.close()
 
 
 def test_a_store_that_cannot_be_used_runs_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Guards and budgets over a SQLite store: what one process learns, all know, and without the store each goes on alone."""
 
+import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from failwell import Budget, Guard
 from failwell.decision.breaker import BreakerPolicy, CallTarget
 from failwell.decision.bucket import Bucket
 from failwell.faults import NotBefore
-from failwell.policies import BudgetExceeded, ClosedOff, Paused, SharedBudget, SqliteLimits
+from failwell.policies import BudgetExceeded, ClosedOff, Paused, RetryOptions, SharedBudget, SqliteLimits
 from failwell.reports import PageWindow
 from failwell.runtime.suppress import Suppressed
 from failwell.testing.builders import a_report
@@ -101,6 +102,51 @@ def test_a_call_waits_until_the_pause_of_another_process_is_over(stores: Stores,
     assert ask() == "an answer"
     assert clock.slept == [7.0]
     assert len(calls) == 1
+
+
+def test_every_kind_of_loop_waits_for_the_pause(stores: Stores, clock: FakeClock) -> None:
+    options = RetryOptions(provider="acme", account="team", guard=stores.guard(), clock=clock)
+
+    @failwell.retry(options=options)
+    async def ask() -> str:
+        return "async"
+
+    @failwell.retry(options=options)
+    def parts() -> Iterator[str]:
+        yield "generator"
+
+    @failwell.retry(options=options)
+    async def async_parts() -> AsyncIterator[str]:
+        yield "async generator"
+
+    async def from_async_parts() -> list[str]:
+        return [part async for part in async_parts()]
+
+    async def from_async_loop() -> str:
+        async for attempt in failwell.retrying(options=options):
+            async with attempt:
+                return "async loop"
+        raise AssertionError
+
+    def from_loop() -> str:
+        for attempt in failwell.retrying(options=options):
+            with attempt:
+                return "loop"
+        raise AssertionError
+
+    calls: list[Callable[[], object]] = [
+        lambda: asyncio.run(ask()),
+        lambda: list(parts()),
+        lambda: asyncio.run(from_async_parts()),
+        lambda: asyncio.run(from_async_loop()),
+        from_loop,
+    ]
+    limited = stores.guard()
+    for number, call in enumerate(calls, start=1):
+        limited.failed(ACME, rate_limit(after=number))
+        call()
+
+    assert clock.slept == pytest.approx([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def test_a_pause_that_is_too_long_to_sleep_parks_the_call(stores: Stores, clock: FakeClock) -> None:

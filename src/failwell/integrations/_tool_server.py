@@ -91,6 +91,7 @@ class ToolServer:
         """
         try:
             operation = Operation(self._options)
+            await operation.hold_async()
         except Fault as refusal:
             # A guard or a budget allows no call.
             return self._failure(refusal, tool)

@@ -106,6 +106,7 @@ class _Models:
 
         def call(model: Any, *args: Any, **kwargs: Any) -> Any:
             operation = calls.operation(safe_getattr(model, "provider"), model.model)
+            operation.hold()
             while True:
                 with operation, calls.reading(operation) as note_chunk, self._one_attempt(note_chunk):
                     return cls.call(model, *args, **kwargs)

@@ -66,6 +66,7 @@ def reliability(
 def _methods(cls: Any, calls: ModelCalls, settings: Any) -> dict[str, Callable[..., Any]]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         operation = calls.operation(*_target(self))
+        operation.hold()
         while True:
             with operation, calls.reading(operation) as note_chunk, _watched(settings, note_chunk):
                 return cls.__call__(self, *args, **_limited(calls, settings, kwargs))

@@ -272,7 +272,10 @@ async def _respond(
     turn = _open_turn()
     if turn is None:
         return await call(model, *args, **kwargs)
-    operation = turn.begin(model).enter()
+    operation = turn.begin(model)
+    if operation.options.guard is not None:
+        await operation.hold_async()
+    operation.enter()
     try:
         response = await call(model, *args, **turn.arguments(kwargs))
         operation.succeeded()
@@ -288,6 +291,8 @@ async def _read(
     """Read the stream of one attempt."""
     turn = _open_turn()
     operation = None if turn is None else turn.begin(model)
+    if operation is not None and operation.options.guard is not None:
+        await operation.hold_async()
     events = call(model, *args, **(kwargs if turn is None else turn.arguments(kwargs)))
     if operation is not None and operation.options.stream is not None:
         from failwell.runtime.streams.asynchronous import limit_astream

@@ -124,6 +124,8 @@ class _Hooks:
     ) -> "ModelResponse":
         """Open one operation around all attempts of a request."""
         request = _Request(self._begin(request_context.model), streaming=request_context.streaming)
+        if request.operation.options.guard is not None:
+            await request.operation.hold_async()
         self._change_settings(request_context)
         token = _request.set(request)
         operation = request.operation.enter()

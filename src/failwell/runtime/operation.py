@@ -251,6 +251,8 @@ class Operation(KeyHolder):
         return self.delay is not None
 
     async def __aenter__(self) -> Self:
+        if self.options.guard is not None:
+            await self.hold_async()
         return self.enter()
 
     async def __aexit__(

@@ -66,7 +66,6 @@ def repeat_astream(
     @wraps(function)
     async def repeated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         operation = StreamOperation(options)
-        await operation.hold_async()
         call = _bind(operation, function, args, kwargs)
         while True:
             source = open_async_source(call, options.stream, options.clock)
