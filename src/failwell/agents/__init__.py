@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from failwell.agents.message_repair import MessageChange as MessageChange
     from failwell.agents.message_repair import RepairedMessages as RepairedMessages
     from failwell.agents.messages.formats import FORMATS as FORMATS
+    from failwell.agents.outcome import Outcome as Outcome
+    from failwell.agents.outcome import note_finding as note_finding
+    from failwell.agents.outcome import run_agent as run_agent
     from failwell.agents.tool_loop import ToolCallRepeated as ToolCallRepeated
     from failwell.agents.tool_loop import ToolLoopBreaker as ToolLoopBreaker
     from failwell.agents.tool_results import drop_oldest_tool_results as drop_oldest_tool_results
@@ -43,6 +46,7 @@ else:
             "EffectUnclear": "failwell.shared.claims",
             "FORMATS": "failwell.agents.messages.formats",
             "MessageChange": "failwell.agents.message_repair",
+            "Outcome": "failwell.agents.outcome",
             "RedisClaims": "failwell.shared.redis_claims",
             "RepairedMessages": "failwell.agents.message_repair",
             "SqliteClaims": "failwell.shared.sqlite_claims",
@@ -50,5 +54,7 @@ else:
             "ToolLoopBreaker": "failwell.agents.tool_loop",
             "drop_oldest_tool_results": "failwell.agents.tool_results",
             "effect_policy": "failwell.shared.effect_policy",
+            "note_finding": "failwell.agents.outcome",
+            "run_agent": "failwell.agents.outcome",
         },
     )

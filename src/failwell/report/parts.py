@@ -303,7 +303,7 @@ _FRAME = _part(
     },
     is_list=True,
 )  # fmt: skip
-_ATTEMPT = _part(
+ATTEMPT = _part(
     Attempt,
     {
         "number": _whole, "kind": _text, "certainty": _certainty, "provider": _text, "model": _text,
@@ -325,7 +325,7 @@ _OPTIONAL: tuple[tuple[str, Part | None], ...] = (
     ("details", None),
     ("causes", _CAUSE),
     ("frames", _FRAME),
-    ("attempts", _ATTEMPT),
+    ("attempts", ATTEMPT),
     ("evidence", _EVIDENCE),
     ("internal", _INTERNAL),
 )

@@ -73,7 +73,7 @@ def plain_messages(messages: Iterable[object]) -> list[Message]:
         raise TypeError("`messages` is a list of messages, not one message or its text")
     plain: list[Message] = []
     for index, message in enumerate(messages):
-        value = _plain(message)
+        value = plain_value(message)
         if not isinstance(value, dict):
             raise TypeError(
                 f"messages[{index}] is a `{type(message).__name__}`; pass dictionaries as the provider's API "
@@ -83,15 +83,16 @@ def plain_messages(messages: Iterable[object]) -> list[Message]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value as JSON where it is a model of an SDK, a dataclass or made of them; anything else as it is."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        converted = {name: _plain(member) for name, member in members.items()}
+        converted = {name: plain_value(member) for name, member in members.items()}
         is_same = all(converted[name] is member for name, member in members.items())
         return members if is_same else converted
     if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)
-        copies = [_plain(item) for item in items]
+        copies = [plain_value(item) for item in items]
         is_same = isinstance(items, list) and all(a is b for a, b in zip(copies, items, strict=True))
         return items if is_same else copies
     if value is None or isinstance(value, (str, int, float, bytes)):
@@ -100,6 +101,6 @@ def _plain(value: Any) -> Any:
     if callable(dump):
         return dump(mode="json", by_alias=True, exclude_none=True)
     if is_dataclass(value) and not isinstance(value, type):
-        members = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        members = {field.name: plain_value(getattr(value, field.name)) for field in fields(value)}
         return {name: member for name, member in members.items() if member is not None}
     return value
