@@ -37,3 +37,10 @@ def test_a_run_and_its_resume_stay_within_their_limits(tmp_path: Path) -> None:
     counts = journeys.run_and_resumed(tmp_path)
 
     assert not [line for name, count in counts.items() for line in count.excess(name)]
+
+
+def test_a_submitted_job_and_one_whose_worker_is_killed_stay_within_their_limits(tmp_path: Path) -> None:
+    counts = journeys.jobs(tmp_path)
+
+    assert list(counts) == ["job submit", "host, SIGKILL, record, print"]
+    assert not [line for name, count in counts.items() for line in count.excess(name)]

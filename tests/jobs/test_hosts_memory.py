@@ -141,4 +141,4 @@ def test_a_reservation_is_refused_beyond_the_budget_and_never_where_it_shrinks(t
         assert [first.is_granted, too_much.is_granted, enough.is_granted, less.is_granted] == [
             True, False, True, True,
         ]  # fmt: skip
-        assert store.reserved_elsewhere(one.key) == {other.key: {"ram": Reserved(400.0, 9.0)}}
+        assert store.look(one.key).elsewhere == {other.key: {"ram": Reserved(400.0, 9.0)}}

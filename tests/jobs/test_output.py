@@ -13,6 +13,7 @@ from failwell.jobs.output_lines import (
     read_lines,
 )
 from failwell.jobs.worker.protocol import OutputLine
+from failwell.journal.watch import Waker
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, run, until
@@ -97,12 +98,12 @@ def test_a_job_that_says_much_keeps_its_last_lines(tmp_path: Path) -> None:
 
 def test_long_lines_are_bounded_by_their_bytes_and_numbers_go_on(tmp_path: Path) -> None:
     async def work() -> None:
-        lines = OutputFiles(tmp_path)
+        lines = OutputFiles(tmp_path, Waker(tmp_path).wake)
         for number in range(100):
             lines.add(_a_line(f"{number} {'x' * 5000}"), "one")
             lines.flush()
         # Another host, later.
-        again = OutputFiles(tmp_path)
+        again = OutputFiles(tmp_path, Waker(tmp_path).wake)
         again.add(_a_line("the last"), "one")
         again.flush()
 
@@ -118,7 +119,7 @@ def test_long_lines_are_bounded_by_their_bytes_and_numbers_go_on(tmp_path: Path)
 
 def test_a_name_that_leads_elsewhere_is_not_written(tmp_path: Path) -> None:
     async def work() -> None:
-        lines = OutputFiles(tmp_path / "store")
+        lines = OutputFiles(tmp_path / "store", Waker(tmp_path / "store").wake)
         lines.add(_a_line("x"), "../../out")
         lines.flush()
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from failwell.fault.axes import ActionKind
+from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
 from failwell.files.private import replace_private
@@ -31,6 +32,7 @@ from failwell.journal.lock import exclusive
 
 LOCK = "shelf.lock"
 _SUFFIXES = (".toml", ".origin", ".parameters")
+_TEXT_TYPES = ("string", ["string", "null"], ["null", "string"])
 
 
 class RegistryContent(NamedTuple):
@@ -141,8 +143,10 @@ class CapabilityRegistry:
         """Store what the actions of a registered capability take, as its worker reports them when it is imported."""
         target = self._manifests() / f"{name}.parameters"
         content = dumps({"actions": about["parameters"], "sources": about["sources"]}, sort_keys=True) + "\n"
+        if _text(target) == content:
+            return
         with self._changing():
-            if name in self.names() and _text(target) != content:
+            if name in self.names():
                 _write(target, content)
 
     def remove(self, name: str) -> None:
@@ -204,6 +208,16 @@ class CapabilityRegistry:
     def has_instance(self, instance: str) -> bool:
         """Whether the capability of an instance is registered."""
         return self.capability(instance) in self.names()
+
+    def text_parameters(self, instance: str, action: str) -> set[str]:
+        """The parameters of an action that take text and no number, as far as they are known."""
+        try:
+            parameters = self.manifest(self.capability(instance)).parameters or {}
+        except Fault:
+            # It is reported when the job is submitted.
+            return set()
+        fields: dict[str, Any] = parameters.get(action, {}).get("properties", {})
+        return {name for name, schema in fields.items() if schema.get("type") in _TEXT_TYPES}
 
     def is_enabled(self, instance: str) -> bool:
         """Whether an instance is enabled, as it is by default."""

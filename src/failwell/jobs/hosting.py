@@ -73,7 +73,7 @@ class Hosting:
         self._hurry = hurry
         self.store = open_store(store)
         self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits, rules.lanes)
-        self._lines = OutputFiles(self.store.folder)
+        self._lines = OutputFiles(self.store.folder, self.store.wake_followers)
         self._queue: Queue | None = None
         self._scheduler: Scheduler | None = None
         self._stack = AsyncExitStack()
@@ -103,10 +103,8 @@ class Hosting:
             stack.callback(store.wake_host)
             host = stack.enter_context(store.hosting(self._rules.lanes))
             self._snapshot_file = host.folder / SNAPSHOT
-            stack.enter_context(store.short_waits())
             results = make_private(store.folder / "results")
             stack.callback(self._lines.close)
-            self.book.load(store.profiles())
             stack.callback(self._instances.leave)
             groups = self._memory_groups(stack)
             self._instances.prepare(str(results), self._on_event, groups)

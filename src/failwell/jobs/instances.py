@@ -261,7 +261,7 @@ class Instances:
         if on_event is not None:
             self._unsubscribe[instance.id] = instance.worker.listen(lambda event: on_event(instance, event))
         if self._queue is not None:
-            self._queue.look_outside()
+            self._queue.outside.claim_soon()
 
     # -------------------------------------------------------------- changing
 
@@ -322,8 +322,11 @@ class Instances:
             return
         instance.arguments = ArgumentCheck(name, worker.about["parameters"])
         if instance.id in self._from_registry:
-            with suppress(Fault, reason="the worker checks arguments too"):
+            try:
                 self.registry.set_parameters(name, worker.about)
+            except Fault:
+                # The worker checks arguments too.
+                return
 
     def apply_changes(self) -> None:
         """Apply changes that another process made to the registry to every call that has not started."""

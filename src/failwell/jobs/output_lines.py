@@ -10,7 +10,7 @@ shortened. Secrets of the capability are masked before lines arrive here.
 import asyncio
 import re
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from json import loads
 from pathlib import Path
@@ -24,7 +24,6 @@ from failwell.jobs.worker.environment import SHORTEST_SECRET
 from failwell.jobs.worker.protocol import OutputLine
 from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
-from failwell.journal.watch import Waker
 from failwell.report.redact import mask_known, register_secret
 
 _ROOM = 1_000
@@ -58,12 +57,13 @@ def read_lines(folder: Path, job: str, after: int = 0) -> list[OutputLine]:
 class OutputFiles:
     """Writes the last lines of each job; used on the event loop of the host."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wake: Callable[[], object]) -> None:
+        """Nothing is written yet; `wake` wakes those who follow the store."""
         self._folder = folder
+        self._wake = wake
         self._tails: OrderedDict[str, _Tail] = OrderedDict()
         self._dirty: dict[str, _Tail] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._waker = Waker(folder)
 
     def add(self, event: OutputLine, job: str | None) -> None:
         """Add one line to the file of its job, or of its worker if `job` is `None`."""
@@ -82,7 +82,6 @@ class OutputFiles:
     def close(self) -> None:
         """Write what is left."""
         self.flush()
-        self._waker.close()
 
     def flush(self, name: str | None = None) -> None:
         """Write new lines to the file of one job, or to all files."""
@@ -90,7 +89,7 @@ class OutputFiles:
             tail = self._dirty.pop(name, None)
             if tail is not None:
                 tail.save()
-                self._waker.wake()
+                self._wake()
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -99,7 +98,7 @@ class OutputFiles:
             tail.save()
         if self._dirty:
             # Those who follow the store also follow what jobs print.
-            self._waker.wake()
+            self._wake()
         self._dirty.clear()
         while len(self._tails) > _MOST_TAILS:
             self._tails.popitem(last=False)

@@ -18,6 +18,18 @@ def signs() -> int:
 class Call:
     """The job in progress inside a worker: what the author's helpers report, and what the host has requested of it."""
 
+    __slots__ = (
+        "_callbacks",
+        "_capability",
+        "_fraction",
+        "_line",
+        "_lock",
+        "_room",
+        "is_cancelled",
+        "job",
+        "stage",
+    )
+
     def __init__(self, line: Line, job: str | None, capability: str, window: int = 0) -> None:
         self.job = job
         self.is_cancelled = False

@@ -75,7 +75,6 @@ class Book:
         """Instance → what it holds by pool, after what that was computed from."""
         self._cards: dict[str, str] = {}
         """Name of a GPU → its pool, as of the last reading."""
-        self.load = self._profiles.load
         self.add = self._profiles.add
         self.profile = self._profiles.profile
         self.learned = self._profiles.unsaved

@@ -47,12 +47,8 @@ class Profiles:
         self.unsaved: dict[tuple[str, str], Profile] = {}
         """Profiles that are not in the store yet."""
 
-    def load(self, profiles: Iterable[Profile]) -> None:
-        """Start with the profiles of the store."""
-        self._profiles = {(profile.instance, profile.config): profile for profile in profiles}
-
     def add(self, profiles: Iterable[Profile]) -> None:
-        """Take in what other hosts have measured and this one has not."""
+        """Take in what earlier and other hosts have measured and this one has not."""
         for profile in profiles:
             known = self._profiles.get((profile.instance, profile.config))
             if known is None or (profile.successes and not known.successes):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import NOTICEABLE
 from failwell.jobs.queue.instance import Instance
-from failwell.jobs.store.job_store import Host, JobStore, Reserved
+from failwell.jobs.store.job_store import Host, HostReserves, JobStore, Reserved
 
 
 class SharedLedger:
@@ -47,8 +47,8 @@ class SharedLedger:
             self._published = reserved
         return booking.is_granted
 
-    def refresh(self, instances: Iterable[Instance]) -> None:
-        """Give back what is not needed any more, and read what the other hosts have reserved.
+    def refresh(self, instances: Iterable[Instance], elsewhere: HostReserves) -> None:
+        """Give back what is not needed any more, and take in what the other hosts have reserved.
 
         Raises:
             Fault: the store is unavailable.
@@ -61,7 +61,7 @@ class SharedLedger:
             self._book.elsewhere = self._store.reserve(self._host.key, reserved, {}).others
             self._published = reserved
         else:
-            self._book.elsewhere = self._store.reserved_elsewhere(self._host.key)
+            self._book.elsewhere = elsewhere
 
     def _megabytes(self, pool: str) -> float:
         return self._published[pool].mb if pool in self._published else 0.0

@@ -25,7 +25,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.peers import PeerWatch
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.store.job_store import Host, Want
+from failwell.jobs.store.job_store import ControlRequest, Host, Want
 from failwell.jobs.store.rows import job_values
 from failwell.journal.event import Event
 
@@ -61,7 +61,7 @@ class OutsideJobs:
         """Whether no job was in the store, at the last claim, that this host could run."""
         self._is_due = True
         """Whether the next turn claims jobs, whatever this host has to do."""
-        self._peers = PeerWatch(state.store, state.host, self.tick)
+        self._peers = PeerWatch(state.host, self.tick)
         self._timer: asyncio.TimerHandle | None = None
         self._blocked: frozenset[str] = frozenset()
         """Jobs that waited for memory at the last tick."""
@@ -83,29 +83,38 @@ class OutsideJobs:
         if self.is_closed:
             return
         try:
-            peers = self._peers.look()
-            self._state.peers = peers.live
-            self._state.book.lanes = self._state.rules.lanes + sum(peer.lanes for peer in peers.live)
-            if peers.dead:
-                self._take_over(peers.dead)
-            if peers.live or peers.dead or self._state.book.elsewhere:
-                self._state.shared_ledger.refresh(self._state.instances.values())
-                self._state.book.add(self._state.store.profiles())
+            look = self._state.store.look(self._state.host.key)
+            self._peers.follow(look.live)
+            self._state.peers = look.live
+            self._state.book.lanes = self._state.rules.lanes + sum(peer.lanes for peer in look.live)
+            if look.dead:
+                self._take_over(look.dead)
+            if look.live or look.dead or self._state.book.elsewhere:
+                dead = {host.key for host in look.dead}
+                elsewhere = {host: pools for host, pools in look.elsewhere.items() if host not in dead}
+                self._state.shared_ledger.refresh(self._state.instances.values(), elsewhere)
+            self._state.book.add(look.profiles)
         except Fault:
             # The store is unavailable for a moment. The next tick follows in a second.
             return
         self._share()
-        self.look()
+        self._look_at_requests(look.requests)
 
     def look(self) -> None:
         """Apply the requests of other processes; the next turn claims the jobs that this host can run."""
-        if self.is_closed:
-            return
-        self._is_due = True
+        if not self.is_closed:
+            self._look_at_requests()
+
+    def _look_at_requests(self, requests: Sequence[ControlRequest] | None = None) -> None:
         try:
-            self._apply_requests()
+            self._apply(self._state.store.control_requests() if requests is None else requests)
         except Fault:
             self._look_at(self._state.loop.time() + _PAUSE)
+        self.claim_soon()
+
+    def claim_soon(self) -> None:
+        """Claim the jobs that this host can run, with the next turn."""
+        self._is_due = True
         self._state.wake()
 
     def refill(self) -> None:
@@ -120,9 +129,10 @@ class OutsideJobs:
             return
         if not self._is_due and self._room()[0] <= 0 and state.line.size * 2 >= self._most_ahead:
             return
-        self._is_due = False
         try:
             self._claim()
+            # Afterwards: an instance that was loaded for this claim needs no other one.
+            self._is_due = False
         except LeaseLost:
             self.close()
         except Fault:
@@ -177,8 +187,8 @@ class OutsideJobs:
 
     # -------------------------------------------------------------- requests of other processes
 
-    def _apply_requests(self) -> None:
-        for control in self._state.store.control_requests():
+    def _apply(self, requests: Sequence[ControlRequest]) -> None:
+        for control in requests:
             if control.key in self._record.granted:
                 continue
             if control.action == "cancel" and control.job not in self._state.live:

@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from failwell.jobs.store.job_store import Host, JobStore, Peers
+from failwell.jobs.store.job_store import Host
 
 
 class PeerWatch:
@@ -13,23 +13,20 @@ class PeerWatch:
     That only saves time: whether a host is dead is decided by its lock, which is tested every second.
     """
 
-    def __init__(self, store: JobStore, host: Host, on_end: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, host: Host, on_end: Callable[[], None]) -> None:
         self._host = host
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._watched: dict[int, int] = {}
         """Host → the descriptor that becomes readable when its process ends."""
 
-    def look(self) -> Peers:
-        """The other hosts."""
-        peers = self._store.peers(self._host.key)
-        for key in self._watched.keys() - {peer.key for peer in peers.live}:
+    def follow(self, live: Sequence[Host]) -> None:
+        """Watch these hosts, and no others."""
+        for key in self._watched.keys() - {peer.key for peer in live}:
             self._forget(key)
-        for peer in peers.live:
+        for peer in live:
             if peer.key not in self._watched and peer.pid != self._host.pid:
                 self._watch(peer)
-        return peers
 
     def close(self) -> None:
         """Watch none of them."""

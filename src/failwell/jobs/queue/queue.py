@@ -6,7 +6,7 @@ not on record.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from time import time
@@ -303,10 +303,13 @@ class Queue:
             is_over = self.job(job).state.is_final and job not in self._record.dirty
         return self.hub.subscribe(job, after, buffer, live=live, is_over=is_over)
 
-    def waiting(self, most: int | None = None) -> list[Job]:
-        """The waiting jobs, best first, then those that are not due yet: of this host, and of none."""
+    def waiting(self, most: int | None = None, unowned: Sequence[Job] | None = None) -> list[Job]:
+        """The waiting jobs, best first, then those that are not due yet: of this host, and of none.
+
+        `unowned` are those of none, if they were read already.
+        """
         jobs = self._waiting_here(most)
-        jobs += self.state.store.unowned_jobs(most)
+        jobs += self.state.store.unowned_jobs(most) if unowned is None else unowned
         jobs.sort(key=_order)
         return jobs[:most]
 

@@ -26,7 +26,8 @@ _OF_HOST = ("pid", "at", "lanes", "running", "paused", "trouble")
 
 def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     """The current state of the queue."""
-    waiting, counts = queue.waiting(_MOST_WAITING), store.counts()
+    unowned, counts = store.overview(_MOST_WAITING)
+    waiting = queue.waiting(_MOST_WAITING, unowned)
     machine = {} if book.machine is None else book.machine.pools()
     return {
         "pid": os.getpid(),

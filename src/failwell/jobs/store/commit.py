@@ -8,7 +8,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job
 from failwell.jobs.store.groups import GroupPart, add_members, finish_groups
 from failwell.jobs.store.hosts import release
-from failwell.jobs.store.job_log import JobLog, changed, store_counts, tail
+from failwell.jobs.store.job_log import add_events, changed, store_counts, tail
 from failwell.jobs.store.job_store import COLUMNS, FREE, Committed, Profile, Values
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
@@ -41,7 +41,6 @@ _WAS, _KEY, _ID, _STATE, _SUBMITTED, _ONCE = 0, 1, 2, 4, 6, 19
 
 def write_commit(
     connection: sqlite3.Connection,
-    log: JobLog,
     jobs: Sequence[Values],
     events: Sequence[Event],
     profiles: Sequence[Profile] = (),
@@ -79,7 +78,7 @@ def write_commit(
         events = [event for event in events if event.job not in twins]
     numbers = _numbers(events, last + 1)
     keys = _insert(connection, new, host, numbers) if new else {}
-    counts = _append(connection, log, last, counts, events, new, moved, keys)
+    counts = _append(connection, last, counts, events, new, moved, keys)
     last += len(events)
     if moved:
         _move(connection, moved, host, numbers)
@@ -87,7 +86,7 @@ def write_commit(
         add_members(connection, group, list(keys.values()))
     callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
     if callbacks:
-        last = _submit(connection, log, last, counts, callbacks)
+        last = _submit(connection, last, counts, callbacks)
     if profiles:
         connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
     if applied:
@@ -97,14 +96,12 @@ def write_commit(
     return Committed(keys, twins, last, cancelled, len(callbacks))
 
 
-def _submit(
-    connection: sqlite3.Connection, log: JobLog, last: int, counts: Sequence[int], jobs: Sequence[Job]
-) -> int:
+def _submit(connection: sqlite3.Connection, last: int, counts: Sequence[int], jobs: Sequence[Job]) -> int:
     """Submit the callbacks of groups, which wait for any host; returns the number of the last event."""
     rows = [job_values(job, None) for job in jobs]
     events = [Event(0, "submitted", row[_SUBMITTED], {}, row[_ID]) for row in rows]
     keys = _insert(connection, rows, None, _numbers(events, last + 1))
-    _append(connection, log, last, counts, events, rows, (), keys)
+    _append(connection, last, counts, events, rows, (), keys)
     return last + len(events)
 
 
@@ -119,7 +116,6 @@ def _numbers(events: Sequence[Event], first: int) -> dict[str, str]:
 
 def _append(
     connection: sqlite3.Connection,
-    log: JobLog,
     last: int,
     counts: Sequence[int],
     events: Sequence[Event],
@@ -141,7 +137,7 @@ def _append(
         counts = changed(counts, changes)
     if events:
         row_keys: dict[str, int] = keys | {job[_ID]: job[_KEY] for job in moved} if moved else keys
-        log.add(connection, last + 1, events, counts, row_keys)
+        add_events(connection, last + 1, events, counts, row_keys)
     elif changes:
         store_counts(connection, counts)
     return counts

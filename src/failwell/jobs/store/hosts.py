@@ -21,6 +21,8 @@ from failwell.journal.sqlite.database import Database
 from failwell.runtime.clock import Clock
 
 HOSTS = "hosts"
+_MOMENT = 0.02
+"""Seconds for which an event loop may be blocked by a database that another process has locked."""
 _EARLIER = "earlier"
 """The name that the migration gives to the host of an earlier version."""
 SNAPSHOT = "host.json"
@@ -71,6 +73,7 @@ class HostLease:
         self._lanes = lanes
         self._clock = clock
         self._lock: ProcessLock | None = None
+        self._waits = database.short_waits(_MOMENT)
 
     def __enter__(self) -> Host:
         """Take the lease.
@@ -99,6 +102,7 @@ class HostLease:
                 _delete(folder)
         assert key is not None
         self._lock = lock
+        self._waits.__enter__()
         return Host(key, name, os.getpid(), folder, self._lanes)
 
     def __exit__(
@@ -106,7 +110,10 @@ class HostLease:
     ) -> None:
         """Give the lease back. The host stays listed until another one takes its jobs over."""
         assert self._lock is not None
-        self._lock.release()
+        try:
+            self._waits.__exit__(None, None, None)
+        finally:
+            self._lock.release()
 
 
 def hosts_of(connection: sqlite3.Connection, folder: Path) -> list[Host]:

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from failwell.journal.event import Event, to_json
-from failwell.journal.sqlite.database import Database
-from failwell.journal.sqlite.log import ONE_STATEMENT, EventLog
-from failwell.processes.wire import decode_text
+from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
+from failwell.processes.wire import json_encoder
 
 STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 """The order of the counts."""
 _POSITIONS = {state: position for position, state in enumerate(STATES)}
+_encode = json_encoder(ascii_only=True)
+TABLE, KEY = "job_events", "seq"
+_INSERT = insert_statements(TABLE, (KEY, "type", "at", "data", "job", "counts"))
 _TAIL = "SELECT seq, counts FROM job_events ORDER BY seq DESC LIMIT 1"
 _SCAN = "SELECT state, count(*) FROM jobs GROUP BY state"
 _COUNT = "UPDATE job_events SET counts = ? WHERE seq = (SELECT max(seq) FROM job_events)"
@@ -34,10 +36,13 @@ Tail = tuple[int, Sequence[int]]
 def tail(connection: sqlite3.Connection) -> Tail:
     """The end of the log, as of now."""
     row = connection.execute(_TAIL).fetchone()
-    if row is None or row[1] is None:
-        # The log is empty, or another program wrote its end.
-        return 0 if row is None else row[0], _scan(connection)
-    return row[0], decode_text(row[1])
+    if row is None:
+        return 0, _scan(connection)
+    try:
+        return row[0], [int(number) for number in row[1][1:-1].split(",")]
+    except (TypeError, ValueError):
+        # Another program wrote the latest event.
+        return row[0], _scan(connection)
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -69,39 +74,36 @@ def _text(numbers: Sequence[int]) -> str:
     return f"[{','.join(map(str, numbers))}]"
 
 
-class JobLog(EventLog):
-    """The table of the events of jobs and workers."""
+def add_events(
+    connection: sqlite3.Connection,
+    first: int,
+    events: Sequence[Event],
+    numbers: Sequence[int],
+    keys: Mapping[str, int],
+) -> None:
+    """Insert events from the number `first` on, with the number of jobs in each state.
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, "job_events", "seq", more=("job", "counts"), of_job=NUMBERS)
+    `keys` has the keys of the jobs whose rows this commit writes, with their events.
+    """
+    rows: list[Any] = []
+    for number, (_, what, at, data, job) in enumerate(events, first):
+        key = keys.get(job)
+        if key is None and job:
+            # Its row stays as it is, but for this event.
+            row = connection.execute(_ADD, (f"{number},", job)).fetchone()
+            key = None if row is None else row[0]
+        rows.append((number, what, at, _data_to_json(data) if data else "{}", key, None))
+    rows[-1] = (*rows[-1][:-1], _text(numbers))
+    if len(rows) <= ONE_STATEMENT:
+        values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
+        connection.execute(_INSERT[len(rows)], values)
+    else:
+        connection.executemany(_INSERT[1], rows)
 
-    def add(
-        self,
-        connection: sqlite3.Connection,
-        first: int,
-        events: Sequence[Event],
-        numbers: Sequence[int],
-        keys: Mapping[str, int],
-    ) -> None:
-        """Insert events from the number `first` on, with the number of jobs in each state.
 
-        `keys` has the keys of the jobs whose rows this commit writes, with their events.
-        """
-        rows: list[Any] = []
-        counted: str | None = _text(numbers)
-        last = first + len(events) - 1
-        for number, event in enumerate(events, first):
-            _, what, at, data, job = event
-            key = keys.get(job)
-            if key is None and job:
-                # Its row stays as it is, but for this event.
-                row = connection.execute(_ADD, (f"{number},", job)).fetchone()
-                key = None if row is None else row[0]
-            rows.append(
-                (number, what, at, to_json(data) if data else "{}", key, counted if number == last else None)
-            )
-        if len(rows) <= ONE_STATEMENT:
-            values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
-            connection.execute(self._insert[len(rows)], values)
-        else:
-            connection.executemany(self._insert[1], rows)
+def _data_to_json(data: Mapping[str, Any]) -> str:
+    try:
+        return _encode(data)
+    except (TypeError, ValueError, RecursionError):
+        # It says what is wrong.
+        return to_json(data)

@@ -73,14 +73,6 @@ class Host(NamedTuple):
     """How many jobs it runs at a time."""
 
 
-class Peers(NamedTuple):
-    """The other hosts of a store."""
-
-    live: Sequence[Host]
-    dead: Sequence[Host]
-    """Those that have ended, and whose jobs were not taken over yet."""
-
-
 class Reserved(NamedTuple):
     """What a host has reserved of a pool, in megabytes, and what its workers hold of it already."""
 
@@ -90,6 +82,20 @@ class Reserved(NamedTuple):
 
 HostReserves = Mapping[int, Mapping[str, Reserved]]
 """Host → pool → what it has reserved."""
+
+
+class HostLook(NamedTuple):
+    """What a host looks at once a second: the other hosts, and what they and other processes have stored."""
+
+    live: Sequence[Host]
+    """The other hosts that run."""
+    dead: Sequence[Host]
+    """Those that have ended, and whose jobs were not taken over yet."""
+    elsewhere: HostReserves
+    """What the other hosts have reserved."""
+    profiles: Sequence[Profile]
+    requests: Sequence[ControlRequest]
+    """Control requests that no host has applied yet, oldest first."""
 
 
 class Booking(NamedTuple):
@@ -200,6 +206,10 @@ class JobStore(Protocol):
 
     def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
         """Waiting jobs that no host owns, without results: those that are ready, best first, then those due later."""
+        ...
+
+    def overview(self, most: int) -> tuple[list[Job], dict[str, int]]:
+        """Waiting jobs that no host owns, as `unowned_jobs` returns them, and the number of jobs in each state."""
         ...
 
     def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
@@ -366,13 +376,16 @@ class JobStore(Protocol):
     def hosting(self, lanes: int) -> AbstractContextManager[Host]:
         """Hold a lease within the block: this process runs so many jobs at a time. Those that it leaves wait for another host.
 
+        Within the block this store waits only briefly for a database that another process has locked: an event loop is
+        blocked while it waits, and can try again later.
+
         Raises:
             HostElsewhere: a host of an earlier version runs, which shares the jobs with nobody.
         """
         ...
 
-    def peers(self, host: int) -> Peers:
-        """The other hosts."""
+    def look(self, host: int) -> HostLook:
+        """What the others have stored, for the host with this key."""
         ...
 
     def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
@@ -390,23 +403,14 @@ class JobStore(Protocol):
         """
         ...
 
-    def reserved_elsewhere(self, host: int) -> HostReserves:
-        """What the other hosts have reserved."""
-        ...
-
-    def short_waits(self) -> AbstractContextManager[None]:
-        """Within the block, wait only briefly for a database that another process has locked.
-
-        An event loop is blocked while it waits, and can try again later.
-        """
-        ...
-
     def is_hosted(self) -> bool:
         """Whether a live process runs jobs."""
         ...
 
     wake_host: Callable[[], object]
     """Wakes all hosts. Never raises."""
+    wake_followers: Callable[[], object]
+    """Wakes everybody who follows the store, as every commit does. Never raises."""
 
     def host_watch(self) -> Watch:
         """The watch that wakes a host."""

@@ -4,8 +4,9 @@ Connection, event log and lock are the journal's. `failwell.jobs.store.commit` w
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,15 @@ from failwell.jobs.output_lines import LINES
 from failwell.jobs.store import hosts
 from failwell.jobs.store.commit import PROFILE_COLUMNS, write_commit
 from failwell.jobs.store.groups import GroupPart
-from failwell.jobs.store.job_log import JobLog, counts
+from failwell.jobs.store.job_log import KEY, NUMBERS, TABLE, counts
 from failwell.jobs.store.job_store import (
     Booking,
     Committed,
     ControlRequest,
     Forgotten,
     Host,
-    HostReserves,
+    HostLook,
     Ownership,
-    Peers,
     Profile,
     Reserved,
     Unowned,
@@ -48,7 +48,7 @@ from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
 from failwell.journal.lock import LOCK, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
-from failwell.journal.sqlite.log import follow
+from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
@@ -56,13 +56,13 @@ from failwell.runtime.suppress import suppress
 JOBS = "jobs"
 HOST = "host"
 """The folder of the hosts' sockets. It is separate, so that the commits of hosts do not wake them."""
-_MOMENT = 0.02
-"""Seconds for which an event loop may be blocked by a database that another process has locked."""
 _STATES = {state.value: state for state in JobState}
 _MOST_IDS = 500
 """Ids in one query."""
 _OPEN = hosts.OPEN
 _REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND owner NOT NULL AND {_OPEN}"  # noqa: S608  (constants)
+_REQUESTS = "SELECT key, job, wish, at FROM job_wishes ORDER BY key"
+_PROFILES = f"SELECT {', '.join(PROFILE_COLUMNS)} FROM job_profiles"  # noqa: S608  (constants)
 _WAS, _KEY, _ID, _ATTEMPT = 0, 1, 2, 9
 """Positions in `Values`."""
 
@@ -95,14 +95,14 @@ class SqliteJobs(SideTables):
     ) -> None:
         state = Path(folder)
         self._clock = clock
-        self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
         database = Database(self.path, durability, busy, read_when_full=read_when_full)
-        self._log = JobLog(database)
+        self._log = EventLog(database, TABLE, KEY, of_job=NUMBERS)
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
         self.wake_host: Callable[[], object] = self._host.wake
+        self.wake_followers: Callable[[], object] = self._followers.wake
         super().__init__(database)
 
     # -------------------------------------------------------------- writing
@@ -120,7 +120,7 @@ class SqliteJobs(SideTables):
         firing: Firing | None = None,
     ) -> Committed:
         committed = self._database.write(
-            write_commit, self._log, jobs, events, profiles, applied, group, host, released, firing
+            write_commit, jobs, events, profiles, applied, group, host, released, firing
         )
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
@@ -137,7 +137,7 @@ class SqliteJobs(SideTables):
                 if hosts.is_unowned(connection, self.folder, job[_KEY], job[_WAS], job[_ATTEMPT])
             ]
             committed = write_commit(
-                connection, self._log, [job for job, _ in unchanged], [event for _, event in unchanged]
+                connection, [job for job, _ in unchanged], [event for _, event in unchanged]
             )
         self._followers.wake()
         self._database.written(2 * len(unchanged))
@@ -158,10 +158,7 @@ class SqliteJobs(SideTables):
         return requested
 
     def control_requests(self) -> list[ControlRequest]:
-        return [
-            ControlRequest(*row)
-            for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")
-        ]
+        return [ControlRequest(*row) for row in self._database.rows(_REQUESTS)]
 
     def forget(
         self,
@@ -288,20 +285,23 @@ class SqliteJobs(SideTables):
             return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
-        rows = self._database.rows(f"SELECT {', '.join(PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
-        return [Profile(**dict(zip(PROFILE_COLUMNS, values, strict=True))) for values in rows]
+        return self._database.read(_profiles)
 
     # -------------------------------------------------------------- the host
 
     def hosting(self, lanes: int) -> AbstractContextManager[Host]:
         return hosts.HostLease(self._database, self.folder, lanes, self._clock)
 
-    def peers(self, host: int) -> Peers:
-        others = [other for other in self._database.read(hosts.hosts_of, self.folder) if other.key != host]
+    def look(self, host: int) -> HostLook:
+        others, *rest = self._database.read(self._look, host)
         is_live = {other: is_held(other.folder) for other in others}
-        return Peers(
-            [other for other in others if is_live[other]], [other for other in others if not is_live[other]]
-        )
+        live, dead = ([other for other in others if is_live[other] is wanted] for wanted in (True, False))
+        return HostLook(live, dead, *rest)
+
+    def _look(self, connection: sqlite3.Connection, host: int) -> Any:
+        others = [other for other in hosts.hosts_of(connection, self.folder) if other.key != host]
+        requests = [ControlRequest(*row) for row in connection.execute(_REQUESTS)]
+        return others, hosts.reserved_elsewhere(connection, host), _profiles(connection), requests
 
     def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
         rows = self._database.write(hosts.take_over, host, dead)
@@ -313,6 +313,10 @@ class SqliteJobs(SideTables):
 
     def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
         return self._open_jobs(self._database.read(hosts.unowned_jobs, most, instance))
+
+    def overview(self, most: int) -> tuple[list[Job], dict[str, int]]:
+        rows, numbers = self._database.read(_overview, most)
+        return self._open_jobs(rows), numbers
 
     def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
         rows = self._database.write(hosts.claim, host, wants, most, now)
@@ -326,20 +330,9 @@ class SqliteJobs(SideTables):
     def reserve(self, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]) -> Booking:
         return self._database.write(hosts.reserve, host, reserved, budgets)
 
-    def reserved_elsewhere(self, host: int) -> HostReserves:
-        return self._database.read(hosts.reserved_elsewhere, host)
-
     def _open_jobs(self, rows: Sequence[Any]) -> list[Job]:
         # A damaged row is a failed job: nobody can run it.
         return [job for job in map(self._job, rows) if not job.state.is_final]
-
-    @contextmanager
-    def short_waits(self) -> Generator[None]:
-        self._database.set_busy_timeout(min(self._busy, _MOMENT))
-        try:
-            yield
-        finally:
-            self._database.set_busy_timeout(self._busy)
 
     def is_hosted(self) -> bool:
         return is_hosted(self.folder.parent)
@@ -354,6 +347,14 @@ class SqliteJobs(SideTables):
         self._followers.close()
         self._host.close()
         self._database.close()
+
+
+def _overview(connection: sqlite3.Connection, most: int) -> tuple[list[Any], dict[str, int]]:
+    return hosts.unowned_jobs(connection, most, None), counts(connection)
+
+
+def _profiles(connection: sqlite3.Connection) -> list[Profile]:
+    return [Profile(**dict(zip(PROFILE_COLUMNS, row, strict=True))) for row in connection.execute(_PROFILES)]
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

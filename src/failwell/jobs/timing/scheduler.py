@@ -20,8 +20,8 @@ _LONGEST = 30.0
 """Seconds after which the wall clock is read again: it may have been set, or the machine may have slept."""
 
 
-def sync_schedules(store: JobStore, registry: CapabilityRegistry, now: float) -> None:
-    """Store the schedules of all registered manifests, and remove those that are in none any more."""
+def sync_schedules(store: JobStore, registry: CapabilityRegistry, now: float) -> list[JobSchedule]:
+    """Store the schedules of all registered manifests, and remove those that are in none any more; returns all schedules."""
     specs: dict[str, ScheduleSpec] = {}
     for name in registry.names():
         try:
@@ -30,8 +30,11 @@ def sync_schedules(store: JobStore, registry: CapabilityRegistry, now: float) ->
             # An invalid manifest is reported by the commands that name it.
             continue
         specs |= {f"{name}/{spec.name}": spec for spec in manifest.schedule}
-    if specs or store.schedules():
-        store.put_schedules(specs, MANIFEST, now, only=True)
+    stored = store.schedules()
+    if not specs and not stored:
+        return stored
+    store.put_schedules(specs, MANIFEST, now, only=True)
+    return store.schedules()
 
 
 def schedule_request(
@@ -86,21 +89,29 @@ class Scheduler:
         self.close()
         now = self._now()
         pause = _LONGEST
-        with suppress(Fault, reason="the store is away; the next look handles the same times"):
-            stamps = self._registry.manifest_stamps()
-            if stamps != self._stamps:
-                sync_schedules(self._store, self._registry, now)
-                self._stamps = stamps
-            own = self._own()
-            if own != self._stored_own:
-                self._store.put_schedules(own, PROGRAM, now)
-                self._stored_own = own
-            for schedule in self._store.schedules():
+        try:
+            for schedule in self._schedules(now):
                 if not schedule.is_paused:
                     self._fire(schedule, now)
                     next_at = schedule.next_at(now)
                     pause = pause if next_at is None else min(pause, next_at - now)
+        except Fault:
+            # The store is away; the next look handles the same times.
+            pass
         self._timer = asyncio.get_running_loop().call_later(max(0.001, pause), self.look)
+
+    def _schedules(self, now: float) -> list[JobSchedule]:
+        """All schedules, after those of manifests were stored if they have changed."""
+        own = self._own()
+        if own != self._stored_own:
+            self._store.put_schedules(own, PROGRAM, now)
+            self._stored_own = own
+        stamps = self._registry.manifest_stamps()
+        if stamps == self._stamps:
+            return self._store.schedules()
+        schedules = sync_schedules(self._store, self._registry, now)
+        self._stamps = stamps
+        return schedules
 
     def _fire(self, schedule: JobSchedule, now: float) -> None:
         if schedule.handled > now:

@@ -21,8 +21,7 @@ class Schedules:
 
     def all(self) -> list[JobSchedule]:
         """All schedules, those of manifests included, by id."""
-        sync_schedules(self._store, self._queue.registry, time())
-        return self._store.schedules()
+        return sync_schedules(self._store, self._queue.registry, time())
 
     def find(self, schedule: str) -> JobSchedule:
         """The schedule with this id.

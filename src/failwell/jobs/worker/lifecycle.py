@@ -211,7 +211,8 @@ class WorkerLifecycle:
         env = worker_environment(self.manifest, self._supervision.environment, self._secrets)
         group = None if self._groups is None or self._limit is None else self._groups.group()
         process = self._process = WorkerProcess(self._on_frame, self._events.printed, group)
-        self.limit_memory(self._limit)
+        if self._limit is not None:
+            process.memory.limit(self._limit.megabytes, self._limit.source)
         self._state = WorkerState.STARTING
         process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
         startup = self._startup = Startup(self.manifest, process, self._policy)

@@ -59,6 +59,7 @@ class Database:
             Fault: the file cannot be used; the fault says why.
         """
         self.path = path
+        self._busy = busy
         self.turn = RLock()
         """Held for every use of the connection."""
         self._no_space: StoreFull | None = None
@@ -138,8 +139,16 @@ class Database:
         """Count committed rows, so that the log is checkpointed now and then."""
         self._checkpointer.count(rows)
 
-    def set_busy_timeout(self, seconds: float) -> None:
-        """How long each statement waits for other processes."""
+    @contextmanager
+    def short_waits(self, seconds: float) -> Generator[None]:
+        """Within the block, let each statement wait no longer than this for other processes."""
+        self._set_busy_timeout(min(seconds, self._busy))
+        try:
+            yield
+        finally:
+            self._set_busy_timeout(self._busy)
+
+    def _set_busy_timeout(self, seconds: float) -> None:
         with self.reading() as connection:
             connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 

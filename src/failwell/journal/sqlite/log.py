@@ -19,29 +19,30 @@ ONE_STATEMENT = 8
 """Up to so many rows one INSERT is faster than a transaction around several."""
 
 
+def insert_statements(table: str, columns: Sequence[str]) -> list[str]:
+    """The statements that insert 0, 1, … `ONE_STATEMENT` rows into a table of events."""
+    row = f"({','.join('?' * len(columns))})"
+    return [
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)}"  # noqa: S608  (constants)
+        for count in range(ONE_STATEMENT + 1)
+    ]
+
+
 class EventLog:
     """One table of events."""
 
-    def __init__(
-        self, database: Database, table: str, key: str, *, more: Sequence[str] = (), of_job: str | None = None
-    ) -> None:
+    def __init__(self, database: Database, table: str, key: str, *, of_job: str | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             database: Where the table is.
             table: Its name. It has the columns `type`, `at` and `data`.
             key: Its integer primary key: the number of the event, above the base of its stream.
-            more: Its other columns. `job` is the key of the event's job.
-            of_job: The query for the numbers of the events of a job, if there are jobs; a column of the job and its
-                value follow.
+            of_job: The query for the numbers of the events of a job, if its column `job` has keys of jobs; a column
+                of the job and its value follow.
         """
         self._database = database
-        columns = (key, "type", "at", "data", *more)
-        row = f"({','.join('?' * len(columns))})"
-        self._insert = [
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)}"  # noqa: S608  (constants)
-            for count in range(ONE_STATEMENT + 1)
-        ]
+        self._insert = insert_statements(table, (key, "type", "at", "data"))
         self._last = f"SELECT max({key}) FROM {table} WHERE {key} >= ? AND {key} < ?"  # noqa: S608  (constants)
         name = "''" if of_job is None else f"coalesce((SELECT id FROM jobs WHERE key = {table}.job), '')"  # noqa: S608  (constants)
         select = f"SELECT {key}, type, at, data, {name} FROM {table} WHERE {key} > ? AND {key} < ?"  # noqa: S608  (constants)
@@ -50,10 +51,9 @@ class EventLog:
         self._page_of_job = f"{select} AND {key} IN ({of_job}.id = ?){order}"
 
     def append(self, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows of key, type, time, JSON text and the values of the other columns; return the last key.
+        """Insert rows of key, type, time and JSON text, and return the last key.
 
-        A row without a key gets the next one. Without a transaction around it only up to `ONE_STATEMENT` rows are
-        inserted together.
+        Without a transaction around it only up to `ONE_STATEMENT` rows are inserted together.
         """
         connection = self._database.connection
         if 0 < len(rows) <= ONE_STATEMENT:

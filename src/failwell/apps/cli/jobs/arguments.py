@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from failwell.apps.cli.faults import Usage
-    from failwell.jobs.capability_registry import CapabilityRegistry
 
 _SEE = "failwell jobs submit --help"
-_TEXT_TYPES = ("string", ["string", "null"], ["null", "string"])
+_JSON_STARTS = frozenset('-0123456789"[{tfnNI \t\r\n')
+"""How a JSON text begins; `NaN` and `Infinity` are none, and are refused."""
 
 
 def arguments_of(args: Namespace, texts: "Collection[str]" = ()) -> dict[str, Any]:
@@ -44,24 +44,12 @@ def arguments_of(args: Namespace, texts: "Collection[str]" = ()) -> dict[str, An
     return arguments
 
 
-def text_parameters(registry: "CapabilityRegistry", instance: str, action: str) -> set[str]:
-    """The parameters of an action that take text and no number, as far as they are known."""
-    from failwell.fault.base import Fault
-
-    try:
-        parameters = registry.manifest(registry.capability(instance)).parameters or {}
-    except Fault:
-        # It is reported when the job is submitted.
-        return set()
-    fields: dict[str, Any] = parameters.get(action, {}).get("properties", {})
-    return {name for name, schema in fields.items() if schema.get("type") in _TEXT_TYPES}
-
-
 def _value(name: str, text: str) -> Any:
+    # A value that is not JSON is text: model=large needs no quotes.
     try:
-        return load_finite(text)
+        if text[:1] in _JSON_STARTS:
+            return load_finite(text)
     except JSONDecodeError:
-        # A value that is not JSON is text: model=large needs no quotes.
         pass
     except NotFinite as error:
         raise usage_error(

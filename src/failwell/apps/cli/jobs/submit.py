@@ -11,8 +11,9 @@ from failwell.apps.cli.records import add_name, add_store, at_least, state_folde
 from failwell.apps.cli.times import lasted, span, start_time
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from failwell.apps.cli.jobs.wait_progress import WaitProgress
-    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
@@ -133,13 +134,13 @@ def run_submit(args: Namespace) -> int:
     from failwell.jobs.capability_registry import CapabilityRegistry
 
     registry = CapabilityRegistry(state_folder_of(args))
-    request = _request(args, registry)
+    request = _request(args, registry.text_parameters(args.instance, args.method or "execute"))
     if args.stream:
         return _stream(args, request)
     with job_queue(args, create=True, instance=args.instance, registry=registry) as queue:
         assert queue is not None
-        job = queue.submit(request)
-        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
+        is_hosted = args.wait or queue.store.is_hosted()
+        return print_submitted(args, queue, queue.submit(request), is_hosted=is_hosted)
 
 
 def _submit_file(args: Namespace) -> int:
@@ -202,11 +203,12 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     code = Exit.DONE
     with WaitProgress(args, job.id) as progress:
         while code is Exit.DONE and job.state not in FINAL:
+            ended = None
             try:
-                code = _run_until_end(args, queue, job.id, reasons, progress)
+                code, ended = _run_until_end(args, queue, job.id, reasons, progress)
             except KeyboardInterrupt:
                 code = Exit.INTERRUPTED
-            job = queue.find(job.id)
+            job = ended or queue.find(job.id)
     if job.state in FINAL:
         return print_end(args, job, queue)
     print_aside(
@@ -218,8 +220,11 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 
 def _run_until_end(
     args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons", progress: "WaitProgress"
-) -> Exit:
-    """Follow the job if another process runs it, else run it here. The caller repeats this until the job ends."""
+) -> "tuple[Exit, Job | None]":
+    """Follow the job if another process runs it, else run it here; returns it if it has ended here.
+
+    The caller repeats this until the job ends.
+    """
     from failwell.apps.cli.jobs.host import host
 
     if queue.store.is_hosted():
@@ -227,12 +232,15 @@ def _run_until_end(
         for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
             progress.show(event)
             reasons.show(event)
-        return Exit.DONE
+        return Exit.DONE, None
 
     progress.follow(None)
+    ended: Job | None = None
 
     async def until(jobs: "Runtime") -> None:
         from asyncio import ensure_future
+
+        nonlocal ended
 
         with jobs.events(job, after=0) as events:
             waiting = ensure_future(jobs.wait(job))
@@ -240,11 +248,11 @@ def _run_until_end(
                 async for event in events:
                     progress.show(event)
                     reasons.show(event)
-                await waiting
+                ended = await waiting
             finally:
                 waiting.cancel()
 
-    return host(args, until=until, queue=queue, respawn=False)
+    return host(args, until=until, queue=queue, respawn=False), ended
 
 
 class _Reasons:
@@ -287,13 +295,13 @@ def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
     return print_report(job.error, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
 
 
-def _request(args: Namespace, registry: "CapabilityRegistry") -> "JobRequest":
+def _request(args: Namespace, texts: "Collection[str]") -> "JobRequest":
+    """The job of the command line; `texts` are parameters that take text only."""
     from datetime import UTC, datetime, timedelta
 
-    from failwell.apps.cli.jobs.arguments import arguments_of, text_parameters
+    from failwell.apps.cli.jobs.arguments import arguments_of
     from failwell.jobs.job import JobRequest
 
-    texts = text_parameters(registry, args.instance, args.method or "execute")
     within = None if args.within is None else span(args.within, "--within", _SEE)
     control: dict[str, Any] = {} if args.attempts is None else {"max_attempts": args.attempts}
     return JobRequest(
