@@ -77,7 +77,8 @@ def seen(requests: list[dict[str, Any]]) -> str:
         block for each in messages if not isinstance(each["content"], str) for block in each["content"]
     ]
     results = [block["content"] for block in blocks if block["type"] == "tool_result"]
-    return "\n".join(result if isinstance(result, str) else json.dumps(result) for result in results)
+    text = "\n".join(result if isinstance(result, str) else json.dumps(result) for result in results)
+    return text.partition("\n\n<system-reminder>\n<total_tokens>")[0]
 
 
 def _ask(url: str, query_of: Callable[[Any], Any], tools_of: Callable[[Any], Any]) -> Callable[..., str]:

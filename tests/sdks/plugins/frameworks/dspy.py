@@ -1,6 +1,7 @@
 """DSPy: a ReAct program with one step."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -66,7 +67,9 @@ def after(url: str, **options: Any) -> Callable[..., str]:
 
 def seen(requests: list[dict[str, Any]]) -> str:
     text: str = requests[-1]["messages"][-1]["content"]
-    return text.partition("[[ ## observation_0 ## ]]")[2].partition("Respond with")[0].strip()
+    observation = text.partition("[[ ## observation_0 ## ]]")[2].partition("Respond with")[0].strip()
+    # Without the folders of this machine.
+    return re.sub(r'(?<=File ")[^"]*/(?=[^"/]+")', "", observation)
 
 
 def _program(url: str, configure: Callable[[Any], Any]) -> Callable[..., str]:
