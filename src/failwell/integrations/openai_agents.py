@@ -307,7 +307,7 @@ async def _read(
         if turn is not None and operation is not None:
             operation.succeeded()
             turn.end()
-    except Exception as error:  # raised again
+    except Exception as error:  # raised again; it is only recorded
         if turn is not None and operation is not None and operation.visible:
             # The runner does not ask the policy once something has reached the reader.
             await operation.failed_async(error)
