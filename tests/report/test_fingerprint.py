@@ -1,5 +1,6 @@
 """The same failure has the same fingerprint, whatever differs between two occurrences of it."""
 
+import os
 import re
 import textwrap
 from typing import Any
@@ -136,6 +137,23 @@ def test_ids_are_unique_and_sort_by_time() -> None:
     assert len(set(made)) == len(made)
     assert [one[:15] for one in made] == sorted(one[:15] for one in made)
     assert all(re.fullmatch("err_[0-9a-f]{27}", one) for one in made)
+
+
+def test_a_forked_process_makes_other_ids_than_its_parent() -> None:
+    new_id()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, "".join(new_id()[15:] for _ in range(20)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    text = os.read(reader, 4_096).decode()
+    os.close(reader)
+    os.close(writer)
+    made = {new_id()[15:] for _ in range(64)}
+
+    assert len(text) == 20 * 16
+    assert made.isdisjoint(text[at : at + 16] for at in range(0, len(text), 16))
 
 
 def test_ids_sort_across_the_years(monkeypatch: pytest.MonkeyPatch) -> None:

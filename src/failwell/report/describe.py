@@ -91,9 +91,11 @@ def describe(
     when = datetime.now(UTC) if at is None else in_utc(at)
     try:
         ledger = nearest_ledger(error)
-        edge = _edge(origin, idempotent, untyped, is_call=ledger is not None)
         if ledger is None:
+            is_plain = origin is None and idempotent is None and untyped is None
+            edge = ANYWHERE if is_plain else _edge(origin, idempotent, untyped, is_call=False)
             return _describe(error, policy, (provider, model), edge, scene, when, attempts)
+        edge = _edge(origin, idempotent, untyped, is_call=True)
         report = _describe(error, policy, (provider, model), edge, scene, when, attempts or ledger.attempts)
         return after_delivery(report) if ledger.delivered else report
     except (KeyboardInterrupt, SystemExit):
@@ -142,7 +144,7 @@ def _describe(
     arrived = None if reading.recorded is None else _arrived(reading.recorded)
     if arrived is not None:
         return _completed(arrived, called, scene, tries)
-    return _build(error, reading, keep, called, edge, scene, when, tries)
+    return _build(error, reading, keep, called, edge, scene, when, tries, ours=ours)
 
 
 def _build(
@@ -154,12 +156,13 @@ def _build(
     scene: Scene | None,
     when: datetime,
     attempts: tuple[Attempt, ...],
+    *,
+    ours: bool,
 ) -> ErrorReport:
     """The report of one reading: every text in it is masked and cut here, once."""
     known = KINDS.get(reading.kind)
     category = Category.UNKNOWN if known is None else known.category
     below, was_cut = links(error)
-    ours = is_fault(error)
     name, stack = type_name(error), frames_of(error)
     where, frames = _place(error, scene, reading)
     metadata, provider, model = reading.provider_metadata, reading.provider, reading.model
@@ -167,15 +170,16 @@ def _build(
     as_read = not ours and usable(is_recordable, reading) is True
     if not as_read:
         metadata, provider, model = usable(reply, metadata), usable(label, provider), usable(label, model)
-    if provider is None:
+    if provider is None and called[0] is not None:
         provider = usable(label, called[0])
-    if model is None:
+    if model is None and called[1] is not None:
         model = usable(label, called[1])
     status, code = (None, None) if metadata is None else (metadata.status_code, metadata.code)
     not_before = reading.not_before
     if not_before is not None:
         not_before = with_end(not_before, when) if as_read else usable(wait, not_before, when)
     short = reading.resource_shortfall
+    spoken = policy is not TracebackPolicy.STRICT
     # Called as a class, it would first have its keywords put into a dictionary and taken out again.
     report = object.__new__(ErrorReport)
     ErrorReport.__init__(
@@ -190,7 +194,7 @@ def _build(
         title=reading.kind if known is None else known.title,
         error_type=name,
         user_action=_action(reading, known, not_before),
-        fingerprint=fingerprint(reading.kind, name, provider, status, code, site(stack)),
+        fingerprint=fingerprint(reading.kind, name, provider, status, code, site(stack) if stack else ""),
         occurred_at=when,
         caller_facing=reading.caller_facing,
         origin=reading.origin or origin_of(reading.kind, caller_facing=reading.caller_facing),
@@ -203,17 +207,16 @@ def _build(
         if reading.fields_invalid is None
         else usable(field_names, reading.fields_invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
-        details=_details(reading.details, ours=ours, as_read=as_read) if reading.details else {},
+        details=dict(reading.details) if as_read else _details(reading.details, ours=ours),
         causes=_causes(below, was_cut, policy, edge) if below else (),
         frames=frames,
         attempts=attempts,
         evidence=reading.evidence,
-        internal=_internal(error, policy, name, stack, below, was_cut),
+        internal=_internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None,
     )
     if report.kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not as_read and not _is_slim(report.details)
-    spoken = policy is not TracebackPolicy.STRICT
     if bulky or spoken or len(below) > 4 or attempts or report.fields_invalid:
         from failwell.report.wire import fit
 
@@ -221,9 +224,9 @@ def _build(
     return report
 
 
-def _details(details: Mapping[str, Any], *, ours: bool, as_read: bool) -> dict[str, Any]:
-    if as_read:
-        return dict(details)
+def _details(details: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+    if not details:
+        return {}
     if ours or not all(type(value) is str or type(value) is int for value in details.values()):
         safe = masked_value(details)
         # Without a file handle the nets cannot be loaded, and what was not looked through is left out.
@@ -274,7 +277,9 @@ def attach_report(error: BaseException, report: ErrorReport) -> None:
 def finished_report(error: BaseException, *, ours: bool) -> ErrorReport | None:
     """The report that `error` carries or stands for, if there is one; `ours` says whether it is a fault."""
     carried = instance_dict(error).get(_REPORT)
-    if carried is None and ours and has_arrived(error):
+    if carried is None:
+        if not ours or not has_arrived(error):
+            return None
         carried = safe_getattr(error, "recorded_report")
     return carried if isinstance(carried, ErrorReport) else None
 
@@ -306,7 +311,7 @@ def _message(
 ) -> str:
     if ours:
         text = _own_words(error)
-    elif policy.keeps_message:
+    elif policy is not TracebackPolicy.STRICT and policy.keeps_message:
         from failwell.report.exception_text import message_of
 
         text = message_of(error)
@@ -354,8 +359,7 @@ def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple
     for stamp in stamps_of(error):
         frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
         where = merge(where, stamp.scene)
-    around = current_scene()
-    if around is not NOWHERE:
+    if (around := current_scene()) is not NOWHERE:
         where = merge(where, around)
     capability = reading.details.get("capability_name") if reading.details else None
     if type(capability) is str and capability and where.capability is None:

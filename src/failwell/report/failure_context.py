@@ -64,7 +64,7 @@ def stamps_of(error: BaseException) -> list[Stamp]:
     """
     if not is_fault(error):
         stamp = instance_dict(error).get(_SCENE_STAMP)
-        return [stamp] if isinstance(stamp, Stamp) else []
+        return [stamp] if stamp is not None and isinstance(stamp, Stamp) else []
     line = lineage(error)
     end = cause_of(line[-1])
     links = [*line] if end is None or is_fault(end) else [*line, end]
@@ -380,12 +380,13 @@ def attempts_of(error: BaseException) -> tuple[Attempt, ...]:
 
 def nearest_ledger(error: BaseException) -> Ledger | None:
     """The ledger that a loop attached to `error`, or to what it was raised from."""
-    link: BaseException | None = error
+    link = error
     for _ in range(_DEEPEST_CAUSE):
-        if link is None:
+        attached = instance_dict(link).get(LEDGER_STAMP)
+        if attached is not None and isinstance(attached, _Attached):
+            return attached.ledger
+        cause = cause_of(link)
+        if cause is None:
             break
-        ledger = ledger_of(link)
-        if ledger is not None:
-            return ledger
-        link = cause_of(link)
+        link = cause
     return None

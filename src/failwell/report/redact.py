@@ -32,7 +32,8 @@ _SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
 """What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
 _WORDS = re.compile(
-    r"(?:(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,119}+|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT)(?:\n|$))++"
+    r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,119}+(?:\n|$)|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT(?:\n|$)"
+    r"|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?(?:\n|$))++"
 )
 """Words, or times as headers have them, one a line."""
 _SHORTEST_TOKEN = 12
@@ -48,6 +49,7 @@ _FRESH_FOR = 0.05
 _LONGEST_CLEAN = 200
 _MOST_CLEAN = 2048
 _MOST_STACKS = 256
+_MOST_GROUPS = 512
 
 
 class _State:
@@ -69,6 +71,8 @@ class _State:
         """How far beyond its cap a text is read: the margin, or the longest value that is known, escaped."""
         self.clean: set[str] = set()
         """Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
+        self.groups: set[tuple[object, ...]] = set()
+        """Names that were looked through together and held nothing: those of a service come together each time."""
         self.stacks: dict[Any, str] = {}
         """Stacks as text, masked."""
 
@@ -113,30 +117,24 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
     return result
 
 
-def are_clean(texts: set[str]) -> bool:
+def are_clean(texts: Iterable[str]) -> bool:
     """Whether `masked` leaves every one of several texts as it is and all are short, after a `refresh`.
 
     Ids and counts of a reply are new each time. In words without blanks and separators nothing is secret for what stands around it, so
     they are looked through together; if something may be secret there, each is looked through alone.
     """
     clean = _state.clean
-    new = texts.difference(clean)
-    if not new:
-        return True
-    if not _are_plain_words(new):
-        return all(masked(text, _LONGEST_CLEAN) == text for text in new)
-    if len(clean) >= _MOST_CLEAN:
-        clean.clear()
-    clean.update(new)
-    return True
+    # A number or a word of a few letters is too short to be a secret or to hold one.
+    new = [text for text in texts if text not in clean and (len(text) >= SHORTEST or not text.isalnum())]
+    return not new or _are_plain_words(new) or all(masked(text, _LONGEST_CLEAN) == text for text in new)
 
 
-def _are_plain_words(texts: set[str]) -> bool:
+def _are_plain_words(texts: list[str]) -> bool:
     """Whether texts are words and times, and none of them can be secret. `False` means that a closer look is needed."""
     joined = "\n".join(texts)
-    if joined.count("\n") >= len(texts) or _WORDS.fullmatch(joined) is None or _state.known.stands_in(joined):
+    if _WORDS.fullmatch(joined) is None or joined.count("\n") >= len(texts) or _state.known.stands_in(joined):
         return False
-    long = [word for word in texts if len(word) >= _SHORTEST_TOKEN]
+    long = [word for word in texts if len(word) >= _SHORTEST_TOKEN and " " not in word]
     if not long:
         return True
     # A name is looked through alone, and once: most programs never need the shapes of tokens.
@@ -148,6 +146,14 @@ def _token_check() -> Callable[[list[str]], bool]:
     from failwell.report.masking.tokens import may_hold_a_token
 
     return may_hold_a_token
+
+
+def clean_groups() -> set[tuple[object, ...]]:
+    """Groups of names that `masked` leaves as they are, after a `refresh`. It is emptied when the known secrets change."""
+    groups = _state.groups
+    if len(groups) >= _MOST_GROUPS:
+        groups.clear()
+    return groups
 
 
 def masked_stacks() -> dict[Any, str]:

@@ -16,7 +16,7 @@ from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
-from failwell.report.redact import are_clean, mask_known, masked, masked_headers
+from failwell.report.redact import are_clean, clean_groups, mask_known, masked, masked_headers
 from failwell.report.resolve import is_named, one_of
 
 _M = TypeVar("_M")
@@ -29,7 +29,8 @@ _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
 _NO_METADATA = (None,) * 6
 _CONFIDENCES = ("high", "medium", "low")
 _PLACEHOLDERS = frozenset({"", "unknown"})
-_PLAIN_TEXTS = frozenset({str, type(None)})
+_PLAIN_TEXTS = frozenset({str})
+_PLAIN_VALUES = frozenset({str, int, type(None)})
 _PLAIN_NUMBERS = frozenset({int, float, type(None)})
 _LONGEST_NUMBER = 2**63
 
@@ -71,25 +72,40 @@ def is_recordable(reading: Reading) -> bool:
         return False
     if type(metadata.status_code) not in _PLAIN_NUMBERS or type(metadata.retry_after) not in _PLAIN_NUMBERS:
         return False
-    values: list[Any] = [
-        reading.provider, reading.model, reading.message,
-        metadata.sdk, metadata.exception_type, metadata.code, metadata.request_id, *metadata.headers.values(),
-    ]  # fmt: skip
     delay = reading.not_before
-    if delay is not None:
-        if type(delay.after) is not float or not 0 <= delay.after <= LONGEST_WAIT or delay.at is not None:
-            return False
-        if delay.confidence not in _CONFIDENCES:
-            return False
-        values.append(delay.source)
-    if reading.details:
-        values += [value for value in reading.details.values() if type(value) is not int]
-    # A subclass of `str` may say of itself what it likes.
-    if not _PLAIN_TEXTS.issuperset(map(type, values)):
+    if delay is None:
+        source = None
+    elif _is_wait(delay):
+        source = delay.source
+    else:
         return False
-    texts = set(values)
-    texts.discard(None)
-    return _PLACEHOLDERS.isdisjoint(texts) and are_clean(texts)
+    names = (
+        reading.provider, reading.model, reading.message, metadata.sdk, metadata.exception_type, metadata.code, source,
+        *reading.details.values(),
+    )  # fmt: skip
+    values: list[Any] = [*metadata.headers.values()]
+    request_id = metadata.request_id
+    if request_id is not None and (type(request_id) is not str or request_id not in values):
+        values.append(request_id)
+    # A subclass of `str` may say of itself what it likes.
+    if not _PLAIN_VALUES.issuperset(map(type, names)) or not _PLAIN_TEXTS.issuperset(map(type, values)):
+        return False
+    return _are_clean_names(names) and are_clean(values) and request_id not in _PLACEHOLDERS
+
+
+def _is_wait(delay: NotBefore) -> bool:
+    is_time = type(delay.after) is float and 0 <= delay.after <= LONGEST_WAIT and delay.at is None
+    return is_time and delay.confidence in _CONFIDENCES
+
+
+def _are_clean_names(names: tuple[Any, ...]) -> bool:
+    groups = clean_groups()
+    if names not in groups:
+        texts = [name for name in names if type(name) is str]
+        if not _PLACEHOLDERS.isdisjoint(texts) or not are_clean(texts):
+            return False
+        groups.add(names)
+    return True
 
 
 def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
@@ -133,7 +149,7 @@ def with_end(delay: NotBefore, when: datetime) -> NotBefore:
     NotBefore.__init__(
         not_before,
         after=delay.after,
-        at=when + timedelta(seconds=delay.after),
+        at=when + timedelta(0, delay.after),
         source=delay.source,
         confidence=delay.confidence,
     )

@@ -19,6 +19,7 @@ _PART = re.compile(r"[A-Za-z0-9_-]{16,}+")
 _UNBROKEN = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16}")
 _ESCAPED = re.compile(r"(?:[abfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})")
 _IN_WORDS = re.compile(r"[A-Za-z0-9_.-]++")
+_WORD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _COLOUR = re.compile(r"[0-9;]{1,8}m")
 
 
@@ -38,7 +39,7 @@ class _Shapes(NamedTuple):
     dotted_marks: tuple[str, ...]
     """The marks that may stand in such a word with dots, and in none without."""
     word_starts: dict[str, tuple[str, ...]]
-    """The prefixes with which a token may begin in such a word, by their first two characters."""
+    """The prefixes with which a token may begin in such a word, by the first two characters of the word."""
 
 
 def token_data() -> list[dict[str, Any]]:
@@ -67,13 +68,21 @@ def _shapes() -> _Shapes:
         tuple(marked),
         tuple(mark for mark in marks if "." not in mark),
         tuple(mark for mark in marks if "." in mark),
-        {
-            start: tuple(shape.prefix for shape in group)
-            for start, group in by_start.items()
-            # No word has the colon that these need.
-            if not all(":" in shape.body.replace("(?:", "") for shape in group)
-        },
+        _word_starts(by_start),
     )
+
+
+def _word_starts(by_start: dict[str, list[_Shape]]) -> dict[str, tuple[str, ...]]:
+    starts = {
+        start: tuple(shape.prefix for shape in group)
+        for start, group in by_start.items()
+        # No word has the colon that these need.
+        if not all(":" in shape.body.replace("(?:", "") for shape in group)
+    }
+    for prefix in [start for start in starts if len(start) == 1]:
+        for second in _WORD_CHARACTERS:
+            starts[prefix + second] = (*starts.get(prefix + second, ()), prefix)
+    return starts
 
 
 def _length(shape: _Shape) -> int:
@@ -113,7 +122,7 @@ def may_hold_a_token(words: list[str]) -> bool:
     starts = shapes.word_starts
     for piece in pieces:
         prefixes = starts.get(piece[:2])
-        if (prefixes is not None and piece.startswith(prefixes)) or piece[:1] in starts:
+        if prefixes is not None and piece.startswith(prefixes):
             return True
     return "" in starts
 
