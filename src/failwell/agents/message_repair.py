@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from failwell.agents.messages.formats import detect_format, message_format, plain_messages
-from failwell.agents.messages.turns import Block, Message, MessageFormat, Turn
+from failwell.agents.messages.formats import open_conversation
+from failwell.agents.messages.turns import Block, MessageFormat, Turn
 from failwell.fault.registry import kind as registered
 
 INTERRUPTED = "tool.interrupted"
@@ -38,7 +38,7 @@ class MessageChange:
 class RepairedMessages(NamedTuple):
     """The messages to send, and what was changed."""
 
-    messages: list[Message]
+    messages: list[Any]
     changes: tuple[MessageChange, ...]
 
 
@@ -59,7 +59,8 @@ def repair(
         messages: The conversation, as dictionaries of the provider's API or as its SDK's own objects. A system prompt that
             the provider takes as a parameter of its own is not part of it.
         format: `openai` (chat completions and everything compatible), `openai-responses`, `anthropic`, `google`, `bedrock`,
-            `mistral` or `cohere`. It is recognised by the messages if it is not given.
+            `mistral` or `cohere`; for the message objects of a framework `pydantic-ai` or `langchain`. It is recognised by
+            the messages if it is not given.
         started: The ids of the tool calls that were started, if you know them. The results of the others say that they
             did not run. Without it every open call may have run.
         continue_with: The text of a user's message that is added if the model spoke last. Several providers refuse a request
@@ -76,8 +77,7 @@ def repair(
         >>> messages[-1]["tool_call_id"], changes[0].what
         ('call_1', 'close_call')
     """
-    plain = plain_messages(messages)
-    chosen = message_format(detect_format(plain) if format is None else format)
+    chosen, plain = open_conversation(messages, format)
     task = _Repair(chosen, started)
     turns = task.emit(chosen.read(plain))
     if continue_with is not None and (not turns or turns[-1].role in ("assistant", "system")):

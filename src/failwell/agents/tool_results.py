@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from failwell.agents.messages.formats import detect_format, message_format, plain_messages
+from failwell.agents.messages.formats import open_conversation
 from failwell.agents.messages.turns import MessageFormat, Turn
 from failwell.decision.bounds import check_callable, check_number
 
@@ -52,8 +52,7 @@ def drop_oldest_tool_results(
     if summarize is not None:
         check_callable("summarize", summarize)
     conversation = list(messages)
-    plain = plain_messages(conversation)
-    chosen = message_format(detect_format(plain) if format is None else format)
+    chosen, plain = open_conversation(conversation, format)
     turns = chosen.read(plain)
     length = len(json.dumps(plain, ensure_ascii=False, default=str))
     task = _Shortening(chosen, round(length * (1 - share)), summarize)

@@ -14,10 +14,14 @@ _CLASSES = {
     "bedrock": ("bedrock", "Bedrock"),
     "cohere": ("openai_chat", "Cohere"),
     "google": ("google", "Google"),
+    "langchain": ("langchain", "LangChain"),
     "mistral": ("openai_chat", "Mistral"),
     "openai": ("openai_chat", "OpenAIChat"),
     "openai-responses": ("openai_responses", "OpenAIResponses"),
+    "pydantic-ai": ("pydantic_ai", "PydanticAI"),
 }
+_FRAMEWORKS = {"langchain_core": "langchain", "pydantic_ai": "pydantic-ai"}
+"""Top-level modules of frameworks whose message objects have a format of their own."""
 FORMATS = tuple(_CLASSES)
 """The names of the formats."""
 
@@ -38,6 +42,42 @@ def message_format(name: str) -> MessageFormat:
         raise ValueError(f"no message format `{name}`; there are {names}")
     module, title = _CLASSES[name]
     return cast("MessageFormat", getattr(import_module(f"failwell.agents.messages.{module}"), title)())
+
+
+def open_conversation(messages: Iterable[object], name: str | None) -> tuple[MessageFormat, list[Any]]:
+    """The format of a conversation, and its messages as this format reads them.
+
+    Raises:
+        ValueError: there is no such format.
+        TypeError: a message is not of this format, or of none.
+    """
+    if isinstance(messages, (str, bytes, dict)):
+        raise TypeError("`messages` is a list of messages, not one message or its text")
+    conversation = list(messages)
+    frameworks = [_framework_of(message) for message in conversation]
+    own = next((framework for framework in frameworks if framework is not None), None)
+    chosen = None if name is None else message_format(name)
+    expected = own if chosen is None else chosen.name
+    for index, framework in enumerate(frameworks):
+        is_framework = expected in _FRAMEWORKS.values()
+        if framework != (expected if is_framework else None):
+            kind = type(conversation[index]).__name__
+            raise TypeError(
+                f"messages[{index}] is a `{kind}`, which is not a message of the format `{expected or own}`"
+            )
+    if own is not None:
+        return message_format(own), conversation
+    plain = plain_messages(conversation)
+    return chosen or message_format(detect_format(plain)), plain
+
+
+def _framework_of(message: object) -> str | None:
+    """The format of a framework's own message object."""
+    for cls in type(message).__mro__:
+        framework = _FRAMEWORKS.get(cls.__module__.partition(".")[0])
+        if framework is not None:
+            return framework
+    return None
 
 
 def detect_format(messages: Sequence[Message]) -> str:
@@ -69,8 +109,6 @@ def plain_messages(messages: Iterable[object]) -> list[Message]:
     Raises:
         TypeError: a message is neither. The error names its position and its type.
     """
-    if isinstance(messages, (str, bytes, dict)):
-        raise TypeError("`messages` is a list of messages, not one message or its text")
     plain: list[Message] = []
     for index, message in enumerate(messages):
         value = plain_value(message)

@@ -32,6 +32,8 @@ class Block:
     """The tool's name, if the block says it."""
     problem: str = ""
     """Why the provider would refuse the block; empty if it is whole."""
+    time: Any = None
+    """When its message was written, where messages have a time."""
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ class Turn:
     blocks: list[Block]
     index: int
     """The position of its first message in the list."""
-    sources: list[Message] = field(default_factory=list[Message])
+    sources: list[Any] = field(default_factory=list[Any])
     """The messages it was read from."""
     problem: str = ""
     """Why the provider would refuse the message even if its blocks are whole."""
