@@ -15,18 +15,18 @@ from failwell.agents import drop_oldest_tool_results
 from failwell.testing import lab
 
 
-def asked(text: str = "Pay.") -> messages.ModelRequest:
+def question(text: str = "Pay.") -> messages.ModelRequest:
     return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
 
 
-def answered(*parts: messages.ModelResponsePart) -> messages.ModelResponse:
+def answer(*parts: messages.ModelResponsePart) -> messages.ModelResponse:
     return messages.ModelResponse(parts=parts)
 
 
 def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
     history = [
-        asked(),
-        answered(
+        question(),
+        answer(
             messages.TextPart("I pay."),
             messages.ToolCallPart("pay", {"sum": 1}, "c1"),
             messages.ToolCallPart("pay", '{"su', "c2"),
@@ -48,8 +48,8 @@ def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
 
 def test_a_run_of_pydantic_ai_goes_on_with_a_repaired_history() -> None:
     history = [
-        asked(),
-        answered(messages.ToolCallPart("pay", {}, "c1"), messages.ToolCallPart("pay", {}, "c2")),
+        question(),
+        answer(messages.ToolCallPart("pay", {}, "c1"), messages.ToolCallPart("pay", {}, "c2")),
         messages.ModelRequest(parts=[messages.ToolReturnPart("pay", "paid", "c2")]),
     ]
 
