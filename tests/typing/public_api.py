@@ -9,6 +9,7 @@ from typing import Any, assert_type
 
 import failwell
 from failwell import Backoff, Budget, Chain, Entry, Partial, describe, gather, observe, retry, retrying
+from failwell.agents import Outcome, ToolLoopBreaker, drop_oldest_tool_results, run_agent
 from failwell.capability import (
     Capability,
     CapabilityInputError,
@@ -21,13 +22,18 @@ from failwell.http import problem
 from failwell.jobs import AsyncClient as JobsClient
 from failwell.jobs import AsyncJobHandle, Client, JobGroup, JobHandle, JobSchedule, JobState
 from failwell.policies import (
+    ChainReply,
     Decision,
     Policy,
+    ReplySource,
     RetryOptions,
+    StreamTimeouts,
     Subscription,
     Tries,
     collect_ledgers,
     decide,
+    limit_astream,
+    limit_stream,
     watch,
 )
 from failwell.reports import Ledger
@@ -73,6 +79,13 @@ def retries() -> None:
     retry(ask)(1)  # pyright: ignore[reportArgumentType]
     retry(attempt=3)  # pyright: ignore[reportCallIssue]
     retry(attempts="3")  # pyright: ignore[reportArgumentType]
+    retry(stream=10)  # pyright: ignore[reportArgumentType]
+    assert_type(list(retry(stream=StreamTimeouts(idle=5))(chunks)("hi")), list[bytes])
+    assert_type(list(limit_stream(chunks("hi"), StreamTimeouts(first=5))), list[bytes])
+    assert_type(retry(shrink=drop_oldest_tool_results)(ask)("hi"), str)
+    assert_type(run_agent(ask, "hi"), Outcome)
+    run_agent(ask, 1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert_type(ToolLoopBreaker().wrap(ask)("hi"), str)
     retry(backoff=Backoff(first=1.0), options=RetryOptions(provider="acme"), timeout=3.0)
     for attempt in retrying(attempts=2, idempotent=True):
         with attempt:
@@ -126,6 +139,9 @@ def money() -> None:
 def chains() -> None:
     chain = Chain(Entry(provider="a", model="m", call=ask), Entry(provider="b", model="n", call=ask))
     assert_type(chain, Chain[str])
+    assert_type(chain.reply("hi"), ChainReply[str])
+    assert_type(chain.reply("hi").value, str)
+    assert_type(chain.source, ReplySource | None)
     assert_type(chain.call("hi"), str)
     Chain(Entry(provider="a", model="m", call=ask), purse=None)  # pyright: ignore[reportCallIssue]
     streaming = Chain(Entry(provider="a", model="m", call=chunks))
@@ -134,6 +150,10 @@ def chains() -> None:
 
 async def async_chains() -> None:
     assert_type(await retry(ask_async)("hi"), str)
+    assert_type(await run_agent(ask_async, "hi"), Outcome)
+    assert_type(
+        [chunk async for chunk in limit_astream(open_stream("hi"), StreamTimeouts(idle=5))], list[bytes]
+    )
     assert_type(await retry(AsyncClient())("hi"), str)
     assert_type(await retry(partial(ask_async, "hi"))(), str)
     assert_type(await Chain(Entry(provider="a", model="m", call=ask_async)).acall("hi"), str)
