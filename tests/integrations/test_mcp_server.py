@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from failwell.agents import SqliteClaims
 from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
@@ -198,3 +200,56 @@ def test_what_is_no_server_of_mcp_2_is_refused() -> None:
 )
 def test_hints_say_whether_a_tool_may_be_called_again(annotations: Any, repeatable: bool | None) -> None:
     assert is_repeatable(annotations) is repeatable
+
+
+# ---------------------------------------------------------------- effects
+
+
+@pytest.mark.parametrize("make", SERVERS)
+@pytest.mark.parametrize(
+    ("annotations", "calls"),
+    [(None, 1), (PAYS, 1), (READS, 2), (types.ToolAnnotations(idempotent_hint=True), 2)],
+)
+def test_the_hints_of_a_tool_say_whether_its_effect_is_claimed(
+    make: Callable[..., Any], annotations: Any, calls: int, tmp_path: Path
+) -> None:
+    tool = Tool("paid", "paid again")
+    store = SqliteClaims(tmp_path)
+    server = reliability(make(tool, annotations), effect_key=lambda tool, _: f"{tool}-7", effect_store=store)
+
+    first, second = call(server, {"count": 1}, {"count": 1})
+
+    assert tool.calls == calls
+    assert first.content[0].text == "paid"
+    assert (second.content[0].text == "paid") is (calls == 1)
+    assert second.is_error is False
+    store.close()
+
+
+@pytest.mark.parametrize("make", SERVERS)
+def test_an_effect_whose_outcome_is_unknown_is_not_run_again(
+    make: Callable[..., Any], tmp_path: Path
+) -> None:
+    tool = Tool(TimeoutError("the read operation timed out"), "paid again")
+    store = SqliteClaims(tmp_path)
+    server = reliability(make(tool, PAYS), effect_key=lambda _tool, _arguments: "7", effect_store=store)
+
+    lost, refused = call(server, {}, {})
+
+    assert (lost.is_error, report_of(refused).kind, tool.calls) == (True, "tool.interrupted", 1)
+    store.close()
+
+
+def test_calls_without_a_key_and_keys_with_other_arguments(tmp_path: Path) -> None:
+    tool = Tool("paid")
+    store = SqliteClaims(tmp_path)
+
+    def key(_tool: str, arguments: Mapping[str, Any]) -> str | None:
+        return None if arguments["count"] == 0 else "7"
+
+    server = reliability(an_mcp_server(tool, PAYS), effect_key=key, effect_store=store)
+
+    *_, mismatch = call(server, {"count": 0}, {"count": 0}, {"count": 1}, {"count": 2})
+
+    assert (tool.calls, report_of(mismatch).kind) == (3, "tool.input_invalid")
+    store.close()

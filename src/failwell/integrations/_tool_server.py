@@ -5,9 +5,11 @@ A client, and the model behind it, sees the kind, the retry class, the wait and 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.safe_getattr import safe_call, safe_getattr
+from failwell.adapters.safe_getattr import safe_call
+from failwell.decision.bounds import check_callable
 from failwell.decision.match import Match
 from failwell.decision.policy import Rule
 from failwell.delivery.plain_text import finite, json_text
@@ -23,6 +25,11 @@ from failwell.report.redact import cut, redact_value
 from failwell.runtime.loop import Parked
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.shared.claims import ClaimStore
+from failwell.shared.effect import KEEP, WAIT
+from failwell.shared.effect_call import EffectCall, EffectOptions, run_effect_async
+from failwell.shared.effect_policy import effect_policy, is_idempotent, is_read_only
+from failwell.shared.effect_values import argument_digests, effect_key
 
 _R = TypeVar("_R")
 _PROTOCOL_ERROR = "MCPError"
@@ -38,20 +45,7 @@ def is_repeatable(annotations: object) -> bool | None:
     Args:
         annotations: A tool's annotations, as JSON or as the object that an MCP library made of it.
     """
-    if _hint(annotations, "read_only_hint", "readOnlyHint"):
-        return True
-    return _hint(annotations, "idempotent_hint", "idempotentHint")
-
-
-def _hint(annotations: object, *names: str) -> bool | None:
-    for name in names:
-        if isinstance(annotations, Mapping):
-            value = cast("Mapping[str, object]", annotations).get(name)
-        else:
-            value = safe_getattr(annotations, name)
-        if isinstance(value, bool):
-            return value
-    return None
+    return True if is_read_only(annotations) else is_idempotent(annotations)
 
 
 def _matches_all(_report: ErrorReport) -> bool:
@@ -65,30 +59,74 @@ _ONCE = Rule(
 )
 
 
+class ToolEffects(NamedTuple):
+    """How effects of tools are claimed: the key of a call, and where claims are kept."""
+
+    key: Callable[[str, Mapping[str, Any]], str | None]
+    store: ClaimStore | None = None
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        key: str,
+        call: Callable[[], Awaitable[Any]],
+        result_type: Any,
+    ) -> Any:
+        """The result of `call()`, or the stored one of an earlier call with the same key."""
+
+        async def called() -> Any:
+            result = await call()
+            # A low-level server returns what it sends, the others an object of their library.
+            is_plain = isinstance(result, dict)
+            return cast("Any", result) if is_plain else result.model_dump(mode="json", by_alias=True)
+
+        # Argument names of a tool are its own, so none of them is left out as the object of a method.
+        digests = argument_digests({"arguments": dict(arguments)}, frozenset())
+        effect = EffectCall(effect_key(f"mcp.{tool}", "", key), digests, called)
+        return result_type.model_validate(
+            await run_effect_async(effect, EffectOptions(store=self.store, keep=KEEP, wait=WAIT))
+        )
+
+
 class ToolServer:
     """Calls the tools of one server."""
 
-    __slots__ = ("_once", "_options", "_tools")
+    __slots__ = ("_effects", "_once", "_options", "_tools")
 
     def __init__(
         self,
         options: RetryOptions | None,
         observer: Callable[[ErrorReport], object] | None,
         parameters: PluginOptions,
+        *,
+        effects: ToolEffects | None = None,
     ) -> None:
+        if effects is not None:
+            check_callable("effect_key", effects.key)
+        self._effects = effects
         self._options = task_options("mcp", options, **parameters)
         policy = self._options.policy
         self._once = replace(self._options, policy=replace(policy, rules=(_ONCE, *policy.rules)))
         self._tools = ToolCalls(observer=observer)
 
     async def call(
-        self, tool: str, annotations: Callable[[], Awaitable[object]], call: Callable[[], Awaitable[_R]]
+        self,
+        tool: str,
+        annotations: Callable[[], Awaitable[object]],
+        call: Callable[[], Awaitable[_R]],
+        arguments: Mapping[str, Any],
+        result_type: type[_R],
     ) -> _R | ToolFailure:
-        """The result of `call()`, or its failure for the client.
+        """The result of `call()`, which is a `result_type`, or its failure for the client.
 
         Raises:
             Exception: an error of the protocol, which is no failure of the tool.
         """
+        effects = self._effects
+        key = None if effects is None else effects.key(tool, arguments)
+        if effects is not None and key and effect_policy(await annotations()) == "claim":
+            call = partial(effects.call, tool, arguments, key, call, result_type)
         try:
             operation = Operation(self._options)
             await operation.hold_async()

@@ -6,15 +6,16 @@ Example:
     ...     return fastmcp.FastMCP("server", middleware=[reliability()])
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
 from failwell._extras import need
 from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._tool_calls import ToolFailure
-from failwell.integrations._tool_server import ToolServer
+from failwell.integrations._tool_server import ToolEffects, ToolServer
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
+from failwell.shared.claims import ClaimStore
 
 __all__ = ["reliability"]
 
@@ -23,6 +24,8 @@ def reliability(
     *,
     options: RetryOptions | None = None,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
+    effect_key: Callable[[str, Mapping[str, Any]], str | None] | None = None,
+    effect_store: ClaimStore | None = None,
     **parameters: Unpack[PluginOptions],
 ) -> Any:
     """A middleware for a FastMCP server: the failure of a tool is a result with its kind, retry class and wait.
@@ -35,6 +38,9 @@ def reliability(
         options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
             the log.
+        effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
+            without `readOnlyHint` and `idempotentHint` then runs once for each key, as with `failwell.effect`.
+        effect_store: Where claims of effects are kept; by default the state folder.
         parameters: Those of `failwell.retry`.
 
     Raises:
@@ -44,7 +50,8 @@ def reliability(
     """
     middleware: Any = need("fastmcp.server.middleware").Middleware
     tool_result: Any = need("fastmcp.tools.base").ToolResult
-    server = ToolServer(options, on_tool_error, parameters)
+    effects = None if effect_key is None else ToolEffects(effect_key, effect_store)
+    server = ToolServer(options, on_tool_error, parameters, effects=effects)
 
     class Reliability(middleware):
         """Calls the tools of a server under one retry authority."""
@@ -56,7 +63,8 @@ def reliability(
                 tool = await context.fastmcp_context.fastmcp.get_tool(name)
                 return None if tool is None else tool.annotations
 
-            result = await server.call(name, annotations, lambda: call_next(context))
+            arguments: dict[str, Any] = context.message.arguments or {}
+            result = await server.call(name, annotations, lambda: call_next(context), arguments, tool_result)
             if not isinstance(result, ToolFailure):
                 return result
             return tool_result(content=result.text, structured_content=result.content, is_error=True)

@@ -24,13 +24,14 @@ from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._tool_calls import ToolFailure
-from failwell.integrations._tool_server import ToolServer, is_repeatable
+from failwell.integrations._tool_server import ToolEffects, ToolServer, is_repeatable
 from failwell.report.describe import describe, new_id
 from failwell.report.identity import fingerprint
 from failwell.report.record import SCHEMA, ErrorReport, Evidence
 from failwell.report.redact import redact_value
 from failwell.report.saved_failures.peer import claimed_kind, report_of_claim
 from failwell.runtime.retry_options import RetryOptions
+from failwell.shared.claims import ClaimStore
 
 __all__ = ["from_tool_result", "is_repeatable", "reliability", "tool_result"]
 
@@ -46,6 +47,8 @@ def reliability(
     *,
     options: RetryOptions | None = None,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
+    effect_key: Callable[[str, Mapping[str, Any]], str | None] | None = None,
+    effect_store: ClaimStore | None = None,
     **parameters: Unpack[PluginOptions],
 ) -> S:
     """The server, whose tools answer with a typed result where they fail: kind, retry class, wait and what to do.
@@ -59,6 +62,9 @@ def reliability(
         options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
             the log.
+        effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
+            without `readOnlyHint` and `idempotentHint` then runs once for each key, as with `failwell.effect`.
+        effect_store: Where claims of effects are kept; by default the state folder.
         parameters: Those of `failwell.retry`.
 
     Raises:
@@ -66,7 +72,8 @@ def reliability(
         TypeError: it is no server of mcp 2, a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense.
     """
-    tools = ToolServer(options, on_tool_error, parameters)
+    effects = None if effect_key is None else ToolEffects(effect_key, effect_store)
+    tools = ToolServer(options, on_tool_error, parameters, effects=effects)
     own: Any = server
     if not isinstance(safe_getattr(own, "middleware"), list):
         raise TypeError(
@@ -85,7 +92,10 @@ def _calls_of_server(server: Any, call_tool: Any, tools: ToolServer) -> Any:
         async def annotations() -> object:
             return next((tool.annotations for tool in await server.list_tools() if tool.name == name), None)
 
-        result = await tools.call(name, annotations, lambda: call_tool(name, arguments, context))
+        result_type: Any = need("mcp.types").CallToolResult
+        result = await tools.call(
+            name, annotations, lambda: call_tool(name, arguments, context), arguments, result_type
+        )
         return _call_result(result) if isinstance(result, ToolFailure) else result
 
     return call
@@ -97,7 +107,8 @@ def _calls_of_handler(server: Any, tools: ToolServer) -> Any:
     async def middleware(ctx: Any, call_next: Any) -> Any:
         if ctx.method != "tools/call" or ctx.request_id is None:
             return await call_next(ctx)
-        name = str(cast("Mapping[str, Any]", ctx.params or {}).get("name", ""))
+        params = cast("Mapping[str, Any]", ctx.params or {})
+        name = str(params.get("name", ""))
 
         async def annotations() -> object:
             entry = server.get_request_handler("tools/list")
@@ -106,7 +117,9 @@ def _calls_of_handler(server: Any, tools: ToolServer) -> Any:
                 (tool.annotations for tool in getattr(listed, "tools", ()) if tool.name == name), None
             )
 
-        result = await tools.call(name, annotations, lambda: call_next(ctx))
+        arguments = cast("Mapping[str, Any]", params.get("arguments") or {})
+        result_type: Any = need("mcp.types").CallToolResult
+        result = await tools.call(name, annotations, lambda: call_next(ctx), arguments, result_type)
         return _call_result(result) if isinstance(result, ToolFailure) else result
 
     return middleware

@@ -20,10 +20,25 @@ def effect_policy(tool: object) -> EffectPolicy:
     """
     annotations = _member(tool, "annotations")
     hints = tool if annotations is None else annotations
-    # Releases of the library from 2 on have other names than the protocol.
-    if _member(hints, "readOnlyHint", "read_only_hint") is True:
+    if is_read_only(hints):
         return "none"
-    return "repeat" if _member(hints, "idempotentHint", "idempotent_hint") is True else "claim"
+    return "repeat" if is_idempotent(hints) else "claim"
+
+
+def is_read_only(annotations: object) -> bool | None:
+    """The `readOnlyHint` of a tool's annotations; `None` if they have none."""
+    # Releases of the library from 2 on have other names than the protocol.
+    return _hint(annotations, "readOnlyHint", "read_only_hint")
+
+
+def is_idempotent(annotations: object) -> bool | None:
+    """The `idempotentHint` of a tool's annotations; `None` if they have none."""
+    return _hint(annotations, "idempotentHint", "idempotent_hint")
+
+
+def _hint(annotations: object, *names: str) -> bool | None:
+    value = _member(annotations, *names)
+    return value if isinstance(value, bool) else None
 
 
 def _member(holder: object, *names: str) -> Any:
