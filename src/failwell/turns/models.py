@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
+    from failwell.turns.script_file import Script
+
 SCRIPTED = "scripted"
 MODEL_BACKOFF = Backoff(first=1.0, longest=30.0, jitter=0.25)
 ATTEMPTS = 3
@@ -85,6 +87,7 @@ class Models:
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], Model] = {}
+        self._scripts: dict[Path, Script] = {}
 
     async def entry(
         self, spec: ModelSpec, *, agent: str, folder: Path, settings: Mapping[str, Any]
@@ -104,7 +107,7 @@ class Models:
         need("pydantic_ai", "agents")
         provider, model = spec.parts
         if provider == SCRIPTED:
-            opened = _scripted(folder / model, agent)
+            opened = self._scripted(folder / model, agent)
             # Each script stands for an account of its own, so that a rate limit in one does not rest the others.
             label = account = Path(model).name
         else:
@@ -120,6 +123,15 @@ class Models:
             backoff=spec.backoff,
         )
 
+    def _scripted(self, path: Path, agent: str) -> "Model":
+        from failwell.turns.script_file import read_script
+        from failwell.turns.scripted_model import ScriptedModel
+
+        script = self._scripts.get(path)
+        if script is None:
+            script = self._scripts[path] = read_script(path)
+        return ScriptedModel(script, agent)
+
     async def close(self) -> None:
         """Close the connections of every model."""
         models, self._open = self._open, {}
@@ -133,13 +145,6 @@ class Models:
             model = self._open[key] = _open_model(spec)
             await model.__aenter__()
         return model
-
-
-def _scripted(path: Path, agent: str) -> "Model":
-    from failwell.turns.script_file import read_script
-    from failwell.turns.scripted_model import ScriptedModel
-
-    return ScriptedModel(read_script(path), agent)
 
 
 def _open_model(spec: ModelSpec) -> "Model":

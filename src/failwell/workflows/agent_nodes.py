@@ -58,8 +58,10 @@ class AgentExecutor:
         turn: Turn | None = None
         timeout: float | None = request.call["timeout"]
         try:
-            turn = await self._turn(request, tools)
             async with asyncio.timeout(timeout):
+                if request.call["settings"].get("agent") is not None:
+                    return await self._own_agent(request, tools, scene)
+                turn = await self._turn(request, tools)
                 text = await turn.run(request.call["prompt"] or "", system=_system(request))
         except TimeoutError as error:
             failure = _late(request, timeout, error, scene)
@@ -110,6 +112,24 @@ class AgentExecutor:
             shows_text=settings.get("tool_errors") == "full",
             once=OnceCalls(run.claims, f"run-{request.run}/{request.path}/{request.visit}"),
         )
+
+    async def _own_agent(self, request: Request, tools: Tools, scene: Scene) -> Success | Failure:
+        """Run somebody's agent, and check its answer as that of a turn."""
+        from failwell.turns.own_agents import AgentCall, run_own_agent
+        from failwell.turns.turn import MOST_CALLS
+
+        settings, runtime = _settings(request, tools)
+        call = AgentCall(
+            prompt=request.call["prompt"] or "",
+            most_calls=settings.get("max_agent_iterations", MOST_CALLS),
+            prices=_prices(runtime.get("cost")),
+        )
+        answer = await run_own_agent(settings["agent"], Path(tools.plan.folder), call)
+        if tools.budget is not None:
+            # What its calls may cost is not known before; what they did cost counts for all that follows.
+            tools.budget.settle(0, answer.cost or 0)
+        usage = _used(answer.tokens, answer.cost)
+        return self._answered(request, tools, answer.text, usage, scene)
 
     async def _turn(self, request: Request, tools: Tools) -> "Turn":
         from failwell.turns.turn import MOST_CALLS, Turn
@@ -394,12 +414,13 @@ def _late(request: Request, timeout: float | None, error: TimeoutError, scene: S
 
 
 def _usage(turn: "Turn | None") -> dict[str, Any] | None:
-    if turn is None or not turn.tokens:
+    return None if turn is None else _used(turn.tokens, turn.cost)
+
+
+def _used(tokens: Mapping[str, int], cost: int | None) -> dict[str, Any] | None:
+    if not tokens:
         return None
-    usage: dict[str, Any] = dict(turn.tokens)
-    if turn.cost is not None:
-        usage["cost_usd"] = turn.cost / _MICRO_CENTS_PER_DOLLAR
-    return usage
+    return {**tokens} if cost is None else {**tokens, "cost_usd": cost / _MICRO_CENTS_PER_DOLLAR}
 
 
 def _observer(note: Callable[[str, dict[str, Any]], None], path: str) -> "Callable[[TurnEvent], None]":

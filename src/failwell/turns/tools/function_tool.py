@@ -17,7 +17,9 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
     Raises:
         Validation: there is no such module or function, or its parameters have no schema.
     """
-    function = _load(target, folder)
+    function = load_object(target, folder, "tool")
+    if not callable(function):
+        raise _refusal(f"`{target}` is not a function")
     from pydantic_ai.tools import Tool as FunctionTool
 
     try:
@@ -43,21 +45,28 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
     )
 
 
-def _load(target: str, folder: Path) -> Any:
+def load_object(target: str, folder: Path, what: str) -> Any:
+    """The object `module:name`, for the tool or agent of a file in `folder`.
+
+    Raises:
+        Validation: there is no such module or object.
+    """
     module, _, path = target.partition(":")
     if not module or not path:
-        raise _refusal(f"`{target}` is not a function: write `module:function`")
+        raise _refusal(f"`{target}` is no {what}: write `module:name`")
     place = str(folder.resolve())
     if place not in sys.path:
         sys.path.append(place)
     try:
         value: Any = import_module(module)
     except ModuleNotFoundError as error:
-        raise _refusal(f"there is no module `{module}` for the tool `{target}`") from error
+        if error.name is None or not module.startswith(error.name):
+            raise
+        raise _refusal(f"there is no module `{module}` for the {what} `{target}`") from error
     for part in path.split("."):
-        value = getattr(value, part, None)
-    if not callable(value):
-        raise _refusal(f"the module `{module}` has no function `{path}`")
+        if not hasattr(value, part):
+            raise _refusal(f"the module `{module}` has no `{path}`")
+        value = getattr(value, part)
     return value
 
 

@@ -194,6 +194,10 @@ _FALLBACK = Shape(
 
 AGENT: dict[str, Key] = {
     "provider": Key(PROVIDER, "another provider than the workflow's"),
+    "agent": Key(
+        Text(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", "`module:object`"),
+        "an agent that you have: of Pydantic AI or OpenAI Agents, or a compiled graph",
+    ),
     "max_attempts": Key(Number(1, 100, integer=True), "calls of the model, the first included (default: 3)"),
     "fallback": Key(ListOf(_FALLBACK), "models that are called when the one before fails"),
     "tools": Key(_TEXTS, "the tools it may call (default: all)"),
