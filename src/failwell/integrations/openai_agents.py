@@ -11,24 +11,29 @@ Example:
     True
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from functools import cache
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.answers import take
+from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
 from failwell.fault.classes import Cancellation
 from failwell.integrations._model_calls import ModelCalls, PluginOptions
+from failwell.integrations._model_class import Subclasses
 from failwell.integrations._tool_calls import ToolCalls
+from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 
-__all__ = ["reliability", "tool_error"]
+if TYPE_CHECKING:
+    from failwell.agents.outcome import Outcome
+
+__all__ = ["outcome", "reliability", "tool_error"]
 
 _MOST_RETRIES = 1_000
 """The runner asks the policy no more often than this. The options decide much earlier."""
@@ -82,6 +87,39 @@ def tool_error(_context: object, error: Exception) -> str:
     covered by `reliability`.
     """
     return ToolCalls().failed(error).text
+
+
+def outcome(error: Exception) -> "Outcome":
+    """How the run that raised `error` ended: failed, or partial with what it had until then.
+
+    The findings are the texts of its agents and the results of its tools, from the `run_data` of the exception. The report
+    holds none of them.
+    """
+    from failwell.agents.outcome import Outcome
+
+    report = describe(error, origin="call")
+    run_data = safe_getattr(error, "run_data")
+    name = str_attr(safe_getattr(run_data, "last_agent"), "name") or "agent"
+    return Outcome(name=name, findings=tuple(_findings(run_data)), report=report, attempts=report.attempts)
+
+
+def _findings(run_data: Any) -> Iterator[Any]:
+    """What the agents said and what their tools returned, in order."""
+    tools: dict[Any, Any] = {}
+    sent: Any = safe_getattr(run_data, "input")
+    new: Any = safe_getattr(run_data, "new_items")
+    items = [*(cast("list[Any]", sent) if isinstance(sent, list) else ())]
+    items += [safe_call(item.to_input_item, None) for item in (cast("list[Any]", new) or ())]
+    for item in items:
+        kind, role = take(item, "type"), take(item, "role")
+        if kind == "function_call":
+            tools[take(item, "call_id")] = take(item, "name")
+        elif kind == "function_call_output":
+            yield {"tool": tools.get(take(item, "call_id")), "result": take(item, "output")}
+        elif role == "assistant":
+            content: Any = take(item, "content")
+            parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
+            yield from (text for part in parts if isinstance(text := take(part, "text"), str))
 
 
 class _Turn:
@@ -269,6 +307,8 @@ async def _respond(
     model: Any, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Make one attempt; outside a run with the plugin, only the call."""
+    from asyncio import CancelledError
+
     turn = _open_turn()
     if turn is None:
         return await call(model, *args, **kwargs)
@@ -281,6 +321,9 @@ async def _respond(
         operation.succeeded()
         turn.end()
         return response
+    except CancelledError:
+        operation.abandoned()
+        raise
     finally:
         operation.detach()
 
@@ -317,9 +360,8 @@ async def _read(
         await events.aclose()
 
 
-@cache
-def _model_class(cls: Any) -> Any:
-    """A class of models whose calls go through the plugin of the run that makes them, if it has one."""
+def _model_methods(cls: Any) -> dict[str, Any]:
+    """The methods of a model whose calls go through the plugin of the run that makes them, if it has one."""
 
     async def get_response(self: Any, *args: Any, **kwargs: Any) -> Any:
         return await _respond(self, cls.get_response, args, kwargs)
@@ -331,37 +373,36 @@ def _model_class(cls: Any) -> Any:
         client, turn = cls._get_client(self), _open_turn()
         return client if turn is None else turn.plugin.quiet(client)
 
-    methods: dict[str, Any] = {
-        "get_response": get_response,
-        "stream_response": stream_response,
-        _ADOPTED: True,
-    }
-    if hasattr(cls, "_get_client"):
-        methods["_get_client"] = _get_client
-    return _subclass(cls, methods)
+    methods: dict[str, Any] = {"get_response": get_response, "stream_response": stream_response}
+    return {**methods, "_get_client": _get_client} if hasattr(cls, "_get_client") else methods
 
 
-@cache
-def _provider_class(cls: Any) -> Any:
-    """A class of providers whose models are adopted."""
+def _provider_methods(cls: Any) -> dict[str, Any]:
+    """The method of a provider whose models are adopted."""
 
     def get_model(self: Any, model_name: str | None) -> Any:
         return _adopt(cls.get_model(self, model_name))
 
-    return _subclass(cls, {"get_model": get_model, _ADOPTED: True})
+    return {"get_model": get_model}
 
 
-def _subclass(cls: Any, methods: dict[str, Any]) -> Any:
-    """A subclass under the same name, so that saved states and traces stay as they are."""
-    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return type(cls)(cls.__name__, (cls,), {**names, **methods})
+_models = Subclasses(_model_methods)
+_providers = Subclasses(_provider_methods)
 
 
 def _adopt(model: Any) -> Any:
     """Change the class of a model, which the agent or its provider holds, to one that knows the plugin."""
-    if not hasattr(model, _ADOPTED):
-        model.__class__ = _model_class(model.__class__)
+    if not _models.holds(model):
+        _models.put(model)
     return model
+
+
+def _adopting(provider: Any) -> Any:
+    """A copy of the provider whose models are adopted."""
+    copied = copy(provider)
+    if not _providers.holds(copied):
+        _providers.put(copied)
+    return copied
 
 
 def _adopt_tool(tool: Any) -> None:
@@ -378,15 +419,6 @@ def _adopt_tool(tool: Any) -> None:
 
     setattr(invoke_tool, _ADOPTED, True)
     tool.on_invoke_tool = invoke_tool
-
-
-def _adopting(provider: Any) -> Any:
-    """A copy of the provider whose models are adopted."""
-    if hasattr(provider, _ADOPTED):
-        return provider
-    copied = copy(provider)
-    copied.__class__ = _provider_class(provider.__class__)
-    return copied
 
 
 def _provider(model: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.decision.budget import Budget
-from failwell.integrations.openai_agents import reliability, tool_error
+from failwell.integrations.openai_agents import outcome, reliability, tool_error
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import ClosedOff, Guard
 from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
@@ -64,10 +64,10 @@ def calls(*replies: Reply, config: Any = None, **options: Any) -> tuple[int, Any
     """Requests that arrived, and the answer or the exception."""
     with script(*replies) as server:
         try:
-            outcome = run(server, config, **options)
+            result = run(server, config, **options)
         except Exception as failure:
-            outcome = failure
-        return len(server.requests), outcome
+            result = failure
+        return len(server.requests), result
 
 
 def test_a_model_that_is_named_is_repeated_as_one_that_is_an_object() -> None:
@@ -197,3 +197,45 @@ def test_a_tool_call_that_failed_twice_in_the_same_way_is_not_made_again() -> No
     assert len(reports) == 2
     assert [json.loads(result["content"])["kind"] for result in results] == ["tool.failed"] * 3
     assert "was not made again" in results[-1]["content"]
+
+
+def test_what_a_failed_run_had_is_a_partial_outcome() -> None:
+    weather = tool_call("weather", json.dumps({"city": "Oslo"}))
+
+    _, failure = calls(weather, OVERLOADED, config=quick())
+    _, at_once = calls(NO_KEY, config=quick())
+    partial, failed = outcome(failure), outcome(at_once)
+
+    assert (partial.status, failed.status) == ("partial", "failed")
+    assert partial.name == "a"
+    assert [finding["tool"] for finding in partial.findings] == ["weather"]
+    assert [row.kind for row in partial.attempts] == ["provider.overloaded"] * 3
+    assert "tool.failed" not in json.dumps(partial.report.to_dict() if partial.report else {})
+
+
+def test_the_run_data_of_the_sdks_own_exceptions_is_read_as_well() -> None:
+    said = {
+        "content": "I look it up.",
+        "tool_calls": tool_call("weather", '{"city": "Oslo"}')[1]["choices"][0]["message"]["tool_calls"],
+    }
+
+    with script(completion("tool_calls", **said)) as server:
+
+        @agents.function_tool
+        def weather(city: str) -> str:
+            return "rain"
+
+        async def ask() -> None:
+            async with sdk.AsyncOpenAI(api_key="k", base_url=server.url) as client:
+                model = agents.OpenAIChatCompletionsModel(model="m", openai_client=client)
+                agent = agents.Agent(name="a", model=model, tools=[weather])
+                await agents.Runner.run(agent, "hello", max_turns=1, run_config=quick())
+
+        with pytest.raises(agents.MaxTurnsExceeded) as caught:
+            asyncio.run(ask())
+
+    partial = outcome(caught.value)
+    assert partial.status == "partial"
+    assert partial.report is not None
+    assert partial.report.kind == "limit.turn_limit"
+    assert partial.findings == ("I look it up.", {"tool": "weather", "result": "rain"})
