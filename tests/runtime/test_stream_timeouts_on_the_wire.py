@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import failwell
+from failwell import Chain, Entry
 from failwell.policies import Backoff, StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
 from failwell.runtime.retry import retry
 from failwell.testing.laboratory import Lab, lab
@@ -119,3 +121,43 @@ def test_lines_of_httpx_and_requests_end_on_time(fake: Lab) -> None:
 
     for read in (lambda: asyncio.run(read_httpx()), read_requests):
         assert failwell.describe(caught(read)).details["phase"] == "idle"
+
+
+def test_a_chain_of_real_clients_goes_on_when_the_first_one_stalls(fake: Lab) -> None:
+    async def read() -> tuple[list[Any], Any]:
+        async with _async_client(fake, "slow_headers") as stalled, _async_client(fake, "ok") as fine:
+
+            def entry(name: str, client: Any) -> Entry[Any]:
+                create = client.chat.completions.create
+                return Entry(
+                    provider=name, model="gpt-4o-mini", call=create, stream=StreamTimeouts(first=PATIENCE)
+                )
+
+            chain: Chain[Any] = Chain(
+                replace(entry("stalled", stalled), stream=StreamTimeouts(first=SHORT)), entry("fine", fine)
+            )
+            stream = chain.astream(model="gpt-4o-mini", messages=MESSAGES, stream=True)
+            return [chunk async for chunk in stream], chain.source
+
+    chunks, source = asyncio.run(read())
+
+    assert len(chunks) > 1
+    assert source.provider == "fine"
+    assert [(entry.provider, entry.report.kind) for entry in source.passed_over] == [
+        ("stalled", "provider.timeout")
+    ]
+
+
+def test_a_plain_client_that_waits_for_its_headers_ends_on_time_and_its_thread_with_the_clients_timeout(
+    fake: Lab,
+) -> None:
+    client = _client(fake, "slow_headers").with_options(timeout=3 * SHORT)
+
+    @retry(stream=StreamTimeouts(first=SHORT), attempts=1)
+    def ask() -> Iterator[Any]:
+        return client.chat.completions.create(model="gpt-4o-mini", messages=MESSAGES, stream=True)
+
+    error = caught(lambda: list(ask()))
+
+    assert isinstance(error, StreamTimedOut)
+    # That its thread ends is checked behind every test of this file.
