@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from failwell.decision.breaker import BreakerPolicy
 from failwell.fault.axes import Certainty
 from failwell.report.describe import describe
+from failwell.runtime.call_guard import Guard
 from failwell.runtime.operation import idempotency_key
+from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.integrations.test_celery import running
 from tests.runtime.acting import even, told
@@ -115,6 +118,20 @@ def test_a_lost_reply_is_repeated_only_where_the_task_says_that_it_is_harmless(
     report = describe(task.apply().result)
 
     assert (len(keys), report.certainty) == (calls, Certainty.UNKNOWN)
+
+
+def test_a_task_that_a_guard_refuses_goes_back_to_the_queue_until_the_service_may_be_called() -> None:
+    clock = FakeClock()
+    guard = Guard(breaker=BreakerPolicy(failures=1, rest=30.0), clock=clock)
+    task, keys = a_task(an_app(guard=guard, clock=clock), a_fault(kind="provider.overloaded"))
+    with running(task), pytest.raises((exceptions.Retry, TaskFailed)):
+        task()
+
+    with running(task) as sent, pytest.raises(exceptions.Retry) as caught:
+        task()
+
+    assert len(keys) == 1
+    assert (caught.value.when, len(sent)) == (30.0, 1)
 
 
 def test_the_limit_of_a_task_holds_as_well_and_leaks_nothing() -> None:

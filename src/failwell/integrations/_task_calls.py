@@ -11,10 +11,13 @@ from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack
 
 from failwell.decision.policy import IN_PROCESS_LIMIT
+from failwell.fault.base import Fault
 from failwell.integrations._model_calls import PluginOptions
 from failwell.report.describe import attach_report, describe
+from failwell.report.failure_context import attach
 from failwell.report.record import ErrorReport
 from failwell.report.revive import Recalled
+from failwell.runtime.operation import Operation
 from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
 
@@ -82,6 +85,47 @@ def named(options: RetryOptions, function: Callable[..., Any]) -> RetryOptions:
         return options
     name = getattr(function, "__qualname__", type(function).__qualname__).replace(".<locals>.", ".")
     return replace(options, name=name)
+
+
+def decided(operation: Operation, error: Exception) -> tuple[TaskFailed, float | None]:
+    """The failure of an attempt, and seconds until the next one, or `None` if there is none."""
+    try:
+        delay = operation.failed(error)
+    except Fault as end:
+        # Parked, cancelled, or a policy that could not be applied.
+        error, delay = end, None
+    return _with_ledger(operation, error, delay)
+
+
+async def decided_async(operation: Operation, error: Exception) -> tuple[TaskFailed, float | None]:
+    """`decided`, with hooks that may be async."""
+    try:
+        delay = await operation.failed_async(error)
+    except Fault as end:
+        # As in `decided`.
+        error, delay = end, None
+    return _with_ledger(operation, error, delay)
+
+
+def _with_ledger(
+    operation: Operation, error: Exception, delay: float | None
+) -> tuple[TaskFailed, float | None]:
+    if delay is not None and operation.loop is not None:
+        attach(error, operation.loop.ledger())
+    return task_failure(error, idempotent=operation.options.idempotent), delay
+
+
+def open_operation(options: RetryOptions) -> Operation:
+    """An operation of these options.
+
+    Raises:
+        TaskFailed: a guard or a budget allows no call, or the work was cancelled.
+    """
+    try:
+        return Operation(options)
+    except Fault as refusal:
+        # Without its context, which an engine would store.
+        raise task_failure(refusal) from None
 
 
 def repeated_inside(function: _F, options: RetryOptions) -> _F:

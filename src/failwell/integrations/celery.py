@@ -23,12 +23,10 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Park, Retry
 from failwell.fault.classes import Validation
 from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._task_calls import TaskFailed, task_failure, task_options
+from failwell.integrations._task_calls import TaskFailed, decided, open_operation, task_options
 from failwell.report.describe import describe
-from failwell.report.failure_context import attach
 from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.clock import random_jitter
-from failwell.runtime.loop import Parked
 from failwell.runtime.operation import Operation, keyed
 from failwell.runtime.retry_options import RetryOptions
 
@@ -80,6 +78,8 @@ def reliability(
 
 
 def _task_class(base: Any, options: RetryOptions) -> Any:
+    by_task: dict[str, RetryOptions] = {}
+
     class ReliableTask(base):
         """A task that runs under the retry policy of its app."""
 
@@ -90,24 +90,18 @@ def _task_class(base: Any, options: RetryOptions) -> Any:
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if self.request.called_directly:
                 return base.__call__(self, *args, **kwargs)
-            task_name = options.name or self.name
-            own = replace(options, name=task_name, idempotent=self.idempotent)
-            with keyed(f"celery/{self.request.id}"):
-                operation = _operation(own, self.request)
-                operation.enter()
-                try:
-                    result = self.run(*args, **kwargs)
-                except Exception as error:
-                    # Whatever a task raises leaves as a report.
-                    if _is_predicate(error):
-                        operation.abandoned()
-                        raise
-                    failure, delay = _decided(operation, error)
-                else:
-                    operation.succeeded()
-                    return result
-                finally:
-                    operation.detach()
+            own = by_task.get(self.name)
+            if own is None:
+                own = replace(options, name=options.name or self.name, idempotent=self.idempotent)
+                by_task[self.name] = own
+            try:
+                with keyed(f"celery/{self.request.id}"):
+                    result, failure, delay = _attempt(self, own, args, kwargs)
+            except TaskFailed as refusal:
+                # A guard or a budget allows no call now.
+                result, failure, delay = None, refusal, _countdown(own, self.request, refusal.report)
+            if failure is None:
+                return result
             # Outside the `except` block: Celery would add the exception to what it stores.
             if delay is None:
                 raise failure
@@ -117,9 +111,41 @@ def _task_class(base: Any, options: RetryOptions) -> Any:
     return ReliableTask
 
 
+def _attempt(
+    task: Any, options: RetryOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, TaskFailed | None, float | None]:
+    """The result of a task, or its failure and seconds until it is sent again.
+
+    Raises:
+        TaskFailed: no call is allowed now.
+    """
+    operation = _operation(options, task.request)
+    operation.enter()
+    try:
+        result = task.run(*args, **kwargs)
+    except Exception as error:
+        # Whatever a task raises leaves as a report.
+        if _is_predicate(error):
+            operation.abandoned()
+            raise
+        return None, *decided(operation, error)
+    else:
+        operation.succeeded()
+        return result, None, None
+    finally:
+        operation.detach()
+
+
+def _countdown(options: RetryOptions, request: Any, report: ErrorReport) -> float | None:
+    """Seconds until a task that was not called is sent again."""
+    tries = Tries(attempts=request.retries + 1, idempotent=options.idempotent)
+    decision = decide(options.policy, report, tries, options.jitter())
+    return decision.after if isinstance(decision, Retry) else None
+
+
 def _operation(options: RetryOptions, request: Any) -> Operation:
     """The operation of a task, with the attempts that earlier messages of it have made."""
-    operation = Operation(options)
+    operation = open_operation(options)
     if request.retries:
         loop = operation.failing_loop()
         loop.attempts = loop.tries = loop.calls = request.retries
@@ -137,17 +163,6 @@ def _earlier(request: Any) -> tuple[Attempt, ...]:
     except (KeyError, TypeError, Validation):
         # An older version, or another program, has sent the message.
         return ()
-
-
-def _decided(operation: Operation, error: Exception) -> tuple[TaskFailed, float | None]:
-    """The failure to store, and seconds until the task is sent again."""
-    try:
-        delay = operation.failed(error)
-    except Parked as parked:
-        error, delay = parked, None
-    if delay is not None and operation.loop is not None:
-        attach(error, operation.loop.ledger())
-    return task_failure(error, idempotent=operation.options.idempotent), delay
 
 
 def retry_task(

@@ -20,7 +20,7 @@ from typing import Any, Unpack
 from failwell._extras import need
 from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._repeatable import repeatable
-from failwell.integrations._task_calls import TaskFailed, named, recorded, task_options
+from failwell.integrations._task_calls import TaskFailed, named, open_operation, recorded, task_options
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 
@@ -55,7 +55,7 @@ def reliability(
 
             @wraps(function)
             async def repeated_async(*args: Any, **kwargs: Any) -> Any:
-                operation = Operation(own)
+                operation = open_operation(own)
                 while True:
                     async with operation:
                         return await attempt(*args, **kwargs)
@@ -65,7 +65,7 @@ def reliability(
 
         @wraps(function)
         def repeated(*args: Any, **kwargs: Any) -> Any:
-            operation = Operation(own)
+            operation = open_operation(own)
             while True:
                 with operation:
                     return attempt(*args, **kwargs)

@@ -31,7 +31,7 @@ def reliability(
     """A middleware for a FastMCP server: the failure of a tool is a result with its kind, retry class and wait.
 
     A tool whose `readOnlyHint` or `idempotentHint` is true is repeated here as its failures allow. Any other is called
-    once, and its result says whether the client may repeat it. The text of an exception stays in the server, but for that
+    once, and its result says whether the client may repeat it: not where it may have run. The text of an exception stays in the server, but for that
     of a `ToolError` which the tool raises itself. Do not add FastMCP's `RetryMiddleware` or `ErrorHandlingMiddleware`.
 
     Args:

@@ -83,13 +83,13 @@ def failure_callback(on_error: Callable[[ErrorReport], object]) -> Any:
     class FailureCallback(logger):
         """Describes the failures of LiteLLM's calls."""
 
-        def log_failure_event(self, kwargs: Any, *_call: Any) -> None:
+        def log_failure_event(self, kwargs: Any, *_args: Any, **_named: Any) -> None:
             error = kwargs.get("exception")
             if isinstance(error, Exception):
                 report = describe(error, origin="call", idempotent=True)
                 call_hook(on_error, report, reason="the observer of failed calls failed and was passed over")
 
-        async def async_log_failure_event(self, kwargs: Any, *_call: Any) -> None:
+        async def async_log_failure_event(self, kwargs: Any, *_args: Any, **_named: Any) -> None:
             self.log_failure_event(kwargs)
 
     return FailureCallback()

@@ -23,8 +23,14 @@ from failwell.adapters.safe_getattr import safe_getattr
 from failwell.decision.policy import SCHEDULES, Policy
 from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._repeatable import repeatable
-from failwell.integrations._task_calls import TaskFailed, named, task_failure, task_options
-from failwell.runtime.loop import Parked
+from failwell.integrations._task_calls import (
+    TaskFailed,
+    decided,
+    decided_async,
+    named,
+    open_operation,
+    task_options,
+)
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 
@@ -95,13 +101,17 @@ def _is_repeated(_task: Any, run: Any, state: Any) -> bool:
     error = safe_getattr(state, "data")
     if not isinstance(error, Exception):
         return False
-    delay = error.__dict__.get(_DELAY)
+    delay = _delay_of(error)
     if delay is None and not isinstance(error, TaskFailed):
         # Prefect itself raised it, such as a timeout of the run.
         operation = _operations.get(run.id)
-        delay = None if operation is None else _decided(run.id, operation, error)[1]
+        delay = None if operation is None else _delay_of(_failed(run.id, decided(operation, error)))
     _delay.set(delay or 0.0)
     return delay is not None
+
+
+def _delay_of(error: Exception) -> float | None:
+    return error.__dict__.get(_DELAY)
 
 
 def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..., Any]:
@@ -118,7 +128,7 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
                 # Whatever a task raises leaves as a report.
                 if _is_of_prefect(error):
                     raise
-                failure = await _failure_async(run, operation, error)
+                failure = _failed(run, await decided_async(operation, error))
             else:
                 return _succeeded(run, operation, result)
             finally:
@@ -138,7 +148,7 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
             # Whatever a task raises leaves as a report.
             if _is_of_prefect(error):
                 raise
-            failure = _failure(run, operation, error)
+            failure = _failed(run, decided(operation, error))
         else:
             return _succeeded(run, operation, result)
         finally:
@@ -157,7 +167,7 @@ def _operation(run: Any, options: RetryOptions) -> Operation:
     """The operation of the task run: the same in each of its attempts."""
     operation = _operations.get(run)
     if operation is None:
-        operation = Operation(options)
+        operation = open_operation(options)
         if run is not None:
             _operations[run] = operation
     return operation
@@ -169,34 +179,12 @@ def _succeeded(run: Any, operation: Operation, result: Any) -> Any:
     return result
 
 
-def _failure(run: Any, operation: Operation, error: Exception) -> TaskFailed:
-    error, delay = _decided(run, operation, error)
-    return _with_delay(task_failure(error, idempotent=operation.options.idempotent), delay)
-
-
-async def _failure_async(run: Any, operation: Operation, error: Exception) -> TaskFailed:
-    try:
-        delay = await operation.failed_async(error)
-    except Parked as parked:
-        error, delay = parked, None
-    if delay is None:
-        _operations.pop(run, None)
-    return _with_delay(task_failure(error, idempotent=operation.options.idempotent), delay)
-
-
-def _decided(run: Any, operation: Operation, error: Exception) -> tuple[Exception, float | None]:
-    """The failure, parked where its delay is too long, and seconds until the repeat."""
-    try:
-        delay = operation.failed(error)
-    except Parked as parked:
-        error, delay = parked, None
-    if delay is None:
-        _operations.pop(run, None)
-    return error, delay
-
-
-def _with_delay(failure: TaskFailed, delay: float | None) -> TaskFailed:
+def _failed(run: Any, outcome: tuple[TaskFailed, float | None]) -> TaskFailed:
+    """The failure of an attempt, which carries the delay to the next one."""
+    failure, delay = outcome
     failure.__dict__[_DELAY] = delay
+    if delay is None:
+        _operations.pop(run, None)
     return failure
 
 

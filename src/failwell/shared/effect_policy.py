@@ -27,13 +27,13 @@ def effect_policy(tool: object) -> EffectPolicy:
 
 def is_read_only(annotations: object) -> bool | None:
     """The `readOnlyHint` of a tool's annotations; `None` if they have none."""
-    # Releases of the library from 2 on have other names than the protocol.
-    return _hint(annotations, "readOnlyHint", "read_only_hint")
+    # Releases of the library from 2 on have other names than the protocol, and FastMCP warns about those of the protocol.
+    return _hint(annotations, "read_only_hint", "readOnlyHint")
 
 
 def is_idempotent(annotations: object) -> bool | None:
     """The `idempotentHint` of a tool's annotations; `None` if they have none."""
-    return _hint(annotations, "idempotentHint", "idempotent_hint")
+    return _hint(annotations, "idempotent_hint", "idempotentHint")
 
 
 def _hint(annotations: object, *names: str) -> bool | None:

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 import sqlite3
+import subprocess
+import sys
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from tests.runtime.acting import told
 from tests.sdks.plugins.frameworks import prefect as prefect_lab
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow, pytest.mark.timeout(300)]
+ROOT = Path(__file__).resolve().parents[3]
 SECRET = "the-text-nobody-may-see"
 
 
@@ -137,6 +141,42 @@ def test_prefect_shows_its_waits_and_stores_no_text(tmp_path: Path) -> None:
     states = asyncio.run(_states(ids[0]))
     assert [each.name for each in states][-3:] == ["AwaitingRetry", "Retrying", "Failed"]
     assert SECRET not in str([(each.message, each.data) for each in states])
+
+
+def test_celery_in_a_worker_process_stores_the_report_and_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("celery", reason="`make test-sdks` runs it with celery")
+    from failwell.integrations.celery import TaskFailed
+
+    for name in ("queue", "results", "control"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("CELERY_LAB", str(tmp_path))
+    lab: Any = import_module("tests.sdks.engines.celery_app")
+    command = [sys.executable, "-m", "celery", "-A", "tests.sdks.engines.celery_app", "worker"]
+    worker = subprocess.Popen(
+        [*command, "--concurrency=1", "--loglevel=INFO", "--without-gossip", "--without-mingle"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        result = lab.act.delay()
+        with pytest.raises(TaskFailed) as caught:
+            result.get(timeout=120)
+    finally:
+        worker.terminate()
+        printed, _ = worker.communicate(timeout=60)
+
+    report = describe(caught.value)
+    stored = "".join(path.read_text() for path in (tmp_path / "results").iterdir())
+    assert (tmp_path / "calls").read_text().count("called") == 3
+    assert [(row.kind, row.wait) for row in report.attempts] == [
+        ("provider.overloaded", wait) for wait in (1.0, 2.0, None)
+    ]
+    assert report.kind in stored
+    assert lab.SECRET not in stored + printed
 
 
 def test_ray_refuses_what_would_repeat_twice_or_cannot_travel() -> None:

@@ -31,6 +31,8 @@ _CODES = {
     "UnsupportedParamsError": "unsupported_parameter",
     "PaymentRequiredError": "payment_required",
 }
+_INVENTED = frozenset({"throttling_error", "429"})
+"""What every `RateLimitError` holds, whatever the provider said. The words of the provider are in its message."""
 
 
 def _read(error: BaseException) -> Reading:
@@ -76,6 +78,7 @@ def _is_caught(link: BaseException) -> bool:
 def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Reading:
     facts = gather(error, provider, "litellm")
     facts.headers = headers
+    facts.codes = tuple(code for code in facts.codes if code not in _INVENTED)
     facts.in_stream = any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
     code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
     if code is not None:

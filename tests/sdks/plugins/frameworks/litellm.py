@@ -15,14 +15,14 @@ ABSENT = {"tool_error": "LiteLLM calls models; the tools are those of the framew
 
 
 def before(url: str) -> Callable[..., str]:
-    return _caller(url, _library().completion)
+    return _caller(url, library().completion)
 
 
 def after(url: str, **options: Any) -> Callable[..., str]:
-    return _caller(url, reliability(_library().completion, **options))
+    return _caller(url, reliability(library().completion, **options))
 
 
-def _library() -> Any:
+def library() -> Any:
     # Otherwise it fetches its list of prices while it is imported.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     library: Any = import_module("litellm")

@@ -1,0 +1,107 @@
+"""instructor under the plugin: calls that fail, and answers that do not fit, are counted apart."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from failwell.report.describe import describe
+from failwell.runtime.loop import AttemptEvent, AttemptFailed
+from failwell.testing import FakeClock
+from tests.sdks.plugins.scripted_lab import Step, calls_tool, lab_reply, scripted_lab
+
+pytest.importorskip("instructor", reason="`make test-sdks` runs it with instructor")
+
+import openai
+import pydantic
+
+from failwell.integrations.instructor import reliability
+
+instructor: Any = __import__("instructor")
+pytestmark = pytest.mark.filterwarnings("ignore")
+FITS, FITS_NOT = calls_tool("Greeting", {"name": "Ada"}), calls_tool("Greeting", {"name": 1})
+OVERLOADED = lab_reply("overloaded")
+
+
+@pytest.fixture(autouse=True)
+def _no_log() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+class Greeting(pydantic.BaseModel):
+    """What the model fills in."""
+
+    name: str
+
+
+ASKED: dict[str, Any] = {
+    "model": "gpt-4o-mini",
+    "messages": [{"role": "user", "content": "hello"}],
+    "response_model": Greeting,
+}
+
+
+def create(url: str, kind: str, parameters: dict[str, Any], **options: Any) -> Any:
+    if kind == "plain":
+        with openai.OpenAI(api_key="sk-lab", base_url=url) as client:
+            return reliability(instructor.from_openai(client), **options).create(**ASKED, **parameters)
+
+    async def run() -> Any:
+        async with openai.AsyncOpenAI(api_key="sk-lab", base_url=url) as client:
+            return await reliability(instructor.from_openai(client), **options).create(**ASKED, **parameters)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize(
+    ("steps", "calls", "slept", "outcome"),
+    [
+        ((FITS,), 1, [], None),
+        ((FITS_NOT, FITS), 2, [0.0], None),
+        ((FITS_NOT,), 3, [0.0, 0.0], "provider.output_invalid"),
+        ((OVERLOADED, FITS_NOT, OVERLOADED, FITS), 4, [1.0, 0.0, 1.0], None),
+        ((FITS_NOT, OVERLOADED), 4, [0.0, 1.0, 2.0], "provider.overloaded"),
+        ((lab_reply("bad_key"),), 1, [], "provider.auth"),
+    ],
+)
+def test_failed_calls_and_answers_that_do_not_fit_are_counted_apart_in_one_ledger(
+    kind: str, steps: tuple[Step, ...], calls: int, slept: list[float], outcome: str | None
+) -> None:
+    clock, events = FakeClock(), list[AttemptEvent]()
+
+    with scripted_lab("openai", *steps) as lab:
+        error: Exception | None = None
+        try:
+            create(lab.url, kind, {"max_retries": 2}, clock=clock, jitter=lambda: 0.5, watcher=events.append)
+        except Exception as raised:
+            error = raised
+
+    rows = [event.attempt for event in events if isinstance(event, AttemptFailed)]
+    assert outcome == (None if error is None else describe(error).kind)
+    assert len(lab.requests) == calls
+    assert [row.wait for row in rows] == (slept if error is None else [*slept, None])
+    assert clock.slept == [wait for wait in slept if wait]
+    assert error is None or [row.number for row in describe(error).attempts] == [*range(1, calls + 1)]
+
+
+def test_a_tenacity_object_of_the_caller_decides_about_everything() -> None:
+    tenacity: Any = pytest.importorskip("tenacity")
+    own = tenacity.Retrying(stop=tenacity.stop_after_attempt(2))
+
+    with (
+        scripted_lab("openai", OVERLOADED) as lab,
+        pytest.raises(instructor.core.exceptions.InstructorRetryException),
+    ):
+        create(lab.url, "plain", {"max_retries": own}, clock=FakeClock())
+
+    assert len(lab.requests) == 2
+
+
+def test_what_is_no_client_of_instructor_is_refused() -> None:
+    with openai.OpenAI(api_key="sk-lab") as client, pytest.raises(TypeError, match="a client of instructor"):
+        reliability(client)
