@@ -35,7 +35,7 @@ def _closed() -> Iterator[None]:
     close_clients()
 
 
-def asked(lab: ScriptedLab) -> dict[str, Any]:
+def arguments(lab: ScriptedLab) -> dict[str, Any]:
     messages = [{"role": "user", "content": "hello"}]
     return {"model": "openai/gpt-4o-mini", "messages": messages, "api_key": "sk-lab", "api_base": lab.url}
 
@@ -44,29 +44,29 @@ def ask(lab: ScriptedLab, way: str, **options: Any) -> Any:
     """Call the model once, by one of the ways that LiteLLM has."""
     litellm = library()
     if way == "plain":
-        return reliability(litellm.completion, **options)(**asked(lab))
+        return reliability(litellm.completion, **options)(**arguments(lab))
     if way == "stream":
-        return [*reliability(litellm.completion, **options)(**asked(lab), stream=True)]
+        return [*reliability(litellm.completion, **options)(**arguments(lab), stream=True)]
 
     async def run() -> Any:
         completion = reliability(litellm.acompletion, **options)
         try:
             if way == "async":
-                return await completion(**asked(lab))
-            return [chunk async for chunk in await completion(**asked(lab), stream=True)]
+                return await completion(**arguments(lab))
+            return [chunk async for chunk in await completion(**arguments(lab), stream=True)]
         finally:
             await close_sessions()
 
     if way in ("async", "async stream"):
         return asyncio.run(run())
-    names = {name: value for name, value in asked(lab).items() if name != "messages"}
+    names = {name: value for name, value in arguments(lab).items() if name != "messages"}
     router = reliability(
         litellm.Router(
             model_list=[{"model_name": "m", "litellm_params": {**names, "num_retries": 5}}], num_retries=4
         ),
         **options,
     )
-    return router.completion(model="m", messages=asked(lab)["messages"])
+    return router.completion(model="m", messages=arguments(lab)["messages"])
 
 
 WAYS = ["plain", "stream", "async", "async stream", "router"]
@@ -116,7 +116,7 @@ def test_retries_that_litellm_was_told_of_elsewhere_are_off() -> None:
     litellm.num_retries = 7
 
     with scripted_lab("openai", lab_reply("bad_key")) as lab, pytest.raises(litellm.AuthenticationError):
-        reliability(litellm.completion)(**asked(lab), num_retries=3, max_retries=2)
+        reliability(litellm.completion)(**arguments(lab), num_retries=3, max_retries=2)
 
     assert (litellm.num_retries, len(lab.requests)) == (None, 1)
 
@@ -128,7 +128,7 @@ def test_the_callback_describes_each_failed_call_of_somebody_else() -> None:
 
     try:
         with scripted_lab("openai", lab_reply("bad_key")) as lab, pytest.raises(litellm.AuthenticationError):
-            litellm.completion(**asked(lab))
+            litellm.completion(**arguments(lab))
     finally:
         litellm.callbacks = []
 

@@ -91,11 +91,12 @@ def test_failed_calls_and_answers_that_do_not_fit_are_counted_apart_in_one_ledge
 
 def test_a_tenacity_object_of_the_caller_decides_about_everything() -> None:
     tenacity: Any = pytest.importorskip("tenacity")
+    errors: Any = pytest.importorskip("instructor.core.exceptions")
     own = tenacity.Retrying(stop=tenacity.stop_after_attempt(2))
 
     with (
         scripted_lab("openai", OVERLOADED) as lab,
-        pytest.raises(instructor.core.exceptions.InstructorRetryException),
+        pytest.raises(errors.InstructorRetryException),
     ):
         create(lab.url, "plain", {"max_retries": own}, clock=FakeClock())
 

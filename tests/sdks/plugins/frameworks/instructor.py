@@ -60,7 +60,7 @@ def _caller(url: str, prepare: Callable[[Any], Any]) -> Callable[..., str]:
     pydantic: Any = import_module("pydantic")
     schema: Any = pydantic.create_model("Greeting", name=(str, ...))
 
-    asked = {
+    parameters = {
         "model": "gpt-4o-mini",
         "messages": [{"role": "user", "content": "hello"}],
         "response_model": schema,
@@ -68,13 +68,13 @@ def _caller(url: str, prepare: Callable[[Any], Any]) -> Callable[..., str]:
 
     async def read() -> str:
         async with sdk.AsyncOpenAI(api_key="sk-lab", base_url=url) as client:
-            parts = prepare(instructor.from_openai(client)).create_partial(**asked)
+            parts = prepare(instructor.from_openai(client)).create_partial(**parameters)
             return [part.name async for part in parts][-1]
 
     def ask(stream: bool = False) -> str:
         if stream:
             return asyncio.run(read())
         with sdk.OpenAI(api_key="sk-lab", base_url=url) as client:
-            return prepare(instructor.from_openai(client)).create(**asked, max_retries=2).name
+            return prepare(instructor.from_openai(client)).create(**parameters, max_retries=2).name
 
     return ask
