@@ -167,3 +167,36 @@ def test_the_time_grows_with_the_number_of_messages_and_not_faster() -> None:
         return calls
 
     assert work(2_000) <= 2 * work(1_000) + 20
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.sampled_from(["", "x", "assistant", "tool", "model", "c1", "{}"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from([
+                "role", "type", "content", "parts", "tool_calls", "tool_call_id", "id", "name", "function", "arguments", "text",
+                "input", "output", "call_id", "tool_use_id", "toolUse", "toolResult", "toolUseId", "functionCall",
+                "functionResponse", "response", "signature", "status", "summary", "custom", "args",
+            ]),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["role", "type", "content", "parts", "tool_calls", "call_id"]), values
+        ),
+        max_size=4,
+    )
+)
+def test_messages_of_any_shape_are_repaired_without_an_error(messages: list[Any]) -> None:
+    for name in (None, *CHECKS, "cohere"):
+        repaired = failwell.repair(messages, format=name)
+
+        assert isinstance(repaired.messages, list)

@@ -67,6 +67,16 @@ def test_only_the_first_provider_fails_so_that_a_fallback_has_a_way_out() -> Non
     assert (injection.calls, injection.injected) == (3, 2)
 
 
+def test_a_model_of_another_provider_fails_in_the_words_of_its_own() -> None:
+    base = "https://us-east5-aiplatform.googleapis.com/v1/projects/lab/locations/us-east5/publishers"
+    with inject_fault("overload:2"), httpx.Client() as client:
+        gemini = client.post(f"{base}/google/models/gemini:generateContent", json={})
+        claude = client.post(f"{base}/anthropic/models/claude:rawPredict", json={})
+
+    assert gemini.json()["error"]["status"] == "UNAVAILABLE"
+    assert claude.json()["error"]["type"] == "overloaded_error"
+
+
 def test_a_context_overflow_lasts_until_the_request_is_smaller() -> None:
     with inject_fault("overflow"), httpx.Client() as client:
         codes = [

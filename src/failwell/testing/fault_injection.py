@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from failwell.apps.lab.hosts import dialect_of_host
+from failwell.apps.lab.hosts import dialect_of_call, dialect_of_host
 from failwell.apps.lab.lab_routes import NoSuchFailure, check, parse, wants_stream
 from failwell.apps.lab.server import Lab
 from failwell.testing.faults_spec import Fault, parse_fault
@@ -72,21 +72,24 @@ class _State:
 _state = _State()
 
 
-def provider_of(host: str) -> str | None:
-    """The dialect of the provider at `host`, while calls to providers are kept on this machine."""
-    return None if _state.lab is None else dialect_of_host(host)
+def is_provider(host: str) -> bool:
+    """Whether `host` is a provider's, while calls to providers are kept on this machine."""
+    return _state.lab is not None and dialect_of_host(host) is not None
 
 
-def failure_address(host: str, dialect: str, path: str, body: bytes, method: str) -> str | None:
+def failure_address(host: str, path: str, body: bytes, method: str) -> str | None:
     """The lab's address if this call fails; `None` if it succeeds."""
-    if not _state.injections or method.upper() in ("GET", "HEAD", "OPTIONS"):
+    dialect = dialect_of_call(host, path)
+    if dialect is None or not _state.injections or method.upper() in ("GET", "HEAD", "OPTIONS"):
         return None
     return _state.injections[-1].address(host, dialect, path, body)
 
 
-def success_address(dialect: str) -> str:
+def success_address(host: str, path: str) -> str:
     """The lab's address of a successful answer."""
-    assert _state.lab is not None
+    dialect = dialect_of_call(host, path)
+    assert _state.lab is not None, "called for providers, while a lab runs"
+    assert dialect is not None, "called for providers, while a lab runs"
     return _state.lab.url(dialect, "ok")
 
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from failwell.testing.fault_injection import (
     VendorCall,
     failure_address,
+    is_provider,
     is_vendor_call,
     lab_url,
-    provider_of,
     success_address,
 )
 
@@ -59,7 +59,7 @@ def _guard_names() -> _Undo:
     def guard(original: Any) -> Any:
         def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
             name = host.decode("ascii", "replace") if isinstance(host, bytes) else host
-            if isinstance(name, str) and provider_of(name) is not None:
+            if isinstance(name, str) and is_provider(name):
                 raise VendorCall(f"a test under failwell's faults does not call {name}")
             return original(host, *args, **kwargs)
 
@@ -76,8 +76,7 @@ def _patch_httpx(httpx: Any) -> list[_Undo]:
         def make(original: Any) -> Any:
             def transport_for_url(self: Any, url: Any) -> Any:
                 inner = original(self, url)
-                dialect = provider_of(url.host)
-                return inner if dialect is None else kind(inner, dialect)
+                return kind(inner) if is_provider(url.host) else inner
 
             return transport_for_url
 
@@ -98,18 +97,18 @@ def _sync_transport(httpx: Any, options: dict[str, Any]) -> type[Any]:
     class Transport(httpx.BaseTransport):
         """Stands before the transport of a client for one call to a provider."""
 
-        def __init__(self, inner: Any, dialect: str) -> None:
-            self.inner, self.dialect = inner, dialect
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
 
         def handle_request(self, request: Any) -> Any:
-            address = _failure(request, self.dialect, request.read())
+            address = _failure(request, request.read())
             if address is None and not _is_proxied(self.inner):
                 try:
                     return self.inner.handle_request(request)
                 except httpx.TransportError as error:
                     if not is_vendor_call(error):
                         raise
-            lab_request = _rewritten(httpx, request, address or success_address(self.dialect))
+            lab_request = _rewritten(httpx, request, address)
             return send(httpx.HTTPTransport(**options), lab_request)
 
     return Transport
@@ -121,31 +120,32 @@ def _async_transport(httpx: Any, options: dict[str, Any]) -> type[Any]:
     class AsyncTransport(httpx.AsyncBaseTransport):
         """Stands before the transport of an asynchronous client for one call to a provider."""
 
-        def __init__(self, inner: Any, dialect: str) -> None:
-            self.inner, self.dialect = inner, dialect
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
 
         async def handle_async_request(self, request: Any) -> Any:
-            address = _failure(request, self.dialect, await request.aread())
+            address = _failure(request, await request.aread())
             if address is None and not _is_proxied(self.inner):
                 try:
                     return await self.inner.handle_async_request(request)
                 except httpx.TransportError as error:
                     if not is_vendor_call(error):
                         raise
-            lab_request = _rewritten(httpx, request, address or success_address(self.dialect))
+            lab_request = _rewritten(httpx, request, address)
             # A transport for each call, because connections belong to the event loop that opened them.
             return await send(httpx.AsyncHTTPTransport(**options), lab_request)
 
     return AsyncTransport
 
 
-def _failure(request: Any, dialect: str, body: bytes) -> str | None:
+def _failure(request: Any, body: bytes) -> str | None:
     path = request.url.raw_path.decode("ascii")
-    return failure_address(request.url.host, dialect, path, body, request.method)
+    return failure_address(request.url.host, path, body, request.method)
 
 
-def _rewritten(httpx: Any, request: Any, address: str) -> Any:
-    url = httpx.URL(lab_url(address, request.url.raw_path.decode("ascii")))
+def _rewritten(httpx: Any, request: Any, address: str | None) -> Any:
+    path = request.url.raw_path.decode("ascii")
+    url = httpx.URL(lab_url(address or success_address(request.url.host, path), path))
     headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
     headers.insert(0, (b"Host", url.netloc))
     extensions = {name: value for name, value in request.extensions.items() if name == "timeout"}
@@ -166,12 +166,11 @@ def _patch_requests(requests: Any) -> list[_Undo]:
     def make(original: Any) -> Any:
         def send(self: Any, request: Any, **kwargs: Any) -> Any:
             host = urlsplit(str(request.url)).hostname or ""
-            dialect = provider_of(host)
-            if dialect is None:
+            if not is_provider(host):
                 return original(self, request, **kwargs)
             body = _as_bytes(request.body)
             path = request.path_url
-            address = failure_address(host, dialect, path, body, request.method)
+            address = failure_address(host, path, body, request.method)
             proxies = kwargs.get("proxies") or self.proxies
             if address is None and not requests.utils.select_proxy(request.url, proxies):
                 token = _counted.set(True)
@@ -182,7 +181,7 @@ def _patch_requests(requests: Any) -> list[_Undo]:
                         raise
                 finally:
                     _counted.reset(token)
-            return lab_send(request, address or success_address(dialect), kwargs)
+            return lab_send(request, address or success_address(host, path), kwargs)
 
         return send
 
@@ -209,19 +208,18 @@ def _patch_urllib3(urllib3: Any) -> list[_Undo]:
         def urlopen(
             self: Any, method: str, url: str, body: Any = None, headers: Any = None, **kwargs: Any
         ) -> Any:
-            dialect = None if _counted.get() else provider_of(self.host)
-            if dialect is None:
+            if _counted.get() or not is_provider(self.host):
                 return original(self, method, url, body, headers, **kwargs)
             content = _as_bytes(body)
             path = urlsplit(url)._replace(scheme="", netloc="").geturl()
-            address = failure_address(self.host, dialect, path, content, method)
+            address = failure_address(self.host, path, content, method)
             if address is None and self.proxy is None:
                 try:
                     return original(self, method, url, body, headers, **kwargs)
                 except (urllib3.exceptions.HTTPError, OSError) as error:
                     if not is_vendor_call(error):
                         raise
-            where = urlsplit(address or success_address(dialect))
+            where = urlsplit(address or success_address(self.host, path))
             kwargs.pop("assert_same_host", None)
             sent = {name: value for name, value in dict(headers or {}).items() if name.lower() != "host"}
             pool = pool_class(where.hostname, where.port, timeout=self.timeout)
@@ -247,11 +245,10 @@ def _patch_aiohttp(aiohttp: Any) -> list[_Undo]:
     def make(original: Any) -> Any:
         async def request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
             url = self._build_url(str_or_url)
-            dialect = provider_of(url.host or "")
-            if dialect is None:
+            if not is_provider(url.host or ""):
                 return await original(self, method, str_or_url, **kwargs)
             body = _aiohttp_body(self, kwargs)
-            address = failure_address(url.host, dialect, url.raw_path_qs, body, method)
+            address = failure_address(url.host, url.raw_path_qs, body, method)
             is_proxied = kwargs.get("proxy") is not None or self.trust_env
             if address is None and not is_proxied:
                 try:
@@ -263,7 +260,7 @@ def _patch_aiohttp(aiohttp: Any) -> list[_Undo]:
             kwargs.pop("ssl", None)
             params = kwargs.pop("params", None)
             target = url if params is None else url.update_query(params)
-            where = lab_url(address or success_address(dialect), target.raw_path_qs)
+            where = lab_url(address or success_address(url.host, url.raw_path_qs), target.raw_path_qs)
             return await original(self, method, type(url)(where, encoded=True), **kwargs)
 
         return request

@@ -86,7 +86,7 @@ def detect_format(messages: Sequence[Message]) -> str:
         if "parts" in message:
             return "google"
         # A stored reply of Anthropic's is a `message` with a stop reason.
-        if message.get("type") in {*_ITEMS, "message"} and "stop_reason" not in message:
+        if as_text(message.get("type")) in {*_ITEMS, "message"} and "stop_reason" not in message:
             return "openai-responses"
         if message.get("role") == "tool" or "tool_calls" in message:
             return "openai"

@@ -29,6 +29,12 @@ _ENDINGS = {
 }
 
 
+def dialect_of_call(host: str, path: str) -> str | None:
+    """The dialect in which a call is answered: some hosts offer the models of others in their own words."""
+    dialect = dialect_of_host(host)
+    return "anthropic" if dialect == "google-vertex" and "/publishers/anthropic/" in path else dialect
+
+
 def dialect_of_host(host: str) -> str | None:
     """The dialect of the provider that answers at `host`; `None` if it is no provider's that the lab knows."""
     name = host.lower().rstrip(".")
