@@ -102,7 +102,7 @@ def test_a_stalled_stream_sends_its_first_chunk_and_then_nothing() -> None:
 def test_a_rate_limit_asks_for_the_delay_that_was_chosen() -> None:
     with inject_fault("rate_limit", delay=3), httpx.Client() as client:
         short = client.post(OPENAI, json={})
-    with inject_fault("rate_limit@ms", delay=None), httpx.Client() as client:
+    with inject_fault("rate_limit@ms", delay=6.5), httpx.Client() as client:
         usual = client.post(OPENAI, json={})
 
     assert (short.status_code, short.headers["retry-after"]) == (429, "3")

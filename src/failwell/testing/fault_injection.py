@@ -65,7 +65,6 @@ class FaultInjection:
 @dataclass
 class _State:
     lab: Lab | None = None
-    users: int = 0
     injections: list[FaultInjection] = field(default_factory=list[FaultInjection])
 
 
@@ -94,35 +93,33 @@ def success_address(host: str, path: str) -> str:
 
 
 @contextmanager
-def isolated_providers(*, stall: float = 10.0, delay: float | None = 1.0) -> Generator[Lab]:
+def isolated_providers(*, stall: float = 10.0, delay: float = 1.0) -> Generator[Lab]:
     """Keep all calls to providers on this machine: what your own transports do not answer, the lab answers with `ok`.
+
+    Inside of another such block it changes nothing.
 
     Args:
         stall: Seconds after which a stalled reply is reset.
-        delay: Seconds that a rate limit asks for; `None` for those of its form.
+        delay: Seconds that a rate limit asks for.
     """
+    if _state.lab is not None:
+        yield _state.lab
+        return
     from failwell.testing.http_layers import connect
 
-    if _state.lab is None:
-        _state.lab = Lab(stall=stall, delay=delay, drop_stalled=True).start()
+    with Lab(stall=stall, delay=delay, drop_stalled=True) as lab:
+        _state.lab = lab
         disconnect = connect()
-    else:
-        disconnect = None
-    lab = _state.lab
-    _state.users += 1
-    try:
-        yield lab
-    finally:
-        _state.users -= 1
-        if disconnect is not None:
+        try:
+            yield lab
+        finally:
             disconnect()
             _state.lab = None
-            lab.stop()
 
 
 @contextmanager
 def inject_fault(
-    fault: str | Fault, *, stall: float = 10.0, delay: float | None = 1.0
+    fault: str | Fault, *, stall: float | None = None, delay: float | None = None
 ) -> Generator[FaultInjection]:
     """Let calls to providers fail while the block runs, under any code that uses httpx, requests, urllib3 or aiohttp.
 
@@ -131,20 +128,24 @@ def inject_fault(
 
     Args:
         fault: Such as `rate_limit`, `rate_limit:2`, `overflow`, `stall` or a scenario of the lab.
-        stall: Seconds after which a stalled reply is reset.
-        delay: Seconds that a rate limit asks for; `None` for those of its form.
+        stall: Seconds after which a stalled reply is reset. Ten if it is not given, or what pytest's option says.
+        delay: Seconds that a rate limit asks for. One if it is not given, or what pytest's option says.
 
     Raises:
         ValueError: there is no such fault.
     """
     wanted = parse_fault(fault) if isinstance(fault, str) else fault
-    with isolated_providers(stall=stall, delay=delay) as lab:
+    with isolated_providers() as lab:
+        before = (lab.stall, lab.delay)
+        lab.stall = lab.stall if stall is None else stall
+        lab.delay = lab.delay if delay is None else delay
         injection = FaultInjection(wanted, lab)
         _state.injections.append(injection)
         try:
             yield injection
         finally:
             _state.injections.remove(injection)
+            lab.stall, lab.delay = before
 
 
 def lab_url(address: str, path: str) -> str:

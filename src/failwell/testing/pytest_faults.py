@@ -78,7 +78,7 @@ class FaultRuns:
             # Marked to run without a fault, or of a kind that pytest does not repeat, such as a `unittest.TestCase`.
             yield None
             return
-        with inject_fault(request.param, **self._options) as injection:
+        with inject_fault(request.param) as injection:
             request.node.stash[_INJECTION] = injection
             yield injection
 
