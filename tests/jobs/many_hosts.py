@@ -2,7 +2,7 @@
 """Several hosts in processes of their own on one store, and two campaigns with them.
 
 `python -m tests.jobs.many_hosts kill FOLDER HOSTS KILLS SEED` kills hosts at random under load;
-`python -m tests.jobs.many_hosts flood FOLDER HOSTS SUBMITTERS JOBS` has many processes submit at once.
+`python -m tests.jobs.many_hosts flood FOLDER HOSTS SUBMITTERS JOBS BATCH` has many processes submit at once.
 """
 
 import asyncio

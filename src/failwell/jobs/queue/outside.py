@@ -131,13 +131,14 @@ class OutsideJobs:
             return
         try:
             self._claim()
-            # Afterwards: an instance that was loaded for this claim needs no other one.
-            self._is_due = False
         except LeaseLost:
             self.close()
         except Fault:
             # Another process uses the store.
             self._look_at(state.loop.time() + _PAUSE)
+        finally:
+            # Afterwards: an instance that was loaded for this claim needs no other one.
+            self._is_due = False
 
     # -------------------------------------------------------------- dead hosts
 
