@@ -33,11 +33,14 @@ def delays(place: str, processes: int = PROCESSES) -> list[float]:
         for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-        # The first one is the last to start.
-        for child in reversed(children):
+        # The first one gets its rate limit when all others make calls.
+        for child in [*children[1:], children[0]]:
             assert child.stdin is not None
+            assert child.stdout is not None
             child.stdin.write("go\n")
             child.stdin.flush()
+            if child is not children[0]:
+                assert child.stdout.readline() == "calling\n"
         moments = [int(child.stdout.readline()) for child in children if child.stdout is not None]
         return [(moment - moments[0]) / 1e9 for moment in moments[1:]]
     finally:
@@ -70,6 +73,7 @@ def main(place: str, role: str) -> None:
         guard.failed(TARGET, limited)
         return
     deadline = time.monotonic() + _LONGEST
+    say("calling")
     while guard.paused(TARGET) is None:
         if time.monotonic() > deadline:
             say("never")
