@@ -58,10 +58,15 @@ def log() -> Generator[Records]:
 @pytest.mark.parametrize(
     ("error", "status", "kind", "logged"),
     [
-        (KeyError(WORDS), 500, "internal.bug", "ERROR internal.bug"),
+        (KeyError(WORDS), 500, "internal.bug", "CRITICAL internal.bug"),
         (Fault(kind="validation.input_invalid"), 422, "validation.input_invalid", "WARNING validation."),
-        (Fault(kind="provider.quota_exhausted"), 503, "http.unavailable", "ERROR provider.quota_exhausted"),
-        (Fault(kind="provider.auth"), 502, "http.bad_gateway", "ERROR provider.auth"),
+        (
+            Fault(kind="provider.quota_exhausted"),
+            503,
+            "http.unavailable",
+            "CRITICAL provider.quota_exhausted",
+        ),
+        (Fault(kind="provider.auth"), 502, "http.bad_gateway", "CRITICAL provider.auth"),
         (Http404("there is no order 17"), 404, "http.not_found", "WARNING http.not_found"),
         (PermissionDenied("ask the owner"), 403, "http.forbidden", "WARNING http.forbidden"),
         (BadRequest(WORDS), 400, "http.rejected", "WARNING http.rejected"),
@@ -112,7 +117,7 @@ def test_a_failure_in_a_middleware_is_a_problem_too(address: str, log: Records) 
 
     assert (reply.status_code, reply.json()["kind"]) == (500, "internal.bug")
     (line,) = log.take()
-    assert line.startswith("failwell.http ERROR internal.bug: ")
+    assert line.startswith("failwell.http CRITICAL internal.bug: ")
     assert "in __call__" in line
     assert WORDS not in line + reply.text
 

@@ -328,7 +328,7 @@ def test_a_middleware_that_fails_on_a_refusal_is_reported_as_well(log: Records) 
     assert (reply.status_code, reply.json()["kind"]) == (500, "internal.bug")
     assert [line.split(":")[0] for line in log.take()] == [
         "failwell.http WARNING http.not_found",
-        "failwell.http ERROR internal.bug",
+        "failwell.http CRITICAL internal.bug",
     ]
 
 
