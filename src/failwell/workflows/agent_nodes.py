@@ -86,7 +86,7 @@ class AgentExecutor:
         """Run one call of a tool, through the same checks as a model's."""
         call, scene = request.call, _scene(request)
         try:
-            dispatcher = self._dispatcher(request, tools, {})
+            dispatcher = await self._dispatcher(request, tools, {"tools": [call["target"]]})
             context = _context(request, tools)
         except Fault as fault:
             return Failure.from_exception(fault, scene=scene, typed=True)
@@ -97,16 +97,16 @@ class AgentExecutor:
         output = cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}
         return self._checked(request, output, None, scene)
 
-    def _dispatcher(self, request: Request, tools: Tools, settings: Mapping[str, Any]) -> "Dispatcher":
+    async def _dispatcher(self, request: Request, tools: Tools, settings: Mapping[str, Any]) -> "Dispatcher":
         from failwell.turns.dispatch import Dispatcher
         from failwell.turns.once import OnceCalls
 
         run = self._of(request.run, tools.run_folder)
-        registry = run.tools_of(tools.plan)
+        registry = {**run.tools_of(tools.plan), **await run.server_tools(tools.plan, settings.get("tools"))}
         approver = None if self._asker is None else _approver(self._asker, request)
         return Dispatcher(
             registry,
-            granted=settings.get("tools"),
+            granted=_granted(settings.get("tools"), registry),
             agent=request.node.name,
             approver=approver,
             shows_text=settings.get("tool_errors") == "full",
@@ -138,7 +138,7 @@ class AgentExecutor:
         iterations: int | None = settings.get("max_agent_iterations")
         return Turn(
             await self._chain(request, tools, settings, runtime),
-            self._dispatcher(request, tools, settings),
+            await self._dispatcher(request, tools, settings),
             _context(request, tools),
             most_calls=MOST_CALLS if iterations is None else iterations + 1,
             max_tokens=settings.get("max_tokens"),
@@ -216,7 +216,9 @@ class AgentRun:
         from failwell.shared.sqlite_claims import SqliteClaims
         from failwell.turns.models import Models
         from failwell.turns.tools.command_tools import CommandRunner
+        from failwell.turns.tools.mcp_tools import McpServers
 
+        self._servers = McpServers(folder)
         self.models = Models()
         self.claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
@@ -232,14 +234,31 @@ class AgentRun:
             self._open[plan.file] = tools
         return tools
 
+    async def server_tools(self, plan: "Plan", granted: "list[str] | None") -> "dict[str, Tool]":
+        """The tools of the MCP servers that a file names, of those that an agent may call."""
+        servers: Mapping[str, Mapping[str, Any]] = plan.runtime.get("mcp_servers") or {}
+        tools: dict[str, Tool] = {}
+        for name, settings in servers.items():
+            if granted is None or any(other == name or other.startswith(f"{name}__") for other in granted):
+                tools |= await self._servers.tools(name, settings, Path(plan.folder))
+        return tools
+
     async def close(self, grace: float) -> object:
-        """Close the models, and stop what the commands have left running."""
+        """Close the models and the servers, and stop what the commands have left running."""
         try:
             await self.models.close()
+            await self._servers.close()
         finally:
             self.claims.close()
             survivors = await self._runner.close(grace)
         return survivors
+
+
+def _granted(names: "list[str] | None", registry: "Mapping[str, Tool]") -> list[str] | None:
+    """The tools that an agent may call; the name of an MCP server stands for all its tools."""
+    if names is None:
+        return None
+    return [*names, *(tool for tool in registry if any(tool.startswith(f"{name}__") for name in names))]
 
 
 def _context(request: Request, tools: Tools) -> "ToolContext":

@@ -85,6 +85,10 @@ _SERVER = Shape(
         "headers": Key(_MAP),
         "timeout": Key(Number(0, integer=True), "milliseconds"),
         "tools": Key(_TEXTS, 'which tools are offered; `["*"]` is all'),
+        "approval": Key(
+            Choice("never", "ask"),
+            "whether a person is asked before each call (default: unless it only reads)",
+        ),
     },
     at_most=(("command", "url"),),
 )

@@ -1,0 +1,200 @@
+"""Tools of MCP servers, by the official client: over stdio for a program, over HTTP for an address.
+
+What a server says about its tools and their failures is evidence: names and schemas are offered to the model, hints only
+make a call safer to repeat, and error texts are withheld as those of any other tool.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from failwell._extras import need
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.fault.classes import ToolTerminal
+from failwell.files.private import append_private
+from failwell.integrations.mcp import from_tool_result
+from failwell.report.revive import revive
+from failwell.runtime.suppress import catch_async
+from failwell.shared.effect_policy import EffectPolicy, effect_policy
+from failwell.turns.tools.tool import Effect, Tool, ToolContext
+
+if TYPE_CHECKING:
+    from asyncio import Event, Future, Task
+
+_EFFECTS: dict[EffectPolicy, Effect] = {"none": "read", "repeat": "idempotent", "claim": "once"}
+_START = 30.0
+"""Seconds that a server may take to start and to list its tools."""
+_SECONDS = 60.0
+_MOST_TOOLS = 500
+
+
+class McpServers:
+    """The MCP servers of one run, each started when it is first needed.
+
+    Args:
+        folder: A private folder, for what the servers print.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, _Server] = {}
+
+    async def tools(self, name: str, settings: Mapping[str, Any], directory: Path) -> dict[str, Tool]:
+        """The tools of a server, as `server__tool`.
+
+        Raises:
+            ToolTerminal: it does not start, or does not answer.
+        """
+        key = f"{name} {sorted(settings)}"
+        server = self._open.get(key)
+        if server is None:
+            server = self._open[key] = _Server(name, settings, directory, self._folder)
+        return await server.tools()
+
+    async def close(self) -> None:
+        """End every server."""
+        servers, self._open = self._open, {}
+        for server in servers.values():
+            await server.close()
+
+
+class _Server:
+    """One server. A task of its own opens and closes the connection, as the client demands."""
+
+    def __init__(self, name: str, settings: Mapping[str, Any], directory: Path, folder: Path) -> None:
+        self._name = name
+        self._settings = settings
+        self._directory = directory
+        self._folder = folder
+        self._owner: Task[None] | None = None
+        self._stop: Event | None = None
+        self._ready: Future[Any] | None = None
+        self._tools: dict[str, Tool] | None = None
+
+    async def tools(self) -> dict[str, Tool]:
+        client = await self._client()
+        tools = self._tools
+        if tools is None:
+            tools, error = await catch_async(self._list, client)
+            if error is not None:
+                raise self._unavailable() from error
+            self._tools = tools
+        return tools
+
+    async def close(self) -> None:
+        if self._owner is not None and self._stop is not None:
+            self._stop.set()
+            await catch_async(lambda: self._owner)
+
+    async def _client(self) -> Any:
+        import asyncio
+
+        if self._ready is None:
+            self._stop = asyncio.Event()
+            self._ready = asyncio.get_running_loop().create_future()
+            self._owner = asyncio.create_task(self._own(self._ready, self._stop))
+        client, error = await catch_async(self._started, self._ready)
+        if error is not None:
+            raise self._unavailable() from error
+        return client
+
+    async def _started(self, ready: "Future[Any]") -> Any:
+        import asyncio
+
+        async with asyncio.timeout(_START):
+            return await asyncio.shield(ready)
+
+    async def _own(self, ready: "Future[Any]", stop: "Event") -> None:
+        try:
+            with os.fdopen(append_private(self._folder / f"mcp-{_file_name(self._name)}.log"), "w") as log:
+                async with _client_of(self._settings, self._directory, log) as client:
+                    ready.set_result(client)
+                    await stop.wait()
+        except Exception as error:  # noqa: BLE001  (whoever waits for the server gets it; after that, its calls fail)
+            if not ready.done():
+                ready.set_exception(error)
+
+    async def _list(self, client: Any) -> dict[str, Tool]:
+        wanted: list[str] = list(self._settings.get("tools") or ["*"])
+        tools: dict[str, Tool] = {}
+        cursor: str | None = None
+        while True:
+            page = await client.list_tools(cursor=cursor) if cursor else await client.list_tools()
+            for described in page.tools:
+                if "*" in wanted or described.name in wanted:
+                    tool = self._tool(client, described)
+                    tools[tool.name] = tool
+            cursor = safe_getattr(page, "next_cursor", "nextCursor")
+            if not cursor or len(tools) >= _MOST_TOOLS:
+                return tools
+
+    def _tool(self, client: Any, described: Any) -> Tool:
+        schema: object = safe_getattr(described, "input_schema", "inputSchema")
+        policy = effect_policy(described)
+        remote: str = described.name
+
+        async def run(arguments: Mapping[str, Any], _context: ToolContext) -> Any:
+            result = await client.call_tool(remote, dict(arguments))
+            return _value(result)
+
+        milliseconds: float | None = self._settings.get("timeout")
+        return Tool(
+            name=f"{self._name}__{remote}"[:64],
+            description=str(safe_getattr(described, "description") or "")[:4_000],
+            parameters=cast("Mapping[str, Any]", schema)
+            if isinstance(schema, Mapping)
+            else {"type": "object"},
+            run=run,
+            effect=_EFFECTS[policy],
+            approval=self._settings.get("approval") or ("never" if policy == "none" else "ask"),
+            timeout=_SECONDS if milliseconds is None else milliseconds / 1000,
+        )
+
+    def _unavailable(self) -> ToolTerminal:
+        return ToolTerminal(
+            kind="tool.unavailable",
+            message=f"the MCP server `{self._name}` did not start; what it printed is in the folder of the run",
+            details={"tool": self._name, "capability": "MCP server"},
+            caller_facing=True,
+        )
+
+
+def _client_of(settings: Mapping[str, Any], directory: Path, log: Any) -> Any:
+    """A client that is not connected yet."""
+    mcp: Any = need("mcp")
+    if settings.get("url"):
+        http: Any = need("mcp.client.streamable_http")
+        httpx: Any = need("httpx2")
+        headers = dict(settings.get("headers") or {})
+        transport = http.streamable_http_client(
+            settings["url"], http_client=httpx.AsyncClient(headers=headers, timeout=_SECONDS)
+        )
+        return mcp.Client(transport)
+    stdio: Any = need("mcp.client.stdio")
+    parameters = stdio.StdioServerParameters(
+        command=settings["command"],
+        args=list(settings.get("args") or ()),
+        env=dict(settings.get("env") or {}),
+        cwd=directory,
+    )
+    # What a server prints is foreign text, and goes to a file instead of the terminal.
+    return mcp.Client(stdio.stdio_client(parameters, errlog=log))
+
+
+def _value(result: Any) -> Any:
+    """The value of a result; its failure is raised as ours."""
+    wire: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
+    report = from_tool_result(wire)
+    if report is not None:
+        raise revive(report)
+    structured: object = wire.get("structuredContent")
+    if structured is not None:
+        return structured
+    blocks = cast("list[dict[str, Any]]", wire.get("content") or [])
+    texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
+    return "\n".join(texts) if len(texts) == len(blocks) else blocks
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name[:60])
