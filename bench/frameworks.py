@@ -1,123 +1,89 @@
-"""What a plugin adds to a model call of an agent that succeeds, in microseconds.
+"""What a plugin adds to a model call of an agent that succeeds, in microseconds; to a tool call or a task likewise.
 
 Every framework runs on a stub of its own model, in this process: without anything, with a hook of the framework that does
 nothing, and with the plugin, in turns. What the framework itself takes for calling a hook is shown apart. The figures
-are those of the best runs in processor time, because a shared machine only ever adds to it. The aim is 50 µs. A
-framework that is not installed is left out: run this with the Python of `.sdks/frameworks` or `.sdks/engines` for the others.
+are medians of processor time, of the difference between neighbouring runs, because other work on the machine slows both. The
+aim is 50 µs. A framework that is not installed is left out: run this with the Python of `.sdks/frameworks` or `.sdks/engines` for the others.
 """
 
 import asyncio
 import gc
+import logging
+import sys
 import time
-from collections.abc import Awaitable, Callable
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from inspect import isawaitable
+from pathlib import Path
+from statistics import median
 
-ROUNDS = 25
-CALLS = 40
+# In place of this folder, where a module may have the name of a framework.
+sys.path.pop(0)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import _engine_runs as engines
+from bench import _framework_runs as frameworks
+from bench._framework_runs import Runs
+
+SECONDS = 6.0
 AIM = 50.0
 
-Run = Callable[[], Awaitable[object]]
-
-
-class Runs(NamedTuple):
-    """One run of an agent that makes one model call."""
-
-    plain: Run
-    empty: Run
-    """With a hook that does nothing; the plain one where a plugin needs none."""
-    plugin: Run
-
-
-def pydantic_ai() -> Runs:
-    from failwell.integrations.pydantic_ai import reliability
-
-    agents: Any = import_module("pydantic_ai")
-    base: Any = import_module("pydantic_ai.capabilities").AbstractCapability
-    models: Any = import_module("pydantic_ai.models.function")
-    messages: Any = import_module("pydantic_ai.messages")
-    answer = messages.ModelResponse(parts=[messages.TextPart("done")])
-
-    async def respond(_messages: Any, _info: Any) -> Any:
-        return answer
-
-    async def wrap_model_request(_self: Any, _ctx: Any, *, request_context: Any, handler: Any) -> Any:
-        return await handler(request_context)
-
-    model = models.FunctionModel(respond)
-    empty = type("Empty", (base,), {"wrap_model_request": wrap_model_request})
-    plain, hooked, reliable = (
-        agents.Agent(model, capabilities=capabilities)
-        for capabilities in ([], [empty()], [reliability()])
-    )  # fmt: skip
-    return Runs(lambda: plain.run("hello"), lambda: hooked.run("hello"), lambda: reliable.run("hello"))
-
-
-def openai_agents() -> Runs:
-    from failwell.integrations.openai_agents import reliability
-
-    agents: Any = import_module("agents")
-    items: Any = import_module("openai.types.responses")
-    agents.set_tracing_disabled(True)
-    text = items.ResponseOutputText(text="done", type="output_text", annotations=[])
-    message = items.ResponseOutputMessage(
-        id="m", content=[text], role="assistant", status="completed", type="message"
-    )
-
-    async def get_response(_self: Any, *_args: Any, **_kwargs: Any) -> Any:
-        return agents.ModelResponse(output=[message], usage=agents.Usage(), response_id=None)
-
-    stub = type("Stub", (agents.Model,), {"get_response": get_response, "stream_response": get_response})
-    agent, other = (agents.Agent(name="a", model=stub()) for _ in range(2))
-
-    def keep(data: Any) -> Any:
-        return data.model_data
-
-    retry = import_module("agents.retry").ModelRetrySettings(max_retries=2, policy=keep)
-    settings = agents.ModelSettings(retry=retry)
-    empty = agents.RunConfig(call_model_input_filter=keep, model_settings=settings)
-    config = reliability()
-    run: Any = agents.Runner.run
-    return Runs(
-        lambda: run(agent, "hello"),
-        lambda: run(agent, "hello", run_config=empty),
-        lambda: run(other, "hello", run_config=config),
-    )
-
-
 FRAMEWORKS: dict[str, tuple[str, Callable[[], Runs]]] = {
-    "Pydantic AI": ("pydantic-ai-slim", pydantic_ai),
-    "OpenAI Agents": ("openai-agents", openai_agents),
+    "Pydantic AI": ("pydantic-ai-slim", frameworks.pydantic_ai),
+    "OpenAI Agents": ("openai-agents", frameworks.openai_agents),
+    "LangChain": ("langchain", frameworks.langchain),
+    "LangGraph": ("langgraph", frameworks.langgraph),
+    "Google ADK": ("google-adk", frameworks.google_adk),
+    "CrewAI": ("crewai", frameworks.crewai),
+    "DSPy": ("dspy", frameworks.dspy),
+    "LiteLLM": ("litellm", frameworks.litellm),
+    "FastMCP": ("fastmcp", engines.fastmcp),
+    "MCP server": ("mcp", engines.mcp),
+    "Celery": ("celery", engines.celery),
+    "Ray": ("ray", engines.ray),
+    "Prefect": ("prefect", engines.prefect),
+    "DBOS": ("dbos", engines.dbos),
 }
 """Framework → its distribution, and what makes the runs."""
 
 
-async def measure(runs: Runs) -> list[float]:
-    """The best processor time of each run, in microseconds."""
-    best = [float("inf")] * len(runs)
-    for _ in range(ROUNDS):
+async def measure(runs: Runs) -> tuple[float, float, float]:
+    """Microseconds of processor time: of the plain run, and what the empty hook and the plugin add."""
+    rows: list[list[float]] = []
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
         gc.collect()
         gc.disable()
-        for place, run in [*enumerate(runs)] * CALLS:
-            start = time.thread_time()
-            await run()
-            best[place] = min(best[place], time.thread_time() - start)
+        for _ in range(40):
+            row: list[float] = []
+            for run in runs:
+                start = time.thread_time()
+                result = run()
+                if isawaitable(result):
+                    await result
+                row.append((time.thread_time() - start) * 1e6)
+            rows.append(row)
         gc.enable()
-    return [seconds * 1e6 for seconds in best]
+    plain = median(row[0] for row in rows)
+    return plain, median(row[1] - row[0] for row in rows), median(row[2] - row[1] for row in rows)
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
+    logging.disable(logging.CRITICAL)
     print("framework                 release       plain µs   empty hook adds µs   plugin adds µs")
     for name, (package, make) in FRAMEWORKS.items():
         try:
             release = version(package)
-        except PackageNotFoundError:
+            runs = make() if not names or name in names else None
+        except (PackageNotFoundError, ModuleNotFoundError):
+            # It is not here, or in a release without what the plugin needs.
             continue
-        plain, empty, plugin = asyncio.run(measure(make()))
-        mark = "" if plugin - empty <= AIM else f"  over {AIM:g}"
-        print(f"{name:25} {release:10} {plain:11.0f} {empty - plain:20.1f} {plugin - empty:16.1f}{mark}")
+        if runs is None:
+            continue
+        plain, empty, plugin = asyncio.run(measure(runs))
+        mark = "" if plugin <= AIM else f"  over {AIM:g}"
+        print(f"{name:25} {release:10} {plain:11.0f} {empty:20.1f} {plugin:16.1f}{mark}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
