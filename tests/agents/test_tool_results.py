@@ -134,8 +134,43 @@ def test_objects_of_an_sdk_are_read() -> None:
 
     shorter = drop_oldest_tool_results(contents)
 
-    assert "a line" not in json.dumps(shorter)
-    assert genai.Content.model_validate(shorter[2]).parts is not None
+    assert [type(content) for content in shorter] == [genai.Content] * 4
+    assert "a line" not in str(shorter)
+    assert shorter[0] is contents[0]
+    part = shorter[2].parts[0]
+    assert "The result was removed" in str(part.function_response.response)
+
+
+def test_messages_of_frameworks_are_read() -> None:
+    langchain: Any = pytest.importorskip("langchain_core.messages")
+    pydantic_ai: Any = pytest.importorskip("pydantic_ai.messages")
+    call: dict[str, Any] = {"name": "read", "args": {}, "id": "c1"}
+    conversations: list[list[Any]] = [
+        [
+            langchain.HumanMessage(content="Read it."),
+            langchain.AIMessage(content="", tool_calls=[call]),
+            langchain.ToolMessage(content=LONG, tool_call_id="c1"),
+            langchain.AIMessage(content="Done."),
+        ],
+        [
+            pydantic_ai.ModelRequest(parts=[pydantic_ai.UserPromptPart("Read it.")]),
+            pydantic_ai.ModelResponse(parts=[pydantic_ai.ToolCallPart("read", {}, "c1")]),
+            pydantic_ai.ModelRequest(parts=[pydantic_ai.ToolReturnPart("read", LONG, "c1")]),
+            pydantic_ai.ModelResponse(parts=[pydantic_ai.TextPart("Done.")]),
+        ],
+    ]
+    for messages in conversations:
+        before = str(messages)
+
+        shorter = drop_oldest_tool_results(messages)
+
+        assert str(messages) == before
+        assert [type(message) for message in shorter] == [type(message) for message in messages]
+        assert [new is old for new, old in zip(shorter, messages, strict=True)] == [True, True, False, True]
+        assert "a line" not in str(shorter)
+        assert str(shorter).count("c1") == before.count("c1")
+        unread = drop_oldest_tool_results([*messages[:2], messages[2]])
+        assert "The rest was removed" in str(unread)
 
 
 def test_wrong_parameters_are_refused() -> None:

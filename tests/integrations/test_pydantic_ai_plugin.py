@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
+from failwell.agents import drop_oldest_tool_results
 from failwell.decision.backoff import Backoff
 from failwell.decision.breaker import CallTarget
 from failwell.decision.budget import Budget
@@ -149,7 +150,11 @@ def test_budgets_and_guards_refuse_a_request_before_it_is_made() -> None:
 
 
 def tool_results(script: Scripted) -> list[ToolReturnPart]:
-    parts = [part for message in script.requests[-1] for part in message.parts]
+    return tool_results_of(script.requests[-1])
+
+
+def tool_results_of(messages: list[ModelMessage]) -> list[ToolReturnPart]:
+    parts = [part for message in messages for part in message.parts]
     return [part for part in parts if isinstance(part, ToolReturnPart)]
 
 
@@ -196,6 +201,21 @@ def test_a_call_that_failed_twice_in_the_same_way_is_not_made_a_third_time() -> 
     script.requests.clear()
     # Another run begins with nothing.
     assert [run(agent), len(calls)] == ["done", 4]
+
+
+def test_a_long_tool_result_is_taken_out_of_messages_that_are_too_long() -> None:
+    too_long = ModelHTTPError(400, "scripted", {"error": {"code": "context_length_exceeded"}})
+    script = Scripted(CALLS_WEATHER, CALLS_WEATHER, too_long, ANSWER)
+    agent = Agent(script.model, capabilities=[reliability(shrink=drop_oldest_tool_results)])
+
+    @agent.tool_plain
+    def weather(city: str) -> str:
+        return f"sunny in {city}. " * 500
+
+    assert run(agent) == "done"
+    texts = [[str(part.content) for part in tool_results_of(request)] for request in script.requests[2:]]
+    assert [len(results) for results in texts] == [2, 2]
+    assert [text.startswith("[The result was removed") for text in texts[1]] == [True, False]
 
 
 def test_a_stream_that_sends_nothing_is_repeated_and_one_that_breaks_later_is_not() -> None:

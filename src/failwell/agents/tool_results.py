@@ -1,12 +1,9 @@
 """Shorten a conversation that is too long for its model, without taking a tool call from its result."""
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from failwell.agents.messages.formats import open_conversation
-from failwell.agents.messages.turns import MessageFormat, Turn
+from failwell.agents.messages.conversation import read_tool_results
 from failwell.decision.bounds import check_callable, check_number
 
 _SHORTEST = 500
@@ -29,7 +26,8 @@ def drop_oldest_tool_results(
     enough. The list that was passed is not changed. It is returned as it is where there is nothing to take out.
 
     Args:
-        messages: The conversation, as dictionaries of the provider's API or as its SDK's own objects.
+        messages: The conversation, as dictionaries of the provider's API, as its SDK's own objects, or as messages of LangChain
+            or Pydantic AI.
         format: As for `failwell.repair`; recognised by the messages if it is not given.
         share: The part of the length that may remain, from 0 to 1.
         summarize: Called with the text of each result that is taken out; what it returns is put behind the note.
@@ -51,50 +49,32 @@ def drop_oldest_tool_results(
     check_number("share", share, most=1.0)
     if summarize is not None:
         check_callable("summarize", summarize)
-    conversation = list(messages)
-    chosen, plain = open_conversation(conversation, format)
-    turns = chosen.read(plain)
-    length = len(json.dumps(plain, ensure_ascii=False, default=str))
-    task = _Shortening(chosen, round(length * (1 - share)), summarize)
-    last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
-    for turn in turns[: max(last, 0)]:
-        task.shorten(turn, task.without)
-    for turn in turns[last + 1 :]:
-        task.shorten(turn, task.cut)
-    return chosen.write(turns) if task.has_changed else conversation
+    before = list(messages)
+    conversation = read_tool_results(before, format)
+    left = round(conversation.length * (1 - share))
+    has_changed = False
+    for result in sorted(conversation.results, key=lambda result: not result.is_read):
+        if left <= 0:
+            break
+        if len(result.text) <= _SMALL:
+            continue
+        shorter = _note(result.text, summarize) if result.is_read else _cut(result.text, left)
+        if len(shorter) < len(result.text):
+            result.replace(shorter)
+            has_changed = True
+            left -= len(result.text) - len(shorter)
+    return conversation.write() if has_changed else before
 
 
-@dataclass(slots=True)
-class _Shortening:
-    """How much is still to be taken out of the results."""
+def _note(text: str, summarize: Callable[[str], str] | None) -> str:
+    """What stands for a result that the model has read."""
+    note = f"[The result was removed, {len(text)} characters: the conversation was too long.]"
+    summary = "" if summarize is None else summarize(text)
+    return f"{note}\n{summary}" if summary else note
 
-    format: MessageFormat
-    left: int
-    """Characters."""
-    summarize: Callable[[str], str] | None
-    has_changed: bool = False
 
-    def shorten(self, turn: Turn, shorter: Callable[[str], str]) -> None:
-        for place, block in enumerate(turn.blocks):
-            if self.left <= 0:
-                return
-            if block.kind != "result":
-                continue
-            text = self.format.result_text(block)
-            replacement = shorter(text) if len(text) > _SMALL else text
-            if len(replacement) < len(text):
-                turn.blocks[place] = self.format.with_result_text(block, replacement)
-                turn.changed = self.has_changed = True
-                self.left -= len(text) - len(replacement)
-
-    def without(self, text: str) -> str:
-        """The note that stands for a result."""
-        note = f"[The result was removed, {len(text)} characters: the conversation was too long.]"
-        summary = "" if self.summarize is None else self.summarize(text)
-        return f"{note}\n{summary}" if summary else note
-
-    def cut(self, text: str) -> str:
-        """The beginning of a result that the model has not read yet."""
-        length = max(_SHORTEST, len(text) - self.left)
-        note = f"\n[The rest was removed, {len(text) - length} characters: the conversation was too long.]"
-        return text if length >= len(text) else text[:length] + note
+def _cut(text: str, left: int) -> str:
+    """The beginning of a result that the model has not read yet."""
+    length = max(_SHORTEST, len(text) - left)
+    note = f"\n[The rest was removed, {len(text) - length} characters: the conversation was too long.]"
+    return text if length >= len(text) else text[:length] + note
