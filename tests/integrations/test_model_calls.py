@@ -13,7 +13,6 @@ from failwell.report.describe import describe
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
-from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
@@ -218,16 +217,18 @@ def test_a_stream_is_repeated_before_its_first_chunk_and_never_after_it() -> Non
 
 
 def test_a_read_limit_that_ends_a_stream_after_a_chunk_is_a_stream_that_stalled() -> None:
-    calls = ModelCalls("framework", stream=StreamTimeouts(first=3, idle=2))
+    clock = FakeClock()
+    calls = ModelCalls("framework", stream=StreamTimeouts(first=3, idle=2), clock=clock, jitter=lambda: 0.5)
     lost = TimeoutError("the read operation timed out")
 
-    def read(*, chunks: int, error: Exception) -> Operation:
-        operation = calls.operation("openai", "gpt")
-        with calls.reading(operation) as note_chunk:
+    def attempt(chunks: int, error: Exception) -> None:
+        with calls.reading() as note_chunk:
             for _ in range(chunks):
                 note_chunk()
             raise error
-        raise AssertionError
+
+    def read(*, chunks: int, error: Exception) -> None:
+        calls.run("openai", "gpt", attempt, chunks, error)
 
     with pytest.raises(StreamTimedOut) as stalled:
         read(chunks=2, error=lost)
@@ -236,6 +237,7 @@ def test_a_read_limit_that_ends_a_stream_after_a_chunk_is_a_stream_that_stalled(
     with pytest.raises(ValueError, match="other"):
         read(chunks=2, error=ValueError("other"))
 
+    assert clock.slept == [1.0, 2.0], "before the first chunk it is repeated"
     assert (calls.read_limit, ModelCalls("framework").read_limit) == (2, None)
     assert (stalled.value.phase, stalled.value.seconds, stalled.value.chunks) == ("idle", 2, 2)
     assert describe(stalled.value).kind == "provider.stream_interrupted"

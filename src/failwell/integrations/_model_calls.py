@@ -7,7 +7,7 @@ There are two ways to connect, and both use the loop of `failwell.retry`:
 - *Wrap*, where the framework passes the call: `await calls.run_async(provider, model, lambda: handler(request))`.
   With the messages as an argument, `run_async(provider, model, call, messages)`, the user's `shrink` may replace them.
   A stream: `calls.astream(provider, model, lambda: handler(request))`, with the user's `stream` deadlines; `calls.stream`
-  where it is plain. Where the framework reads the stream itself, `calls.reading(operation)`.
+  where it is plain. Where the framework reads the stream itself, `calls.reading()` inside the call.
 - *Decide*, where the framework repeats and asks a hook: `operation = calls.operation(provider, model)` when the
   request begins, `delay = await operation.failed_async(error)` after each failure (`None` is the end, a long wait
   raises `Parked`), `await operation.wait_async(delay)` before the repeat, `operation.succeeded()` at the end.
@@ -21,7 +21,6 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from types import NoneType
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
@@ -36,7 +35,7 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import Operation
+from failwell.runtime.operation import Operation, current_operation
 from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
@@ -84,7 +83,7 @@ _OPTIONS = tuple(PluginOptions.__annotations__)
 class ModelCalls:
     """Repeats and records the model calls of one plugin."""
 
-    __slots__ = ("_options", "_targets")
+    __slots__ = ("_options", "_streams", "_targets")
 
     def __init__(
         self, framework: str, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
@@ -114,6 +113,8 @@ class ModelCalls:
         }
         self._options = merge_options(base, **fields)
         self._targets: dict[tuple[str | None, str | None], RetryOptions] = {}
+        self._streams: dict[tuple[str | None, str | None], tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        """The readers of plain and async streams, for each model."""
 
     @property
     def timeouts(self) -> StreamTimeouts | None:
@@ -131,6 +132,7 @@ class ModelCalls:
         if options is None:
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
+                self._streams.clear()
             base = self._options
             options = replace(base, provider=provider or base.provider, model=model or base.model)
             self._targets[provider, model] = options
@@ -167,7 +169,7 @@ class ModelCalls:
         **kwargs: _P.kwargs,
     ) -> AsyncGenerator[_R]:
         """Yield the chunks of the stream that `call(...)` opens; it is opened again only before its first chunk."""
-        return repeat_astream(partial(_chunks, call), self.options(provider, model))(*args, **kwargs)
+        return self._readers(provider, model)[1](call, *args, **kwargs)
 
     def stream(
         self,
@@ -178,7 +180,17 @@ class ModelCalls:
         **kwargs: _P.kwargs,
     ) -> Generator[_R]:
         """`astream` for a plain stream."""
-        return repeat_stream(partial(_plain_chunks, call), self.options(provider, model))(*args, **kwargs)
+        return self._readers(provider, model)[0](call, *args, **kwargs)
+
+    def _readers(
+        self, provider: str | None, model: str | None
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        options = self.options(provider, model)
+        readers = self._streams.get((provider, model))
+        if readers is None:
+            readers = repeat_stream(_plain_chunks, options), repeat_astream(_chunks, options)
+            self._streams[provider, model] = readers
+        return readers
 
     def shrink_with(
         self, operation: Operation, messages: Sequence[Any], replace_messages: Callable[[list[Any]], object]
@@ -198,8 +210,8 @@ class ModelCalls:
         operation.shorten = shorten
 
     @contextmanager
-    def reading(self, operation: Operation) -> Generator[Callable[[], None]]:
-        """A block in which the framework reads a stream itself: call what it yields with every chunk that is shown.
+    def reading(self) -> Generator[Callable[[], None]]:
+        """A block inside a call in which the framework reads a stream itself: call what it yields with every chunk shown.
 
         After a chunk there is no repeat. The time limit is that of the framework's HTTP client (`read_limit`); where it
         ends the stream, the failure is the one that `stream` raises.
@@ -208,10 +220,12 @@ class ModelCalls:
             StreamTimedOut: the stream stalled after its first chunk.
         """
         chunks = [0]
+        operation = current_operation()
 
         def take_note() -> None:
             chunks[0] += 1
-            operation.visible = True
+            if operation is not None:
+                operation.visible = True
 
         try:
             yield take_note

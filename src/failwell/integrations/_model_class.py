@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 _BASE = "failwell_base"
+_MOST_COPIES = 64
 
 
 class Subclasses:
@@ -30,6 +31,40 @@ class Subclasses:
         if base not in self._made:
             self._made[base] = _subclass_of(base, self._methods(base))
         target.__class__ = self._made[base]
+
+
+class Copies:
+    """Copies of models with a subclass of their class: one for each model, which stays as it is."""
+
+    __slots__ = ("_copies", "_prepare", "_subclasses")
+
+    def __init__(
+        self, methods: Callable[[Any], Mapping[str, Callable[..., Any]]], prepare: Callable[[Any], Any]
+    ) -> None:
+        """Read how a copy differs.
+
+        Args:
+            methods: Returns the methods of the subclass of a class.
+            prepare: Copies a model, with the retries of its client off.
+        """
+        self._subclasses = Subclasses(methods)
+        self._prepare = prepare
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        """By the `id` of the model, which is held so that no other gets the same."""
+
+    def of(self, model: Any) -> Any:
+        """The copy of a model; a copy itself is returned as it is."""
+        known = self._copies.get(id(model))
+        if known is not None and known[0] is model:
+            return known[1]
+        if self._subclasses.holds(model):
+            return model
+        copy = self._prepare(model)
+        self._subclasses.put(copy)
+        if len(self._copies) >= _MOST_COPIES:
+            self._copies.clear()
+        self._copies[id(model)] = (model, copy)
+        return copy
 
 
 def _subclass_of(cls: Any, methods: Mapping[str, Callable[..., Any]]) -> Any:

@@ -13,7 +13,9 @@ Example:
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from copy import copy
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, Unpack, cast
 
@@ -66,13 +68,16 @@ def reliability(
     """
     calls = ModelCalls("claude_agent_sdk", options, **parameters)
     tools = ToolCalls(observer=on_tool_error)
+    library = cache(lambda: need("claude_agent_sdk"))
+    own_hooks = cache(lambda: _hooks(library(), tools))
 
     async def query(*, prompt: Any, options: Any = None, transport: Any = None) -> AsyncGenerator[Any]:
-        sdk = need("claude_agent_sdk")
-        settings = options or sdk.ClaudeAgentOptions()
-        settings = replace(settings, hooks=_merged(settings.hooks, _hooks(sdk, tools)))
+        sdk = library()
+        settings = sdk.ClaudeAgentOptions() if options is None else copy(options)
+        settings.hooks = _merged(settings.hooks, own_hooks())
         model = safe_getattr(settings, "model")
         watch = _ApiCalls(calls, model)
+        await watch.begin()
         source = sdk.query(prompt=prompt, options=settings, transport=transport)
         async with aclosing(_limited(source, calls.options(_PROVIDER, model))) as messages:
             try:
@@ -148,6 +153,10 @@ class _ApiCalls:
         # The first call is refused here if a budget or a guard refuses it.
         self._operation: Operation | None = calls.operation(_PROVIDER, model)
         self._is_over = False
+
+    async def begin(self) -> None:
+        """Wait until the delay is over that the provider requested from somebody else who uses the guard."""
+        await self._failing().hold_async()
 
     async def see(self, message: Any) -> None:
         """Take note of a message.

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Unpack
 from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import Subclasses, has_field
+from failwell.integrations._model_class import Copies, Subclasses, has_field
 from failwell.integrations._tool_calls import ToolCalls, ToolFailure
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
@@ -84,41 +84,33 @@ class _Models:
         self._calls = calls
         self._base: Any = need("crewai.llms.base_llm").BaseLLM
         self._is_retrying: Any = safe_getattr(need("crewai.llms.retry"), "_active_llm_rate_limit_retry")
-        self._subclasses = Subclasses(self._methods)
-        self._copies: dict[int, tuple[Any, Any]] = {}
+        self._copies = Copies(self._methods, lambda model: _without_client_retries(model, calls.read_limit))
 
     def install(self, owner: Any, names: Iterable[str]) -> None:
         """Put copies into these attributes of `owner`, where they hold a model."""
         for name in names:
             model = safe_getattr(owner, name)
-            if isinstance(model, self._base) and not self._subclasses.holds(model):
-                setattr(owner, name, self._copy(model))
-
-    def _copy(self, model: Any) -> Any:
-        if id(model) not in self._copies:
-            copy = _without_client_retries(model, self._calls.read_limit)
-            self._subclasses.put(copy)
-            self._copies[id(model)] = (model, copy)
-        return self._copies[id(model)][1]
+            if isinstance(model, self._base):
+                setattr(owner, name, self._copies.of(model))
 
     def _methods(self, cls: Any) -> dict[str, Callable[..., Any]]:
         calls = self._calls
 
         def call(model: Any, *args: Any, **kwargs: Any) -> Any:
-            operation = calls.operation(safe_getattr(model, "provider"), model.model)
-            operation.hold()
-            while True:
-                with operation, calls.reading(operation) as note_chunk, self._one_attempt(note_chunk):
+            def attempt(*args: Any, **kwargs: Any) -> Any:
+                with calls.reading() as note_chunk, self._one_attempt(note_chunk):
                     return cls.call(model, *args, **kwargs)
-                operation.wait()
+
+            return calls.run(safe_getattr(model, "provider"), model.model, attempt, *args, **kwargs)
 
         async def acall(model: Any, *args: Any, **kwargs: Any) -> Any:
-            operation = calls.operation(safe_getattr(model, "provider"), model.model)
-            while True:
-                async with operation:
-                    with calls.reading(operation) as note_chunk, self._one_attempt(note_chunk):
-                        return await cls.acall(model, *args, **kwargs)
-                await operation.wait_async()
+            async def attempt(*args: Any, **kwargs: Any) -> Any:
+                with calls.reading() as note_chunk, self._one_attempt(note_chunk):
+                    return await cls.acall(model, *args, **kwargs)
+
+            return await calls.run_async(
+                safe_getattr(model, "provider"), model.model, attempt, *args, **kwargs
+            )
 
         def _emit_stream_chunk_event(model: Any, *args: Any, **kwargs: Any) -> Any:
             _note_chunk.get()()

@@ -65,20 +65,18 @@ def reliability(
 
 def _methods(cls: Any, calls: ModelCalls, settings: Any) -> dict[str, Callable[..., Any]]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        operation = calls.operation(*_target(self))
-        operation.hold()
-        while True:
-            with operation, calls.reading(operation) as note_chunk, _watched(settings, note_chunk):
+        def attempt(*args: Any, **kwargs: Any) -> Any:
+            with calls.reading() as note_chunk, _watched(settings, note_chunk):
                 return cls.__call__(self, *args, **_limited(calls, settings, kwargs))
-            operation.wait()
+
+        return calls.run(*_target(self), attempt, *args, **kwargs)
 
     async def acall(self: Any, *args: Any, **kwargs: Any) -> Any:
-        operation = calls.operation(*_target(self))
-        while True:
-            async with operation:
-                with calls.reading(operation) as note_chunk, _watched(settings, note_chunk):
-                    return await cls.acall(self, *args, **_limited(calls, settings, kwargs))
-            await operation.wait_async()
+        async def attempt(*args: Any, **kwargs: Any) -> Any:
+            with calls.reading() as note_chunk, _watched(settings, note_chunk):
+                return await cls.acall(self, *args, **_limited(calls, settings, kwargs))
+
+        return await calls.run_async(*_target(self), attempt, *args, **kwargs)
 
     return {"__call__": call, "acall": acall}
 

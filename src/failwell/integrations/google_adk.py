@@ -17,7 +17,7 @@ from typing import Any, Unpack, cast
 from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import Subclasses, has_field
+from failwell.integrations._model_class import Copies, has_field
 from failwell.integrations._tool_calls import ToolCalls
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
@@ -50,7 +50,7 @@ def reliability(
         TypeError: a parameter has the wrong type, or there is none of that name.
     """
     calls = ModelCalls("google_adk", options, **parameters)
-    subclasses = Subclasses(lambda cls: _methods(cls, calls))
+    copies = Copies(lambda cls: _methods(cls, calls), _without_client_retries)
     tools = ToolCalls(observer=on_tool_error)
 
     class Reliability(need("google.adk.plugins.base_plugin").BasePlugin):
@@ -59,7 +59,7 @@ def reliability(
         async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
             invocation = safe_getattr(callback_context, "_invocation_context")
             if safe_getattr(invocation, "live_request_queue") is None:
-                _install(agent, subclasses)
+                _install(agent, copies)
 
         async def before_tool_callback(
             self, *, tool: Any, tool_args: Any, tool_context: Any
@@ -88,13 +88,11 @@ def _run_of(tool_context: Any) -> str | None:
     return safe_getattr(tool_context, "invocation_id")
 
 
-def _install(agent: Any, subclasses: Subclasses) -> None:
-    """Put a copy of the agent's model in its place, unless it is there already."""
+def _install(agent: Any, copies: Copies) -> None:
+    """Put a copy of the agent's model in its place. ADK may copy the agent for each run."""
     model = safe_getattr(agent, "canonical_model")
     # An agent that calls no model, such as a sequence of others, has none.
-    if model is not None and not subclasses.holds(model):
-        copy = _without_client_retries(model)
-        subclasses.put(copy)
+    if model is not None and (copy := copies.of(model)) is not model:
         agent.model = copy
 
 
@@ -105,10 +103,12 @@ def _methods(cls: Any, calls: ModelCalls) -> dict[str, Callable[..., Any]]:
         http = safe_getattr(safe_getattr(llm_request, "config"), "http_options")
         if safe_getattr(http, "retry_options") is not None:
             http.retry_options = None
-        name = llm_request.model or self.model
-        return calls.astream(
-            provider, name, lambda: cls.generate_content_async(self, llm_request, stream=stream)
-        )
+
+        def generate(contents: list[Any]) -> Any:
+            llm_request.contents = contents
+            return cls.generate_content_async(self, llm_request, stream=stream)
+
+        return calls.astream(provider, llm_request.model or self.model, generate, llm_request.contents)
 
     return {"generate_content_async": generate_content_async}
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Unpack, cast
 from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import Subclasses, has_field
+from failwell.integrations._model_class import Copies, has_field
 from failwell.integrations._tool_calls import ToolCalls, ToolFailure
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
@@ -26,7 +26,6 @@ from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retri
 __all__ = ["reliability", "reliable_model"]
 
 _M = TypeVar("_M")
-_MOST_MODELS = 32
 _ROOTS = ("root_client", "root_async_client")
 """Where a chat model holds a vendor's client."""
 _RESOURCES = ("client", "async_client")
@@ -70,7 +69,7 @@ def reliable_model(model: _M, options: RetryOptions | None = None, **parameters:
         MissingExtra: langchain-core is not installed.
         TypeError: it is no chat model, or a parameter has the wrong type.
     """
-    copy = _Models(ModelCalls("langchain", options, **parameters)).of(model)
+    copy = _copies(ModelCalls("langchain", options, **parameters))(model)
     if copy is None:
         raise TypeError(
             f"pass a chat model, not {type(model).__name__}: bind tools and settings after `reliable_model`"
@@ -79,20 +78,20 @@ def reliable_model(model: _M, options: RetryOptions | None = None, **parameters:
 
 
 def _middleware(calls: ModelCalls, tools: ToolCalls) -> Any:
-    models = _Models(calls)
+    copy_of = _copies(calls)
     middleware = need("langchain.agents.middleware")
 
     class Reliability(middleware.AgentMiddleware):
         """The middleware that `reliability` returns."""
 
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            model = models.of(request.model)
+            model = copy_of(request.model)
             if model is None:
                 return calls.run(None, None, lambda: handler(request))
             return handler(request.override(model=model))
 
         async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            model = models.of(request.model)
+            model = copy_of(request.model)
             if model is None:
                 return await calls.run_async(None, None, lambda: handler(request))
             return await handler(request.override(model=model))
@@ -156,27 +155,14 @@ class _ToolCall:
         )
 
 
-class _Models:
-    """Makes the copies of chat models, one for each model and one class for each of their classes."""
+def _copies(calls: ModelCalls) -> Callable[[Any], Any]:
+    """Returns the copy of a model; `None` if it is no chat model, such as one that is chosen for each call."""
+    copies = Copies(lambda cls: _methods(cls, calls), _without_client_retries)
 
-    def __init__(self, calls: ModelCalls) -> None:
-        self._subclasses = Subclasses(lambda cls: _methods(cls, calls))
-        self._copies: dict[int, tuple[Any, Any]] = {}
-        """By the `id` of the model, which is held so that no other gets the same."""
+    def copy_of(model: Any) -> Any:
+        return copies.of(model) if isinstance(model, _chat_model()) else None
 
-    def of(self, model: Any) -> Any:
-        """The copy of a model; `None` if it is no chat model, such as one that is chosen for each call."""
-        known = self._copies.get(id(model))
-        if known is not None and known[0] is model:
-            return known[1]
-        if not isinstance(model, _chat_model()):
-            return None
-        copy = _without_client_retries(model)
-        self._subclasses.put(copy)
-        if len(self._copies) >= _MOST_MODELS:
-            self._copies.clear()
-        self._copies[id(model)] = (model, copy)
-        return copy
+    return copy_of
 
 
 def _methods(cls: Any, calls: ModelCalls) -> dict[str, Callable[..., Any]]:

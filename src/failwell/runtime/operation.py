@@ -133,10 +133,7 @@ def collect_ledgers() -> Generator[list[Ledger]]:
     Each call of a chain has one, and each retry loop in which something failed. Loops inside other loops are in
     the ledger of the outermost. Tasks and threads that copy the context, as `gather` does, are part of the block.
     """
-    holder = _key.get()
-    while holder is not None and not isinstance(holder, Operation):
-        holder = holder.outer
-    collector = _Collector(holder)
+    collector = _Collector(current_operation())
     token = _collector.set(collector)
     try:
         yield collector.ledgers
@@ -577,6 +574,14 @@ class Operation(KeyHolder):
             attach(fault, ledger)
             self.report_ledger(ledger)
         return fault
+
+
+def current_operation() -> Operation | None:
+    """The innermost operation that this runs in."""
+    holder = _current_key()
+    while holder is not None and not isinstance(holder, Operation):
+        holder = holder.outer
+    return holder
 
 
 class AsyncOperation(Operation):
