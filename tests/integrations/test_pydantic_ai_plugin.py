@@ -264,21 +264,6 @@ def test_messages_that_are_too_long_are_shortened_once() -> None:
     assert [row.kind for row in describe(caught.value).attempts] == ["provider.context_too_long"] * 2
 
 
-def test_a_tool_call_that_failed_twice_in_the_same_way_is_not_made_again() -> None:
-    script = Scripted(CALLS_WEATHER, CALLS_WEATHER, CALLS_WEATHER, ANSWER)
-    made: list[str] = []
-    agent = Agent(script.model, capabilities=[reliability(on_tool_error=lambda _report: None)])
-
-    @agent.tool_plain
-    def weather(city: str) -> str:
-        made.append(city)
-        raise ValueError("the-text")
-
-    assert run(agent) == "done"
-    assert made == ["Oslo", "Oslo"]
-    assert "was not made again" in str(tool_results(script)[-1].content)
-
-
 def test_a_request_waits_while_the_guard_is_paused_by_somebody_else() -> None:
     clock = FakeClock()
     guard = Guard(clock=clock)
