@@ -80,10 +80,11 @@ def langchain() -> Runs:
     base: Any = import_module("langchain.agents.middleware").AgentMiddleware
     models: Any = import_module("langchain_core.language_models.fake_chat_models")
 
-    async def awrap_model_call(_self: Any, request: Any, handler: Any) -> Any:
+    async def wrap(_self: Any, request: Any, handler: Any) -> Any:
         return await handler(request)
 
-    empty = type("Empty", (base,), {"awrap_model_call": awrap_model_call})
+    # A middleware for tools brings a node for them.
+    empty = type("Empty", (base,), {"awrap_model_call": wrap, "awrap_tool_call": wrap})
     model = models.FakeListChatModel(responses=["done"])
     other = models.FakeListChatModel(responses=["done"])
     plain, hooked = (agents.create_agent(model, [], middleware=hooks) for hooks in ((), (empty(),)))
