@@ -341,6 +341,7 @@ GROUPS: dict[str, list[str]] = {
 
 PARTS: Mapping[str, str] = {
     "delivery.log_values": "logging",
+    "delivery.paging": "logging",
     "delivery.plain_text": "text for users",
     "delivery.caller_report": "asgi",
     "delivery.problem_schema": "fastapi",

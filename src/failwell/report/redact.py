@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from threading import RLock
 from time import monotonic
 from typing import Any, cast
 
@@ -80,6 +81,17 @@ class _State:
 _registered: dict[str, None] = {}
 _state = _State((), {})
 _checked_at = float("-inf")
+_learning = RLock()
+
+
+def _free_lock() -> None:
+    """In a process that was forked, the thread that held the lock does not exist."""
+    global _learning
+    _learning = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_lock)
 
 
 def register_secret(value: str) -> None:
@@ -205,11 +217,13 @@ def refresh() -> None:
 
 def _learn() -> None:
     global _state, _checked_at
-    environment = _environment()
-    registered = tuple(_registered)
-    if len(registered) != _state.registered or environment != _state.environment:
-        _state = _State(registered, environment)
-    _checked_at = monotonic()
+    # One thread at a time: otherwise one that read the secrets earlier could put its state in place of a newer one.
+    with _learning:
+        environment = _environment()
+        registered = tuple(_registered)
+        if len(registered) != _state.registered or environment != _state.environment:
+            _state = _State(registered, environment)
+        _checked_at = monotonic()
 
 
 def _environment() -> dict[str, str]:
