@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import requests
 
-from failwell.testing import LabTurn, inject_fault
+from failwell.testing import LabTurn, inject_fault, lab
 from failwell.testing.faults_spec import fault_names, parse_fault
 
 OPENAI = "https://api.openai.com/v1/chat/completions"
@@ -162,6 +162,18 @@ def test_a_script_says_what_the_provider_answers_after_the_failures() -> None:
         reply = client.post(OPENAI, json={}).json()
 
     assert reply["choices"][0]["message"]["content"] == "Paid."
+
+
+def test_a_lab_of_your_own_asks_for_the_delay_as_well() -> None:
+    with lab(delay=2) as fake:
+        codes = [
+            httpx.post(fake.url("openai", name))
+            for name in ("rate_limited", "rate_limited@prose", "rate_limited@none")
+        ]
+
+    assert codes[0].headers["retry-after"] == "2"
+    assert codes[1].json()["error"]["message"].endswith("Please try again in 2s.")
+    assert "retry-after" not in codes[2].headers
 
 
 def test_every_name_is_a_fault_and_lasting_ones_last() -> None:

@@ -13,14 +13,14 @@ from typing import Any
 from failwell.apps.lab.hosts import dialect_of_call, dialect_of_host
 from failwell.apps.lab.lab_routes import NoSuchFailure, check, parse, wants_stream
 from failwell.apps.lab.server import Lab
-from failwell.testing.faults_spec import Fault, parse_fault
+from failwell.testing.faults_spec import FaultSpec, parse_fault
 
 
 @dataclass
 class FaultInjection:
     """One fault while a test runs: which calls it met, and how many."""
 
-    fault: Fault
+    fault: FaultSpec
     lab: Lab
     calls: int = 0
     """Calls to providers since it began."""
@@ -119,7 +119,7 @@ def isolated_providers(*, stall: float = 10.0, delay: float = 1.0) -> Generator[
 
 @contextmanager
 def inject_fault(
-    fault: str | Fault, *, stall: float | None = None, delay: float | None = None
+    fault: str | FaultSpec, *, stall: float | None = None, delay: float | None = None
 ) -> Generator[FaultInjection]:
     """Let calls to providers fail while the block runs, under any code that uses httpx, requests, urllib3 or aiohttp.
 

@@ -31,7 +31,7 @@ _LASTING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FaultSpec:
     """One fault that is injected: what happens, and to how many calls."""
 
     name: str
@@ -51,7 +51,7 @@ def fault_names() -> list[str]:
     return [*ALIASES, *(name for name in SCENARIOS if name != "ok" and name not in ALIASES.values())]
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str) -> FaultSpec:
     """The fault that `text` names: a name, `@form` for the form of a delay, `:N` or `:always` for the calls that fail.
 
     Raises:
@@ -80,10 +80,10 @@ def parse_fault(text: str) -> Fault:
         times = None if count == "always" else int(count)
     elif scenario == "context_too_long":
         times = None
-    return Fault(text.strip(), scenario, form or None, times)
+    return FaultSpec(text.strip(), scenario, form or None, times)
 
 
-def parse_faults(text: str) -> list[Fault]:
+def parse_faults(text: str) -> list[FaultSpec]:
     """The faults of a list with commas.
 
     Raises:

@@ -12,11 +12,11 @@ from failwell.apps.lab.server import LONG, Lab, LabRequest
 __all__ = ["Lab", "LabRequest", "LabTurn", "NoSuchFailure", "Truth", "lab"]
 
 
-def lab(*, stall: float = LONG, strict: bool = False) -> Lab:
+def lab(*, stall: float = LONG, strict: bool = False, delay: float | None = None) -> Lab:
     """A laboratory on a free port of this machine, open while its `with` block runs.
 
     `stall` is how many seconds the slow scenarios take before they answer; the default is longer
     than any client waits. With `strict` it refuses conversations that the provider would refuse, such as
-    a tool call without its result.
+    a tool call without its result. `delay` is how many seconds a rate limit asks for; without it each form has its own.
     """
-    return Lab(stall=stall, strict=strict)
+    return Lab(stall=stall, strict=strict, delay=delay)

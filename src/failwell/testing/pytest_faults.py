@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell.testing.fault_injection import FaultInjection, inject_fault, isolated_providers
-from failwell.testing.faults_spec import Fault, parse_fault, parse_faults
+from failwell.testing.faults_spec import FaultSpec, parse_fault, parse_faults
 
 _PROPERTY = "failwell_fault"
 _WIDEST_NAME = 72
@@ -66,7 +66,7 @@ class FaultRuns:
                 "_failwell_fault", faults, ids=[fault.name for fault in faults], indirect=True
             )
 
-    def _parse(self, name: str, test: str) -> Fault:
+    def _parse(self, name: str, test: str) -> FaultSpec:
         try:
             return parse_fault(name)
         except ValueError as error:
