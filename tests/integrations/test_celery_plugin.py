@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.breaker import BreakerPolicy
+from failwell.decision.breaker import BreakerPolicy, CallTarget
 from failwell.fault.axes import Certainty
 from failwell.report.describe import describe
 from failwell.runtime.call_guard import Guard
@@ -132,6 +132,18 @@ def test_a_task_that_a_guard_refuses_goes_back_to_the_queue_until_the_service_ma
 
     assert len(keys) == 1
     assert (caught.value.when, len(sent)) == (30.0, 1)
+
+
+def test_a_pause_that_another_user_of_the_guard_was_told_waits_in_the_queue() -> None:
+    clock = FakeClock()
+    guard = Guard(clock=clock)
+    task, keys = a_task(an_app(guard=guard, clock=clock), "answer")
+    guard.failed(CallTarget("celery", ""), describe(a_fault(not_before=told(300))))
+
+    with running(task) as sent, pytest.raises(exceptions.Retry) as caught:
+        task()
+
+    assert (keys, caught.value.when, len(sent)) == ([], 300.0, 1)
 
 
 def test_the_limit_of_a_task_holds_as_well_and_leaks_nothing() -> None:

@@ -23,6 +23,7 @@ from failwell.runtime.retry_options import RetryOptions, merge_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES = tuple(PluginOptions.__annotations__)
+_SHORTEST_PAUSE = 0.01
 
 
 class TaskFailed(Recalled):
@@ -126,6 +127,20 @@ def open_operation(options: RetryOptions) -> Operation:
     except Fault as refusal:
         # Without its context, which an engine would store.
         raise task_failure(refusal) from None
+
+
+def paused(operation: Operation) -> tuple[TaskFailed, float] | None:
+    """Why an attempt has to wait, and for how many seconds, because a provider told another user of the guard so.
+
+    The engine waits then and not the attempt, as it does after a failure.
+    """
+    guard = operation.options.guard
+    pause = None if guard is None else guard.paused(operation.called)
+    if guard is None or pause is None or pause.not_before is None or pause.not_before.after < _SHORTEST_PAUSE:
+        return None
+    # Nothing was sent, so a probe that was admitted is free again.
+    guard.abandoned(operation.called)
+    return task_failure(pause), pause.not_before.after
 
 
 def repeated_inside(function: _F, options: RetryOptions) -> _F:

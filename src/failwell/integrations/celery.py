@@ -23,7 +23,7 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Park, Retry
 from failwell.fault.classes import Validation
 from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._task_calls import TaskFailed, decided, open_operation, task_options
+from failwell.integrations._task_calls import TaskFailed, decided, open_operation, paused, task_options
 from failwell.report.describe import describe
 from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.clock import random_jitter
@@ -120,6 +120,9 @@ def _attempt(
         TaskFailed: no call is allowed now.
     """
     operation = _operation(options, task.request)
+    pause = paused(operation)
+    if pause is not None:
+        raise pause[0]
     operation.enter()
     try:
         result = task.run(*args, **kwargs)

@@ -20,7 +20,14 @@ from typing import Any, Unpack
 from failwell._extras import need
 from failwell.integrations._model_calls import PluginOptions
 from failwell.integrations._repeatable import repeatable
-from failwell.integrations._task_calls import TaskFailed, named, open_operation, recorded, task_options
+from failwell.integrations._task_calls import (
+    TaskFailed,
+    named,
+    open_operation,
+    paused,
+    recorded,
+    task_options,
+)
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 
@@ -56,20 +63,24 @@ def reliability(
             @wraps(function)
             async def repeated_async(*args: Any, **kwargs: Any) -> Any:
                 operation = open_operation(own)
+                while (pause := paused(operation)) is not None:
+                    await _sleep_async(operation, pause[1])
                 while True:
                     async with operation:
                         return await attempt(*args, **kwargs)
-                    await _sleep_async(operation)
+                    await _sleep_async(operation, operation.delay or 0.0)
 
             return repeated_async
 
         @wraps(function)
         def repeated(*args: Any, **kwargs: Any) -> Any:
             operation = open_operation(own)
+            while (pause := paused(operation)) is not None:
+                _sleep(operation, pause[1])
             while True:
                 with operation:
                     return attempt(*args, **kwargs)
-                _sleep(operation)
+                _sleep(operation, operation.delay or 0.0)
 
         return repeated
 
@@ -84,17 +95,17 @@ def should_retry(error: BaseException, *, idempotent: bool | None = None) -> boo
     return repeatable(error, idempotent=idempotent) is not None
 
 
-def _sleep(operation: Operation) -> None:
+def _sleep(operation: Operation, seconds: float) -> None:
     engine = need("dbos").DBOS
     if engine.workflow_id is None:
-        operation.wait()
+        operation.wait(seconds)
     else:
-        engine.sleep(operation.delay or 0.0)
+        engine.sleep(seconds)
 
 
-async def _sleep_async(operation: Operation) -> None:
+async def _sleep_async(operation: Operation, seconds: float) -> None:
     engine = need("dbos").DBOS
     if engine.workflow_id is None:
-        await operation.wait_async()
+        await operation.wait_async(seconds)
     else:
-        await engine.sleep_async(operation.delay or 0.0)
+        await engine.sleep_async(seconds)

@@ -78,19 +78,23 @@ def _switch_off(sdk: Any) -> None:
 
 
 def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
-    def attempts(kwargs: dict[str, Any]) -> dict[str, Any]:
+    def attempts(kwargs: dict[str, Any]) -> Operation | None:
         repeats = kwargs.get("max_retries", 1)
-        if isinstance(repeats, int):
-            model = kwargs.get("model")
-            operation = calls.operation(provider, model if isinstance(model, str) else None)
-            kwargs["max_retries"] = _Attempts(operation, repeats)
-        return kwargs
+        if not isinstance(repeats, int):
+            return None
+        model = kwargs.get("model")
+        operation = calls.operation(provider, model if isinstance(model, str) else None)
+        kwargs["max_retries"] = _Attempts(operation, repeats)
+        return operation
 
     if iscoroutinefunction(create):
 
         @wraps(create)
         async def create_async(*args: Any, **kwargs: Any) -> Any:
-            result = await create(*args, **attempts(kwargs))
+            operation = attempts(kwargs)
+            if operation is not None:
+                await operation.hold_async()
+            result = await create(*args, **kwargs)
             if calls.timeouts is None or not isinstance(result, AsyncGenerator):
                 return result
             from failwell.runtime.streams.asynchronous import limit_astream
@@ -102,7 +106,10 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
 
     @wraps(create)
     def create_plain(*args: Any, **kwargs: Any) -> Any:
-        result = create(*args, **attempts(kwargs))
+        operation = attempts(kwargs)
+        if operation is not None:
+            operation.hold()
+        result = create(*args, **kwargs)
         if calls.timeouts is None or not isinstance(result, Generator):
             return result
         from failwell.runtime.streams.plain import limit_stream

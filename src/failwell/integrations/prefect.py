@@ -29,6 +29,7 @@ from failwell.integrations._task_calls import (
     decided_async,
     named,
     open_operation,
+    paused,
     task_options,
 )
 from failwell.runtime.operation import Operation
@@ -168,6 +169,12 @@ def _operation(run: Any, options: RetryOptions) -> Operation:
     operation = _operations.get(run)
     if operation is None:
         operation = open_operation(options)
+        pause = paused(operation)
+        if pause is not None and run is not None:
+            # The next attempt opens it again.
+            failure, seconds = pause
+            failure.__dict__[_DELAY] = seconds if seconds <= options.policy.in_process_limit else None
+            raise failure
         if run is not None:
             _operations[run] = operation
     return operation
