@@ -194,5 +194,31 @@ def litellm() -> Runs:
     return Runs(*(_bind(call, **options) for call in (library.completion, library.completion, reliable)))
 
 
+def instructor() -> Runs:
+    from failwell.integrations.instructor import reliability
+
+    library: Any = import_module("instructor")
+    sdk: Any = import_module("openai")
+    chat: Any = import_module("openai.types.chat")
+    schema: Any = import_module("pydantic").create_model("Greeting", name=(str, ...))
+    call = {"id": "t", "type": "function", "function": {"name": "Greeting", "arguments": '{"name": "Ada"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    fields = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    completion = chat.ChatCompletion.model_validate(fields)
+
+    async def create(**_kwargs: Any) -> Any:
+        return completion
+
+    def client() -> Any:
+        openai = sdk.AsyncOpenAI(api_key="sk-bench")
+        openai.chat.completions.create = create
+        return library.from_openai(openai)
+
+    options = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "response_model": schema}
+    plain, reliable = client(), reliability(client())
+    return Runs(*(_bind(each.create, **options) for each in (plain, plain, reliable)))
+
+
 def _bind(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Run:
     return lambda: function(*args, **kwargs)

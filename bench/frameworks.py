@@ -37,6 +37,7 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[], Runs]]] = {
     "CrewAI": ("crewai", frameworks.crewai),
     "DSPy": ("dspy", frameworks.dspy),
     "LiteLLM": ("litellm", frameworks.litellm),
+    "instructor": ("instructor", frameworks.instructor),
     "FastMCP": ("fastmcp", engines.fastmcp),
     "MCP server": ("mcp", engines.mcp),
     "Celery": ("celery", engines.celery),
