@@ -5,15 +5,13 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-import anthropic
-import openai
 import pytest
-from google.genai import Client as GoogleClient
-from google.genai import errors as google_errors
-from google.genai import types as google_types
 
 from failwell.testing import Lab, LabTurn, NoSuchFailure, lab
 
+anthropic: Any = pytest.importorskip("anthropic", reason="`make test` runs it with the SDKs")
+openai: Any = pytest.importorskip("openai", reason="`make test` runs it with the SDKs")
+genai: Any = pytest.importorskip("google.genai", reason="`make test` runs it with the SDKs")
 USER = {"role": "user", "content": "Hello"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
 USE: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "pay", "input": {}}
@@ -151,11 +149,11 @@ def test_what_google_does_not_accept() -> None:
         ([asked, call, result], "missing a thought_signature"),
     ]  # fmt: skip
     with lab(strict=True) as fake:
-        options = google_types.HttpOptions(base_url=fake.url("google-genai", "ok"))
-        client = GoogleClient(api_key="lab", http_options=options)
+        options = genai.types.HttpOptions(base_url=fake.url("google-genai", "ok"))
+        client = genai.Client(api_key="lab", http_options=options)
         models: Any = client.models
         for contents, words in cases:
-            with pytest.raises(google_errors.ClientError, match=words) as caught:
+            with pytest.raises(genai.errors.ClientError, match=words) as caught:
                 models.generate_content(model="gemini-3-pro", contents=contents)
             assert (caught.value.code, caught.value.status) == (400, "INVALID_ARGUMENT")
         # Older models do not sign their calls.
