@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from io import StringIO
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ from failwell.delivery.problem_details import from_problem, problem, problem_jso
 from failwell.delivery.webhook import failure_payload
 from failwell.delivery.wsgi import FailwellWSGIMiddleware
 from failwell.fault.base import Fault
+from failwell.integrations._tool_calls import ToolCalls
 from failwell.integrations.django import FailwellMiddleware as DjangoMiddleware
 from failwell.integrations.flask import install as install_in_flask
 from failwell.integrations.mcp import from_tool_result, tool_result
@@ -45,6 +47,7 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport, default_policy
 from failwell.report.revive import revive, translate
 from failwell.report.views import map_bare_exception_to_job_error
+from failwell.runtime.suppress import catch
 from failwell.sentry import before_send
 from tests.canary.canaries import SECRETS
 from tests.django_site import a_request, configure_django
@@ -111,6 +114,17 @@ def _panel(audience: Any) -> Callable[[BaseException], str]:
         return console.export_text()
 
     return opened
+
+
+def _tool(error: BaseException) -> str:
+    """What a model gets from a tool that raised."""
+    passes = f"{type(error).__name__} is raised again, and the model gets no result of the tool"
+    if not isinstance(error, Exception):
+        return passes
+    result, _ = catch(
+        partial(ToolCalls(observer=str).failed, error, tool="search", arguments={"city": "Oslo"})
+    )
+    return passes if result is None else f"{result.text} {json.dumps(result.content)}"
 
 
 def _agent(error: BaseException) -> str:
@@ -316,6 +330,7 @@ DOORS: dict[str, Door] = {
     "agents": Door("delivery.agent_output", "shown", _agent),
     "problem documents": Door("delivery.problem_details", "shown", _problem),
     "tool results": Door("integrations.mcp", "shown", _mcp),
+    "tools of agents": Door("integrations._tool_calls", "shown", _tool),
     "webhooks": Door("delivery.webhook", "shown", _webhook("user")),
     "webhooks for operators": Door("delivery.webhook", "operator", _webhook("operator")),
     "asgi": Door("delivery.middleware", "shown", _asgi),
@@ -346,10 +361,39 @@ PARTS: Mapping[str, str] = {
     "delivery.caller_report": "asgi",
     "delivery.problem_schema": "fastapi",
     "integrations.fastapi": "fastapi",
+    **{
+        f"integrations.{name}": "tools of agents"
+        for name in (
+            "_model_calls",
+            "_tool_server",
+            "claude_agent_sdk",
+            "crewai",
+            "dspy",
+            "fastmcp",
+            "google_adk",
+            "langchain",
+            "openai_agents",
+        )
+    },
 }
 """Modules that write nothing themselves, each with a door that is built of it."""
 BRIDGES = frozenset(
     f"integrations.{name}"
-    for name in ("_repeatable", "celery", "langgraph", "pydantic_ai", "stamina", "temporal", "tenacity")
+    for name in (
+        "_model_class",
+        "_repeatable",
+        "_task_calls",
+        "celery",
+        "dbos",
+        "instructor",
+        "langgraph",
+        "litellm",
+        "prefect",
+        "pydantic_ai",
+        "ray",
+        "stamina",
+        "temporal",
+        "tenacity",
+    )
 )
 """Modules that repeat calls for other libraries and write nothing."""

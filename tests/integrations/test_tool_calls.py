@@ -95,3 +95,11 @@ def test_a_guarded_tool_returns_its_failure_plain_or_async_and_raises_a_cancella
     assert asyncio.run(hidden())["kind"] == "tool.failed"
     assert SECRET not in "".join(texts)
     assert [report.scene.tool for report in reports] == ["weather", "weather", None]
+
+
+def test_a_failure_that_the_model_gets_calls_nobody() -> None:
+    reports: list[ErrorReport] = []
+
+    ToolCalls(observer=reports.append).failed(ValueError("x"), tool="search")
+
+    assert [(report.kind, report.severity) for report in reports] == [("tool.failed", "info")]

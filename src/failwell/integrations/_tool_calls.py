@@ -4,6 +4,7 @@ A run goes on after it. A cancellation is no failure of the tool and is raised a
 """
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import wraps
 from inspect import iscoroutine, iscoroutinefunction
 from typing import Any
@@ -98,6 +99,8 @@ class ToolCalls:
         report = describe(error, origin="tool", scene=scene, idempotent=idempotent)
         if report.category is Category.CANCELLED:
             raise error
+        # The model gets it, and the run goes on: nobody is called for it.
+        report = replace(report, handled=True)
         if self._observer is not None:
             call_hook(self._observer, report, reason="the observer of tool errors failed and was passed over")
         else:
