@@ -1,7 +1,9 @@
 """One model call, tool call or task of each framework on a stub: plain, with a hook that does nothing, with the plugin."""
 
+import asyncio
+import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -87,7 +89,7 @@ def langchain() -> Runs:
     empty = type("Empty", (base,), {"awrap_model_call": wrap, "awrap_tool_call": wrap})
     model = models.FakeListChatModel(responses=["done"])
     other = models.FakeListChatModel(responses=["done"])
-    plain, hooked = (agents.create_agent(model, [], middleware=hooks) for hooks in ((), (empty(),)))
+    plain, hooked = (agents.create_agent(model, [], middleware=used) for used in ((), (empty(),)))
     reliable = agents.create_agent(other, [], middleware=(reliability(),))
     question = {"messages": [("user", "hello")]}
     return Runs(*(_bind(agent.ainvoke, question) for agent in (plain, hooked, reliable)))
@@ -222,3 +224,60 @@ def instructor() -> Runs:
 
 def _bind(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Run:
     return lambda: function(*args, **kwargs)
+
+
+class _ClaudeCode:
+    """A transport of the Claude Agent SDK that answers at once."""
+
+    def __init__(self) -> None:
+        self._written: asyncio.Queue[str] = asyncio.Queue()
+
+    async def connect(self) -> None:
+        """There is nothing to connect to."""
+
+    async def write(self, data: str) -> None:
+        await self._written.put(data)
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            message = json.loads(await self._written.get())
+            if message["type"] == "control_request":
+                reply: dict[str, Any] = {
+                    "subtype": "success",
+                    "request_id": message["request_id"],
+                    "response": {},
+                }
+                yield {"type": "control_response", "response": reply}
+            elif message["type"] == "user":
+                break
+        content = [{"type": "text", "text": "done"}]
+        answer = {"role": "assistant", "model": "m", "content": content}
+        yield {"type": "assistant", "session_id": "s", "message": answer}
+        end = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "session_id": "s"}
+        yield {**end, "duration_ms": 1, "duration_api_ms": 1}
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    def is_ready(self) -> bool:
+        return True
+
+    async def end_input(self) -> None:
+        """The queue has no end."""
+
+
+def claude_agent_sdk() -> Runs:
+    from failwell.integrations.claude_agent_sdk import hooks, reliability
+
+    sdk: Any = import_module("claude_agent_sdk")
+
+    def run_of(query: Any, **options: Any) -> Run:
+        settings = sdk.ClaudeAgentOptions(**options)
+
+        async def run() -> None:
+            async for _message in query(prompt="hello", options=settings, transport=_ClaudeCode()):
+                pass
+
+        return run
+
+    return Runs(run_of(sdk.query), run_of(sdk.query, hooks=hooks()), run_of(reliability()))

@@ -34,6 +34,7 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[], Runs]]] = {
     "LangChain": ("langchain", frameworks.langchain),
     "LangGraph": ("langgraph", frameworks.langgraph),
     "Google ADK": ("google-adk", frameworks.google_adk),
+    "Claude Agent SDK": ("claude-agent-sdk", frameworks.claude_agent_sdk),
     "CrewAI": ("crewai", frameworks.crewai),
     "DSPy": ("dspy", frameworks.dspy),
     "LiteLLM": ("litellm", frameworks.litellm),

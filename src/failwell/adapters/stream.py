@@ -48,10 +48,11 @@ def _agent_message(answer: Answer, message: object) -> None:
     if type(message).__name__ != "ResultMessage":
         return
     answer.known = answer.ended = answer.spoke = True
-    answer.about(message)
     if take(message, "is_error") is True:
         from failwell.adapters.vendors.frameworks.claude_agent_sdk import read_result
 
+        # Model, id and tokens are for the fault alone.
+        answer.about(message)
         answer.failure = read_result(message)
 
 
