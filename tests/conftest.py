@@ -4,6 +4,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,8 +19,12 @@ from failwell.fault import registry
 from failwell.report import redact
 from failwell.runtime import suppress
 
+_QUICK = "not slow"
+"""The marks that `make test` asks for."""
+_SLOW_MODULE = re.compile(r"^pytestmark = \[?[^\n]*\bpytest\.mark\.slow\b", re.MULTILINE)
 
-def pytest_configure() -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
     """Undo what the caller's shell may impose on the tests and their children: ignored signals, no bytecode."""
     # A shell starts background jobs with SIGINT ignored, and children inherit that.
     if (
@@ -35,7 +40,15 @@ def pytest_configure() -> None:
 
         # A machine with other work draws inputs slowly; that says nothing about the code.
         settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        settings.load_profile("project")
+        settings.register_profile("quick", settings.get_profile("project"), max_examples=50)
+        settings.load_profile("quick" if config.option.markexpr == _QUICK else "project")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules of slow tests alone where those are not asked for: each process would load them to run nothing."""
+    if config.option.markexpr != _QUICK or not collection_path.match("test_*.py"):
+        return None
+    return True if _SLOW_MODULE.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any
-
-import anthropic
-import openai
-from google.genai import Client as GoogleClient
-from google.genai import errors as google_errors
-from google.genai import types as google_types
+from typing import TYPE_CHECKING, Any
 
 from failwell.testing import Lab, LabTurn
+
+if TYPE_CHECKING:
+    # Loaded by the runs: to load them takes seconds in every process that only collects the tests.
+    import anthropic
+    import openai
+    from google.genai import Client as GoogleClient
 
 Messages = list[dict[str, Any]]
 STEPS = 40
@@ -64,6 +64,8 @@ class History:
 
 def run_openai(lab: Lab) -> History:
     """Chat completions, streamed by the SDK."""
+    import openai
+
     history = History()
     client = openai.OpenAI(base_url=lab.url("openai", "ok") + "/v1", api_key="lab", max_retries=0)
     full = client.with_options(base_url=lab.url("openai", "overloaded") + "/v1")
@@ -96,13 +98,15 @@ def run_openai(lab: Lab) -> History:
     return history
 
 
-def _chat(client: openai.OpenAI, messages: Messages) -> Any:
+def _chat(client: "openai.OpenAI", messages: Messages) -> Any:
     create: Any = client.chat.completions.create
     return create(model="gpt-lab", messages=messages, stream=True)
 
 
 def run_responses(lab: Lab) -> History:
     """Responses, streamed by the SDK."""
+    import openai
+
     history = History()
     client = openai.OpenAI(base_url=lab.url("openai", "ok") + "/v1", api_key="lab", max_retries=0)
     history.add({"role": "user", "content": "Begin."})
@@ -133,6 +137,8 @@ def run_responses(lab: Lab) -> History:
 
 def run_anthropic(lab: Lab) -> History:
     """Messages, streamed by the SDK."""
+    import anthropic
+
     history = History()
     client = anthropic.Anthropic(base_url=lab.url("anthropic", "ok"), api_key="lab", max_retries=0)
     full = client.with_options(base_url=lab.url("anthropic", "overloaded"))
@@ -172,7 +178,7 @@ def run_anthropic(lab: Lab) -> History:
     return history
 
 
-def _messages(client: anthropic.Anthropic, messages: Messages) -> Any:
+def _messages(client: "anthropic.Anthropic", messages: Messages) -> Any:
     create: Any = client.messages.create
     return create(model="claude-opus-5", max_tokens=100, messages=messages, stream=True)
 
@@ -190,6 +196,8 @@ def _add_delta(block: dict[str, Any], delta: Any) -> None:
 
 def run_google(lab: Lab) -> History:
     """generateContent, streamed by the SDK."""
+    from google.genai import errors as google_errors
+
     history = History()
     client, full = _google(lab, "ok"), _google(lab, "overloaded")
     history.add({"role": "user", "parts": [{"text": "Begin."}]})
@@ -216,12 +224,15 @@ def run_google(lab: Lab) -> History:
     return history
 
 
-def _google(lab: Lab, scenario: str) -> GoogleClient:
+def _google(lab: Lab, scenario: str) -> "GoogleClient":
+    from google.genai import Client
+    from google.genai import types as google_types
+
     options = google_types.HttpOptions(base_url=lab.url("google-genai", scenario))
-    return GoogleClient(api_key="lab", http_options=options)
+    return Client(api_key="lab", http_options=options)
 
 
-def _contents(client: GoogleClient, contents: Messages) -> Iterator[Any]:
+def _contents(client: "GoogleClient", contents: Messages) -> Iterator[Any]:
     models: Any = client.models
     return iter(models.generate_content_stream(model="gemini-3-lab", contents=contents))
 

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from anthropic.types import TextBlock, ToolUseBlock
-from google.genai import types as genai
-from openai.types.chat import ChatCompletionMessage
 
 import failwell
 from failwell.agents import FORMATS, RepairedMessages
@@ -260,6 +257,10 @@ def test_a_users_message_is_added_once_where_the_model_spoke_last() -> None:
 
 
 def test_objects_of_the_sdks_are_accepted() -> None:
+    from anthropic.types import TextBlock, ToolUseBlock
+    from google.genai import types as genai
+    from openai.types.chat import ChatCompletionMessage
+
     openai = ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": [chat_call("c1")]})
     anthropic = [
         TextBlock(type="text", text="I pay."),

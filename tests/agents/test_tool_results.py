@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from google.genai import types as genai
 
 import failwell
 from failwell.agents import drop_oldest_tool_results
@@ -123,6 +122,8 @@ def test_results_may_be_summarized() -> None:
 
 
 def test_objects_of_an_sdk_are_read() -> None:
+    from google.genai import types as genai
+
     call = genai.FunctionCall(name="read", args={})
     response = genai.FunctionResponse(name="read", response={"result": LONG})
     contents = [

@@ -417,7 +417,7 @@ def test_the_last_words_of_a_worker_are_read_to_the_end(ending: str) -> None:
             words = [f"words {n}" for n in range(30)]
             return words, [
                 await reported(worker.call("one", {"text": "\n".join(words) + ending}, action="last_words"))
-                for _ in range(10)
+                for _ in range(4)
             ]
 
     words, reports = run(work())

@@ -9,9 +9,7 @@ import pytest
 
 from failwell.testing import Lab, LabTurn, NoSuchFailure, lab
 
-anthropic: Any = pytest.importorskip("anthropic", reason="`make test` runs it with the SDKs")
-openai: Any = pytest.importorskip("openai", reason="`make test` runs it with the SDKs")
-genai: Any = pytest.importorskip("google.genai", reason="`make test` runs it with the SDKs")
+_SDKS = "`make test` runs it with the SDKs"
 USER = {"role": "user", "content": "Hello"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
 USE: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "pay", "input": {}}
@@ -28,6 +26,8 @@ def post(fake: Lab, dialect: str, path: str, body: dict[str, Any]) -> tuple[int,
 
 
 def test_openais_refusal_is_a_bad_request_of_its_sdk_that_names_the_open_call() -> None:
+    openai: Any = pytest.importorskip("openai", reason=_SDKS)
+
     messages: Any = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
     with lab(strict=True) as fake:
         client = openai.OpenAI(base_url=fake.url("openai", "ok") + "/v1", api_key="lab", max_retries=0)
@@ -123,6 +123,8 @@ def test_what_anthropic_does_not_accept() -> None:
 
 
 def test_anthropics_newer_models_do_not_continue_their_own_message() -> None:
+    anthropic: Any = pytest.importorskip("anthropic", reason=_SDKS)
+
     messages: Any = [USER, {"role": "assistant", "content": "I"}]
     with lab(strict=True) as fake:
         client = anthropic.Anthropic(base_url=fake.url("anthropic", "ok"), api_key="lab", max_retries=0)
@@ -133,6 +135,8 @@ def test_anthropics_newer_models_do_not_continue_their_own_message() -> None:
 
 
 def test_what_google_does_not_accept() -> None:
+    genai: Any = pytest.importorskip("google.genai", reason=_SDKS)
+
     asked = {"role": "user", "parts": [{"text": "Hello"}]}
     call: dict[str, Any] = {"role": "model", "parts": [{"functionCall": {"name": "pay", "args": {}}}]}
     result: dict[str, Any] = {
@@ -204,6 +208,8 @@ def test_a_lab_that_is_not_strict_answers_everything_and_failures_come_first() -
 
 
 def test_a_script_is_said_turn_by_turn_and_then_the_usual_answer_comes() -> None:
+    openai: Any = pytest.importorskip("openai", reason=_SDKS)
+
     with lab() as fake:
         fake.script("openai", LabTurn(calls=(("pay", {"sum": 1}),)), LabTurn("Paid."))
         client = openai.OpenAI(base_url=fake.url("openai", "ok") + "/v1", api_key="lab", max_retries=0)
