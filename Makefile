@@ -22,7 +22,7 @@ APART := stores frameworks engines
 # The environments that hold agent frameworks, whose plugins tests/sdks/plugins runs there.
 PLUGINS := frameworks engines
 plugin_tests = rm -f .sdks/$$name.frameworks; \
-	FAILWELL_FRAMEWORKS=.sdks/$$name.frameworks .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) tests/sdks/plugins
+	FAILWELL_FRAMEWORKS=.sdks/$$name.frameworks .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadgroup tests/sdks/plugins
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \

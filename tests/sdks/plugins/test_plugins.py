@@ -24,7 +24,12 @@ from tests.sdks.plugins.scenarios import (
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 _TABLE = os.environ.get("FAILWELL_FRAMEWORKS")
-CASES = [(name, scenario) for name in FRAMEWORKS for scenario in SCENARIOS]
+# One process for each framework: a server or a cluster is started once.
+CASES = [
+    pytest.param(name, scenario, marks=pytest.mark.xdist_group(name))
+    for name in FRAMEWORKS
+    for scenario in SCENARIOS
+]
 
 
 def waits_itself(plugin: str) -> bool:
@@ -56,7 +61,10 @@ def test_with_the_plugin_every_scenario_ends_as_it_should(plugin: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("plugin", [*filter(waits_itself, FRAMEWORKS)])
+@pytest.mark.parametrize(
+    "plugin",
+    [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in FRAMEWORKS if waits_itself(name)],
+)
 def test_an_engine_waits_as_long_as_the_plugin_decides(plugin: str) -> None:
     module = framework(plugin)
     if installed(module) is None:
