@@ -88,7 +88,9 @@ def test_an_engine_waits_as_long_as_the_plugin_decides(plugin: str) -> None:
         wanted = getattr(module, "BACKOFF", (1.0, 2.0))[: aim.calls - 1] if aim.waits is None else aim.waits
         # A loop in another process has no watcher here.
         assert tuple(waits) in ((), wanted), (scenario, waits)
-        assert all(gap >= wait for gap, wait in zip(result.gaps, wanted, strict=True)), (scenario, result)
+        # A tool call is followed by a request without a wait.
+        assert len(result.gaps) >= len(wanted), (scenario, result)
+        assert all(gap >= wait for gap, wait in zip(result.gaps, wanted, strict=False)), (scenario, result)
         assert aim.type in (None, result.error_type), (scenario, result)
 
 
