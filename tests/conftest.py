@@ -24,7 +24,7 @@ _QUICK = "not slow"
 _SLOW_MODULE = re.compile(r"^pytestmark = \[?[^\n]*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Undo what the caller's shell may impose on the tests and their children: ignored signals, no bytecode."""
     # A shell starts background jobs with SIGINT ignored, and children inherit that.
     if (
@@ -40,8 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         # A machine with other work draws inputs slowly; that says nothing about the code.
         settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        settings.register_profile("quick", settings.get_profile("project"), max_examples=50)
-        settings.load_profile("quick" if config.option.markexpr == _QUICK else "project")
+        settings.load_profile("project")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
