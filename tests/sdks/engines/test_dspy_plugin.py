@@ -8,7 +8,7 @@ import pytest
 
 from failwell import describe
 from failwell.integrations.dspy import reliability
-from failwell.testing import FakeClock
+from failwell.testing import FakeClock, lab
 from tests.sdks.frameworks.replies import NO_KEY, OVERLOADED, completion, script
 
 dspy: Any = pytest.importorskip("dspy", reason="`make test-sdks` runs it with dspy")
@@ -68,3 +68,18 @@ def test_a_tool_is_guarded_once_plain_and_async_and_other_callbacks_stay() -> No
     assert [json.loads(result)["kind"] for result in results] == ["tool.failed"] * 3
     assert seen == results
     assert SECRET not in "".join(results)
+
+
+def test_the_delay_of_a_server_is_kept_by_both_engines() -> None:
+    waits: dict[str, list[float]] = {}
+    with lab() as fake:
+        for engine in ("auto", "litellm"):
+            clock = FakeClock()
+            url = fake.url("openai", "rate_limited@seconds")
+            lm = dspy.LM("openai/gpt-4o-mini", api_base=url, api_key="key", cache=False, engine=engine)
+            with pytest.raises(Exception, match="Rate limit"):
+                reliability(lm, clock=clock, attempts=2)["lm"]("hi")
+            waits[engine] = clock.slept
+
+    assert waits["litellm"] == waits["auto"]
+    assert len(waits["auto"]) == 1

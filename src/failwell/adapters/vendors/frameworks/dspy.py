@@ -1,10 +1,10 @@
 """dspy: errors of a language model with status, code, model and wait, and answers that its adapters cannot parse."""
 
 from failwell.adapters.facts import Facts
-from failwell.adapters.registry import Table
+from failwell.adapters.registry import Table, read
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter
-from failwell.adapters.vendors.rows import envelopes, rows
+from failwell.adapters.vendors.rows import envelopes, inner_of, rows
 
 _CODES: dict[str, str] = {
     "LMAuthError": "authentication_error",
@@ -17,6 +17,8 @@ _CODES: dict[str, str] = {
     "LMServerError": "server_error",
 }
 """What a class of dspy's says, in the codes that providers use."""
+_TOO_MANY = 429
+_DEEPEST = 4
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
@@ -30,8 +32,21 @@ def _refine(error: BaseException, facts: Facts) -> None:
         # It says that no reply came, not that nothing was sent.
         facts.phase = "closed"
     wait = safe_getattr(error, "retry_after")
+    if wait is None and facts.status == _TOO_MANY:
+        wait = _inner_wait(error)
     if isinstance(wait, int | float) and not isinstance(wait, bool) and "retry-after" not in facts.headers:
         facts.headers = {**facts.headers, "retry-after": f"{wait:g}"}
+
+
+def _inner_wait(error: BaseException) -> float | None:
+    """The delay that an exception below names: dspy drops the headers of LiteLLM's."""
+    inner = inner_of(error)
+    for _ in range(_DEEPEST):
+        reading = None if inner is None else read(inner)
+        if inner is None or (reading is not None and reading.not_before is not None):
+            return None if reading is None or reading.not_before is None else reading.not_before.after
+        inner = inner_of(inner)
+    return None
 
 
 _reply = adapter(None, "dspy", _refine)
