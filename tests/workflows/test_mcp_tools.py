@@ -28,6 +28,10 @@ def find(number: str) -> str:
     return f"order {number}, pid {os.getpid()}, secret {os.environ.get('SHOP_TOKEN')} {os.environ.get('OPENAI_API_KEY')}"
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def find__all() -> str:
+    return "everything"
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def broken() -> str:
     raise RuntimeError("the database password is swordfish")
 
@@ -44,12 +48,13 @@ else:
 CALLS = "{tool_calls: [{name: shop__find, arguments: {number: A-1}}, {name: shop__broken}, {name: shop__pay, arguments: {amount: 5}}]}"
 
 
-def run(folder: Path, server: dict[str, Any], *replies: str) -> Done:
+def run(folder: Path, server: dict[str, Any], *replies: str, granted: str = "[shop]") -> Done:
     (folder / "server.py").write_text(SERVER)
     (folder / "w.yaml").write_text(
         "workflow:\n  name: w\n  entry_point: ask\n  runtime:\n    default_model: scripted:replies.yaml\n"
         f"    mcp_servers: {{shop: {json.dumps(server)}}}\n"
-        "agents:\n  - {name: ask, prompt: p, routes: [{to: $end}]}\n"
+        "agents:\n  - {name: ask, prompt: p, tools: "
+        f"{granted}, routes: [{{to: $end}}]}}\n"
     )
     (folder / "replies.yaml").write_text("replies:\n" + "".join(f"  - {reply}\n" for reply in replies))
     return failwell(
@@ -58,8 +63,14 @@ def run(folder: Path, server: dict[str, Any], *replies: str) -> Done:
     )  # fmt: skip
 
 
-def seen(folder: Path, server: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the model gets for the three calls."""
+def seen(
+    folder: Path,
+    server: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    calls: str = CALLS,
+    granted: str = "[shop]",
+) -> list[str]:
+    """What the model gets for its calls."""
     from failwell.turns import turn
 
     results: list[str] = []
@@ -70,7 +81,7 @@ def seen(folder: Path, server: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
         return original(calls, outcomes, system)
 
     monkeypatch.setattr(turn, "_results", note)
-    done = run(folder, server, CALLS, "{text: done}")
+    done = run(folder, server, calls, "{text: done}", granted=granted)
     assert done.data == {"result": "done"}, done.err
     assert "hostile" not in done.err
     return results
@@ -115,6 +126,18 @@ def test_tools_of_an_address_are_called(tmp_path: Path, monkeypatch: pytest.Monk
     assert "order A-1" in found
     assert "paid" in paid
     assert (tmp_path / "paid.txt").read_text() == "5"
+
+
+def test_the_grant_of_one_tool_is_no_grant_of_tools_whose_names_begin_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdio = {"command": sys.executable, "args": ["server.py"]}
+    calls = "{tool_calls: [{name: shop__find__all}]}"
+
+    (result,) = seen(tmp_path, stdio, monkeypatch, calls, granted="[shop__find]")
+
+    assert "not_granted" in result
+    assert "everything" not in result
 
 
 def test_a_server_that_does_not_start_is_named(tmp_path: Path) -> None:

@@ -102,11 +102,14 @@ class AgentExecutor:
         from failwell.turns.once import OnceCalls
 
         run = self._of(request.run, tools.run_folder)
-        registry = {**run.tools_of(tools.plan), **await run.server_tools(tools.plan, settings.get("tools"))}
+        # The tools of the file come last: a server cannot take the place of one.
+        registry = {**await run.server_tools(tools.plan, settings.get("tools")), **run.tools_of(tools.plan)}
         approver = None if self._asker is None else _approver(self._asker, request)
         return Dispatcher(
             registry,
-            granted=_granted(settings.get("tools"), registry),
+            granted=_granted(
+                settings.get("tools"), registry, frozenset(tools.plan.runtime.get("mcp_servers") or ())
+            ),
             agent=request.node.name,
             approver=approver,
             shows_text=settings.get("tool_errors") == "full",
@@ -254,11 +257,14 @@ class AgentRun:
         return survivors
 
 
-def _granted(names: "list[str] | None", registry: "Mapping[str, Tool]") -> list[str] | None:
-    """The tools that an agent may call; the name of an MCP server stands for all its tools."""
+def _granted(
+    names: "list[str] | None", registry: "Mapping[str, Tool]", servers: frozenset[str]
+) -> list[str] | None:
+    """The tools that an agent may call; the name of an MCP server, and no other, stands for all its tools."""
     if names is None:
         return None
-    return [*names, *(tool for tool in registry if any(tool.startswith(f"{name}__") for name in names))]
+    groups = tuple(f"{name}__" for name in names if name in servers)
+    return [*names, *(tool for tool in registry if tool.startswith(groups))]
 
 
 def _context(request: Request, tools: Tools) -> "ToolContext":

@@ -5,6 +5,7 @@ make a call safer to repeat, and error texts are withheld as those of any other 
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from failwell.integrations.mcp import from_tool_result
 from failwell.report.revive import revive
 from failwell.runtime.suppress import catch_async
 from failwell.shared.effect_policy import EffectPolicy, effect_policy
+from failwell.turns.tools.foreign_schema import safe_schema
 from failwell.turns.tools.tool import Effect, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ _START = 30.0
 """Seconds that a server may take to start and to list its tools."""
 _SECONDS = 60.0
 _MOST_TOOLS = 500
+_MOST_PAGES = 100
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+"""Letters of names that models refuse, and that could break out of the marks around a result."""
 
 
 class McpServers:
@@ -46,7 +51,7 @@ class McpServers:
         Raises:
             ToolTerminal: it does not start, or does not answer.
         """
-        key = f"{name} {sorted(settings)}"
+        key = f"{name} {directory} {sorted(settings.items())}"
         server = self._open.get(key)
         if server is None:
             server = self._open[key] = _Server(name, settings, directory, self._folder)
@@ -76,16 +81,21 @@ class _Server:
         client = await self._client()
         tools = self._tools
         if tools is None:
-            tools, error = await catch_async(self._list, client)
+            tools, error = await catch_async(self._listed, client)
             if error is not None:
                 raise self._unavailable() from error
             self._tools = tools
         return tools
 
     async def close(self) -> None:
+        from asyncio import wait
+
         if self._owner is not None and self._stop is not None:
             self._stop.set()
-            await catch_async(lambda: self._owner)
+            if self._ready is not None and not self._ready.done():
+                # It is still waiting for the first answer of the server, and not for us.
+                self._owner.cancel()
+            await wait([self._owner])
 
     async def _client(self) -> Any:
         import asyncio
@@ -115,36 +125,39 @@ class _Server:
             if not ready.done():
                 ready.set_exception(error)
 
+    async def _listed(self, client: Any) -> dict[str, Tool]:
+        import asyncio
+
+        async with asyncio.timeout(_START):
+            return await self._list(client)
+
     async def _list(self, client: Any) -> dict[str, Tool]:
         wanted: list[str] = list(self._settings.get("tools") or ["*"])
         tools: dict[str, Tool] = {}
         cursor: str | None = None
-        while True:
+        for _ in range(_MOST_PAGES):
             page = await client.list_tools(cursor=cursor) if cursor else await client.list_tools()
             for described in page.tools:
                 if "*" in wanted or described.name in wanted:
                     tool = self._tool(client, described)
-                    tools[tool.name] = tool
+                    tools.setdefault(tool.name, tool)
             cursor = safe_getattr(page, "next_cursor", "nextCursor")
             if not cursor or len(tools) >= _MOST_TOOLS:
-                return tools
+                break
+        return tools
 
     def _tool(self, client: Any, described: Any) -> Tool:
-        schema: object = safe_getattr(described, "input_schema", "inputSchema")
         policy = effect_policy(described)
         remote: str = described.name
 
         async def run(arguments: Mapping[str, Any], _context: ToolContext) -> Any:
-            result = await client.call_tool(remote, dict(arguments))
-            return _value(result)
+            return _value(await _call(client, remote, arguments))
 
         milliseconds: float | None = self._settings.get("timeout")
         return Tool(
-            name=f"{self._name}__{remote}"[:64],
+            name=_UNFIT.sub("_", f"{self._name}__{remote}")[:64],
             description=str(safe_getattr(described, "description") or "")[:4_000],
-            parameters=cast("Mapping[str, Any]", schema)
-            if isinstance(schema, Mapping)
-            else {"type": "object"},
+            parameters=safe_schema(safe_getattr(described, "input_schema", "inputSchema")),
             run=run,
             effect=_EFFECTS[policy],
             approval=self._settings.get("approval") or ("never" if policy == "none" else "ask"),
@@ -180,6 +193,13 @@ def _client_of(settings: Mapping[str, Any], directory: Path, log: Any) -> Any:
     )
     # What a server prints is foreign text, and goes to a file instead of the terminal.
     return mcp.Client(stdio.stdio_client(parameters, errlog=log))
+
+
+async def _call(client: Any, tool: str, arguments: Mapping[str, Any]) -> Any:
+    """The result of a tool, not checked against the schema of the server: a pattern in one can take for ever."""
+    types: Any = need("mcp.types")
+    parameters = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+    return await client.session.send_request(types.CallToolRequest(params=parameters), types.CallToolResult)
 
 
 def _value(result: Any) -> Any:
