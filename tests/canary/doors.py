@@ -365,6 +365,7 @@ PARTS: Mapping[str, str] = {
         f"integrations.{name}": "tools of agents"
         for name in (
             "_model_calls",
+            "_openai_agents_run",
             "_tool_server",
             "claude_agent_sdk",
             "crewai",
