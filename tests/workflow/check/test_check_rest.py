@@ -24,7 +24,7 @@ from tests.workflow.plans import (
 def test_a_node_that_nothing_here_can_run_names_what_is_missing(node: object, extra: str) -> None:
     plan = a_plan(node)  # type: ignore[arg-type]
 
-    [mistake] = check(plan)
+    [mistake] = check(plan, available=frozenset({"job"}))
 
     assert f"needs the extra `{extra}`" in mistake.message
     assert mistake.hint == f"install `failwell[{extra}]`"
@@ -38,7 +38,7 @@ def test_jobs_run_wherever_workflows_do() -> None:
 def test_the_body_of_a_loop_needs_its_executor_too() -> None:
     plan = a_plan(a_for_each("fan", body=an_agent("one")), inputs=some_inputs(an_input("items", "array")))
 
-    assert [one.path for one in check(plan)] == ["fan.agent.type"]
+    assert [one.path for one in check(plan, available=())] == ["fan.agent.type"]
 
 
 def test_a_limit_that_the_shortest_run_breaks_is_a_warning() -> None:
