@@ -5,7 +5,8 @@ A denial never names a value of an argument.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from json import JSONDecodeError, loads
+from json import loads
+from pathlib import Path
 from typing import Any, cast
 
 from failwell.adapters.vendors.field_paths import declared_names, field_path
@@ -23,7 +24,7 @@ from failwell.report.redact import MARK, redact_text, redact_value
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.retry import run_async
 from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import catch_async
+from failwell.runtime.suppress import catch, catch_async
 from failwell.turns.once import OnceCalls
 from failwell.turns.result_text import bounded
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
@@ -100,14 +101,15 @@ class Dispatcher:
             )
         value, error = await catch_async(self._run, name, arguments, context)
         self._check_cancel()
+        seen = ""
+        if error is None:
+            seen, error = catch(_seen_value, value, name, self._longest, context.scratch)
         if error is not None:
             report = describe(error, origin="tool")
             self._breaker.failed(name, arguments, report, run=self._agent)
             detail = _text_of(error) if self._shows_text else None
             return ToolOutcome(tool=name, report=report, seen=_seen_failure(report, detail))
         self._breaker.succeeded(name, arguments, run=self._agent)
-        seen = bounded(value, name, self._longest, context.scratch)
-        self._check_cancel()
         return ToolOutcome(tool=name, value=value, seen=seen)
 
     async def _run(self, name: str, arguments: object, context: ToolContext) -> Any:
@@ -143,7 +145,7 @@ class Dispatcher:
         if isinstance(arguments, str):
             try:
                 arguments = loads(arguments) if arguments.strip() else {}
-            except (JSONDecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 raise _invalid(tool.name, "the arguments are not valid JSON") from None
         if arguments is None:
             arguments = {}
@@ -221,6 +223,16 @@ def _retry_options(tool: Tool) -> RetryOptions:
         name=f"tool {tool.name}",
         idempotent=tool.effect != "once" or None,
     )
+
+
+def _seen_value(value: Any, tool: str, longest: int, scratch: Path) -> str:
+    """What a model sees of a result. A result that JSON cannot write is a failure of the tool."""
+    try:
+        return bounded(value, tool, longest, scratch)
+    except (ValueError, RecursionError) as error:
+        raise ToolTerminal(
+            kind="tool.failed", message=f"the result of `{tool}` is not JSON", details={"reason": "not_json"}
+        ) from error
 
 
 def _seen_failure(report: ErrorReport, detail: str | None) -> str:

@@ -1,6 +1,7 @@
 """The result of a tool as a model sees it: bounded, and marked as text that nobody has vouched for."""
 
 import os
+import re
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -9,6 +10,7 @@ from failwell.delivery.plain_text import finite, json_text
 from failwell.files.private import create_private
 from failwell.report.redact import redact_text
 
+_MARKER = re.compile(r"<(\s{0,9}/?\s{0,9}tool_result)", re.IGNORECASE)
 _MOST_LINES = 2_000
 _HEAD = 0.7
 """The share of a shortened result that is its beginning; the rest is its end."""
@@ -24,8 +26,8 @@ def bounded(value: Any, tool: str, longest: int, scratch: Path) -> str:
 
 
 def untrusted(text: str, tool: str) -> str:
-    """The text between markers that say it is the tool's and not an instruction. It cannot close them itself."""
-    inner = text.replace("</tool_result", "<\\/tool_result")
+    """The text between markers that say it is the tool's and not an instruction. It can neither close nor open them."""
+    inner = _MARKER.sub(r"<\\\1", text)
     return f'<tool_result tool="{tool}" trusted="false">\n{inner}\n</tool_result>'
 
 

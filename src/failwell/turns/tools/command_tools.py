@@ -88,16 +88,16 @@ def command(name: str, argv: Sequence[str], properties: Mapping[str, Any], runne
     names = sorted({match for word in argv for match in _PLACEHOLDER.findall(word)})
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
-        call = [_PLACEHOLDER.sub(lambda match: _word(arguments[match[1]]), word) for word in argv]
+        call = [_filled(word, arguments) for word in argv]
         return await runner.run(call, context, SECONDS)
 
     def check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
         for argument in names:
-            text = _word(arguments.get(argument, ""))
-            if "\0" in text:
+            if "\0" in _word(arguments.get(argument, "")):
                 return "zero_byte"
-            if text.startswith("-") and f"{{{argument}}}" in argv:
-                # A whole word that begins so would be an option of the command.
+        for word in argv:
+            # A word that begins so because of an argument would be an option of the command.
+            if not word.startswith("-") and _filled(word, arguments).startswith("-"):
                 return "option_as_argument"
         return None
 
@@ -143,6 +143,10 @@ def run_command(allow: Sequence[str], runner: CommandRunner) -> Tool:
         check=check,
         timeout=LONGEST,
     )
+
+
+def _filled(word: str, arguments: Mapping[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda match: _word(arguments.get(match[1], "")), word)
 
 
 def _word(value: object) -> str:

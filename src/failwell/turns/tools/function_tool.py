@@ -9,6 +9,7 @@ from typing import Any
 
 from failwell.fault.classes import Validation
 from failwell.turns.tools.tool import Tool, ToolContext
+from failwell.turns.tools.tool_thread import run_in_loop, run_in_thread
 
 
 def function_tool(name: str, target: str, folder: Path) -> Tool:
@@ -32,10 +33,8 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> Any:
         if iscoroutinefunction(function):
-            return await function(**arguments)
-        import asyncio
-
-        return await asyncio.to_thread(function, **arguments)
+            return await run_in_loop(function(**arguments))
+        return await run_in_thread(lambda: function(**arguments))
 
     return Tool(
         name=name,

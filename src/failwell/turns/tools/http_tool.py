@@ -12,7 +12,9 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from failwell.fault.classes import ToolTerminal
+from failwell.runtime.suppress import catch
 from failwell.turns.tools.tool import Tool, ToolContext
+from failwell.turns.tools.tool_thread import run_in_thread
 
 SECONDS = 30.0
 _MOST_BYTES = 1024 * 1024
@@ -40,9 +42,15 @@ def http_request(
     hosts = frozenset(host.lower().rstrip(".") for host in allow)
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> dict[str, Any]:
-        import asyncio
-
-        return await asyncio.to_thread(_request, arguments, dict(headers or {}), private, trust)
+        sockets: list[socket.socket] = []
+        try:
+            return await run_in_thread(
+                lambda: _request(arguments, dict(headers or {}), private, trust, sockets)
+            )
+        finally:
+            # A host that sends a byte now and then would hold the thread for ever.
+            for open_socket in sockets:
+                catch(open_socket.shutdown, socket.SHUT_RDWR)
 
     def check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
         try:
@@ -93,21 +101,32 @@ def is_public(address: str) -> bool:
 
 
 def _request(
-    arguments: Mapping[str, Any], headers: dict[str, str], private: bool, trust: ssl.SSLContext | None
+    arguments: Mapping[str, Any],
+    headers: dict[str, str],
+    private: bool,
+    trust: ssl.SSLContext | None,
+    sockets: list[socket.socket],
 ) -> dict[str, Any]:
     url = urlsplit(str(arguments["url"]))
     host, port = url.hostname or "", url.port or 443
     context = trust or ssl.create_default_context()
     plain = socket.create_connection((_address(host, port, private), port), timeout=SECONDS)
+    sockets.append(plain)
     try:
         secured = context.wrap_socket(plain, server_hostname=host)
     except BaseException:
         # Whatever ends the handshake, an interrupt too, leaves no open socket.
         plain.close()
         raise
+    sockets.append(secured)
     connection = http.client.HTTPSConnection(host, port, timeout=SECONDS)
     connection.sock = secured
-    sent = {name: value for name, value in arguments.get("headers", {}).items() if name.lower() in _HEADERS}
+    own = {name.lower() for name in headers}
+    sent = {
+        name: value
+        for name, value in arguments.get("headers", {}).items()
+        if name.lower() in _HEADERS and name.lower() not in own
+    }
     body = arguments.get("body")
     try:
         connection.request(
