@@ -53,6 +53,8 @@ def tree(tmp_path: Path) -> Path:
     (root / ".ssh/id_rsa").write_text("key")
     (root / ".env.local").write_text("TOKEN=x")
     (root / ".git").mkdir()
+    (root / ".git/config").write_text("extraheader = credential")
+    (root / "id_ecdsa").write_text("key")
     (root / "link.txt").symlink_to(tmp_path / "secret.txt")
     (root / "linked").symlink_to(tmp_path)
     (root / "inner.txt").symlink_to("docs/a.txt")
@@ -66,7 +68,7 @@ HOSTILE_PATHS = [
     "inner.txt", "hard.txt", "pipe", ".ssh/id_rsa", ".SSH/id_rsa", ".ssh./id_rsa", ".ssh /id_rsa", ".env.local",
     ".ENV", ".env:stream", "docs/./../../secret.txt", "..", "docs/..", "..\\secret.txt", "C:\\secret.txt",
     "docs\\..\\..\\secret.txt", "a\0b", ".aws/credentials", ".netrc", ".npmrc", ".pypirc", ".docker/config.json",
-    ".kube/config", ".git-credentials", "id_ed25519",
+    ".kube/config", ".git-credentials", "id_ed25519", "id_ecdsa", ".git/config", ".bash_login",
 ]  # fmt: skip
 
 
@@ -81,7 +83,7 @@ def test_hostile_paths_are_never_read(tree: Path) -> None:
 
 def test_hostile_paths_are_never_written(tree: Path) -> None:
     hostile = [
-        *HOSTILE_PATHS[:13],
+        *HOSTILE_PATHS,
         ".git/config",
         ".git/hooks/pre-commit",
         ".bashrc",

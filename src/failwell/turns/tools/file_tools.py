@@ -11,24 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from failwell.fault.classes import ToolTerminal
-from failwell.turns.tools.tool import CheckTool, Tool, ToolContext
+from failwell.turns.tools.tool import Tool, ToolContext
 
 _MOST_BYTES = 8 * 1024 * 1024
 _MOST_ENTRIES = 1_000
 _SNIFFED = 8_192
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEVER_WRITTEN = frozenset(
+_PROTECTED = frozenset(
     {
-        ".git", ".failwell", ".ssh", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile",
-        ".gitconfig", ".gitmodules", ".envrc", "authorized_keys",
+        ".git", ".failwell", ".ssh", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv",
+        ".zprofile", ".zlogin", ".gitconfig", ".gitmodules", "authorized_keys", ".aws", ".gnupg", ".netrc",
+        ".pgpass", ".npmrc", ".pypirc", ".docker", ".kube", ".azure", ".git-credentials", "id_rsa", "id_dsa",
+        "id_ecdsa", "id_ed25519",
     }
 )  # fmt: skip
-_NEVER_READ = frozenset(
-    {
-        ".ssh", ".failwell", ".aws", ".gnupg", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".docker", ".kube", ".azure",
-        ".git-credentials", ".envrc", "id_rsa", "id_ed25519",
-    }
-)  # fmt: skip
+"""Names that hold credentials or are run by programs: neither read nor written."""
 _PATH = {"path": {"type": "string", "description": "relative to the working folder"}}
 
 
@@ -45,7 +42,7 @@ def read_file(root: Path) -> Tool:
         parameters=_schema(_PATH, "path"),
         run=run,
         effect="read",
-        check=_check(_NEVER_READ, reads=True),
+        check=_check,
     )
 
 
@@ -62,7 +59,7 @@ def list_directory(root: Path) -> Tool:
         parameters=_schema(_PATH),
         run=run,
         effect="read",
-        check=_check(_NEVER_READ, reads=True),
+        check=_check,
     )
 
 
@@ -82,7 +79,7 @@ def write_file(root: Path) -> Tool:
         run=run,
         effect="idempotent",
         approval="ask",
-        check=_check(_NEVER_WRITTEN, reads=False),
+        check=_check,
     )
 
 
@@ -95,20 +92,17 @@ def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     }
 
 
-def _check(protected: frozenset[str], *, reads: bool) -> CheckTool:
-    def check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
-        path = str(arguments.get("path", "."))
-        if path.startswith(("/", "\\", "~")) or "\0" in path or (len(path) > 1 and path[1] == ":"):
+def _check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
+    path = str(arguments.get("path", "."))
+    if path.startswith(("/", "\\", "~")) or "\0" in path or (len(path) > 1 and path[1] == ":"):
+        return "path_outside"
+    for part in path.replace("\\", "/").split("/"):
+        if part == "..":
             return "path_outside"
-        for part in path.replace("\\", "/").split("/"):
-            if part == "..":
-                return "path_outside"
-            name = _folded(part)
-            if name in protected or (reads and name.startswith(".env")):
-                return "path_protected"
-        return None
-
-    return check
+        name = _folded(part)
+        if name in _PROTECTED or name.startswith(".env"):
+            return "path_protected"
+    return None
 
 
 def _folded(part: str) -> str:
