@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sqlite3
 import subprocess
 import sys
@@ -157,6 +158,7 @@ def test_celery_in_a_worker_process_stores_the_report_and_no_text(
     worker = subprocess.Popen(
         [*command, "--concurrency=1", "--loglevel=INFO", "--without-gossip", "--without-mingle"],
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
