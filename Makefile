@@ -21,8 +21,7 @@ SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 APART := stores frameworks engines
 # The environments that hold agent frameworks, whose plugins tests/sdks/plugins runs there.
 PLUGINS := frameworks engines
-plugin_tests = rm -f .sdks/$$name.frameworks; \
-	FAILWELL_FRAMEWORKS=.sdks/$$name.frameworks .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadgroup tests/sdks/plugins
+plugin_tests = .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadgroup tests/sdks/plugins
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -45,6 +44,9 @@ test-all: $(VENV)/.test ## run the slow tests too, and those of the SDKs and fra
 
 test-slow: $(VENV)/.test ## run only what `make test` leaves out
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m slow
+
+# Workers of task engines are processes of their own, and the project is not installed beside the SDKs.
+test-sdks frameworks: export PYTHONPATH := $(CURDIR)/src
 
 test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each requirements/sdks/*.txt
 	@for name in $(SDKS); do \
@@ -73,7 +75,10 @@ providers: test-sdks $(VENV)/.project ## the same, and write what came out into 
 	@$(PY) -m tools.docs
 
 frameworks: $(PLUGINS:%=.sdks/%/.made) $(VENV)/.project ## run an agent of each framework before and after its plugin, into docs/reference
-	@for name in $(PLUGINS); do $(plugin_tests); done
+	@for name in $(PLUGINS); do \
+		rm -f .sdks/$$name.frameworks; \
+		FAILWELL_FRAMEWORKS=.sdks/$$name.frameworks $(plugin_tests); \
+	done
 	@$(PY) -m tools.docs.frameworks .sdks/*.frameworks
 	@$(PY) -m tools.docs
 
