@@ -149,7 +149,7 @@ def _shown(masked: Any) -> bool:
 
 
 def _is_plain(value: object, room: list[int], depth: int) -> bool:
-    """Whether `value` is built of built-in types alone, and small."""
+    """Whether a value of a log record is built of built-in types alone, and small, so that it can be shown as it is."""
     room[0] -= 1
     kind = type(value)
     if room[0] < 0 or depth > _DEEPEST:

@@ -45,7 +45,7 @@ class MemoryGroup:
         _write(self._folder / "memory.max", "max" if megabytes is None else str(int(megabytes * _MB)))
 
     def overrun(self) -> tuple[float, float | None] | None:
-        """The most memory that it used, and the limit of all workers if that was reached and not its own.
+        """The most memory that the processes of this group used, and the limit of all groups if that was reached and not its own.
 
         `None` if nothing in it was killed for memory, or the limit of a group above all of these was reached.
         """

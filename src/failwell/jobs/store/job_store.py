@@ -421,5 +421,5 @@ class JobStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the database and release its resources."""
+        """Close the store of jobs, and release what it holds."""
         ...
