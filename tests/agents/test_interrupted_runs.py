@@ -66,7 +66,11 @@ def calls_and_results(messages: Messages, name: str) -> tuple[list[str], list[st
 
 
 @pytest.mark.parametrize(
-    "name", ["openai", "anthropic", "google", pytest.param("openai-responses", marks=pytest.mark.slow)]
+    "name",
+    [
+        "openai",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "google", "openai-responses")),
+    ],
 )
 def test_a_run_that_is_killed_at_any_event_goes_on_after_repair(name: str) -> None:
     run, dialect, path, body = FORMATS[name]

@@ -65,6 +65,7 @@ def test_without_a_model():
 """
 
 
+@pytest.mark.slow
 def test_a_table_and_a_file_say_which_faults_an_agent_survives(tmp_path: Path) -> None:
     done = run_under_faults(
         tmp_path, AGENTS, "--failwell-faults=rate_limit:2,overflow,stall", "--failwell-faults-report=report.json",

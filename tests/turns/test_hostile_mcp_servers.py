@@ -79,7 +79,7 @@ def called(folder: Path, arguments: dict[str, Any], **plan: Any) -> ToolOutcome:
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
-@pytest.mark.parametrize("silent", ["initialize", "tools/list"])
+@pytest.mark.parametrize("silent", ["initialize", pytest.param("tools/list", marks=pytest.mark.slow)])
 def test_a_server_that_never_answers_is_unavailable_and_ends_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
