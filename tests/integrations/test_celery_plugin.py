@@ -12,12 +12,12 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.operation import idempotency_key
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
-from tests.integrations.test_celery import running
 from tests.runtime.acting import even, told
 
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
 
 from failwell.integrations.celery import LONGEST, TaskFailed, reliability
+from tests.integrations.test_celery import running
 
 celery: Any = __import__("celery")
 exceptions: Any = __import__("celery.exceptions", fromlist=["Retry"])

@@ -48,6 +48,7 @@ def error_of(done: Done) -> dict[str, Any]:
 
 
 def test_an_agent_of_pydantic_ai_is_a_step_with_typed_failures(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
     with lab() as fake:
         answer = run(tmp_path, "agent_ok", PYDANTIC_AI.replace("URL", fake.url("openai", "ok")))
         refused = run(tmp_path, "agent_refused", PYDANTIC_AI.replace("URL", fake.url("openai", "bad_key")))
@@ -58,6 +59,7 @@ def test_an_agent_of_pydantic_ai_is_a_step_with_typed_failures(tmp_path: Path) -
 
 
 def test_a_compiled_graph_is_a_step(tmp_path: Path) -> None:
+    pytest.importorskip("langchain")
     assert run(tmp_path, "graph_ok", GRAPH).data == {"text": "hello from a graph"}
 
 
@@ -69,6 +71,7 @@ def test_a_compiled_graph_is_a_step(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_agent_is_named(tmp_path: Path, module: str, target: str, words: str) -> None:
+    pytest.importorskip("openai")
     done = run(tmp_path, module, PYDANTIC_AI.replace("URL", "http://127.0.0.1:9/"), target)
 
     assert error_of(done)["kind"] == "validation.config_invalid"
