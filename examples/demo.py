@@ -98,6 +98,7 @@ def agent(demo: Demo) -> int:
     )
     demo.say("and it goes on without it. Then a person decides.")
     waiting = demo.type("run", os.path.relpath(AGENT), "--no-input", "--run-id", "support")
+    demo.type("runs", "logs", "support")
     demo.say(f"\nexit code {waiting}: the run waits for an answer, in this terminal or any other.")
     demo.type("gates", "answer", "support", "approve", "refund")
     return demo.type("resume", "support")

@@ -14,6 +14,7 @@ from failwell.workflow.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failu
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
+from failwell.workflows.agent_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.runtime.cost import Prices
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from failwell.turns.dispatch import Dispatcher
     from failwell.turns.models import ModelSpec
     from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
-    from failwell.turns.turn import Turn, TurnEvent
+    from failwell.turns.turn import Turn
     from failwell.workflow.output_schemas import OutputSchemas
     from failwell.workflow.plan import Plan
     from failwell.workflow.run.run_settings import GateAnswer
@@ -145,7 +146,7 @@ class AgentExecutor:
             _context(request, tools),
             most_calls=MOST_CALLS if iterations is None else iterations + 1,
             max_tokens=settings.get("max_tokens"),
-            observe=None if tools.note is None else _observer(tools.note, request.path),
+            observe=AgentLog(tools.note, request).write_tool,
         )
 
     async def _chain(
@@ -172,6 +173,7 @@ class AgentExecutor:
             ),
             prices=_prices(runtime.get("cost")),
             budget=None if request.approved else tools.budget,
+            watcher=AgentLog(tools.note, request).write_attempt,
             name=request.node.name,
         )
 
@@ -446,13 +448,6 @@ def _used(tokens: Mapping[str, int], cost: int | None) -> dict[str, Any] | None:
     if not tokens:
         return None
     return {**tokens} if cost is None else {**tokens, "cost_usd": cost / _MICRO_CENTS_PER_DOLLAR}
-
-
-def _observer(note: Callable[[str, dict[str, Any]], None], path: str) -> "Callable[[TurnEvent], None]":
-    def observe(event: "TurnEvent") -> None:
-        note(event.type, {"path": path, **event.data})
-
-    return observe
 
 
 def _scene(request: Request) -> Scene:
