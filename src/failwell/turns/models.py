@@ -157,7 +157,9 @@ def _open_model(spec: ModelSpec) -> "Model":
     except (UserError, ValueError) as error:
         # Its texts name an option or a variable of the environment, and never a value.
         raise _refusal(
-            f"the model `{name}` cannot be used: {error}", "correct the name, or set the variable"
+            # The first sentence says what is missing; the rest is about the library's own functions.
+            f"the model `{name}` cannot be used: {str(error).partition('. ')[0].partition(' or pass it')[0]}",
+            "correct the name, or set the variable",
         ) from error
     except ImportError as error:
         package = (error.name or "").partition(".")[0]

@@ -22,7 +22,9 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import KindError, check_kind
 from failwell.files.documents import read_document
@@ -85,6 +87,9 @@ def read_script(path: Path) -> Script:
         raise Validation(
             kind="validation.config_invalid",
             message=f"the script {path} of the scripted model cannot be read: {reason}",
+            user_action=UserAction(
+                ActionKind.FIX_CONFIGURATION, "Name a file after `scripted:`, relative to the workflow file."
+            ),
         ) from error
     # The name decides how a document is read, and a script is always YAML.
     name = str(path) if path.suffix in (".yaml", ".yml") else f"{path}.yaml"
