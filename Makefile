@@ -10,7 +10,9 @@ SHELL := bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check -qq
+# Install into the environment of an interpreter: $(call install,INTERPRETER,WHAT). uv needs seconds where pip needs minutes;
+# pip reads settings of its own, so it serves where only pip can reach a package index.
+install = $(PY) -m uv pip install --quiet --python $(1) $(2) || $(1) -m pip --disable-pip-version-check -qq install $(2)
 # Half of the tests wait for processes, so one more than there are cores of a small machine; whoever is done helps out.
 WORKERS ?= 3
 # Those tests mostly wait for time-outs, so more of them may wait at once.
@@ -126,34 +128,38 @@ $(PY):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
+$(VENV)/.uv: $(PY) requirements/locks/dev.txt
+	@$(PY) -m pip --disable-pip-version-check -qq install --constraint requirements/locks/dev.txt uv
+	@touch $@
+
 # Every release that is installed, also of what others need, is pinned in requirements/locks.
-$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/locks/dev.txt
+$(VENV)/.project: $(VENV)/.uv pyproject.toml src/failwell/_version.py requirements/locks/dev.txt
 	@echo "installing failwell into $(VENV)"
-	@$(PIP) install --constraint requirements/locks/dev.txt --editable .
+	@$(call install,$(PY),--constraint requirements/locks/dev.txt --editable .)
 	@touch $@
 
 $(VENV)/.agents: $(VENV)/.project
 	@echo "installing what agents need"
-	@$(PIP) install --constraint requirements/locks/dev.txt --editable '.[agents]'
+	@$(call install,$(PY),--constraint requirements/locks/dev.txt --editable '.[agents]')
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.project requirements/test.txt requirements/runner.txt requirements/extras.txt requirements/sdks/newest.txt
 	@echo "installing what the tests need"
-	@$(PIP) install --constraint requirements/locks/dev.txt --requirement requirements/test.txt
+	@$(call install,$(PY),--constraint requirements/locks/dev.txt --requirement requirements/test.txt)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test requirements/dev.txt
 	@echo "installing the tools"
-	@$(PIP) install --constraint requirements/locks/dev.txt --requirement requirements/dev.txt
+	@$(call install,$(PY),--constraint requirements/locks/dev.txt --requirement requirements/dev.txt)
 	@touch $@
 
 .sdks/lowest/.project: .sdks/lowest/.made pyproject.toml src/failwell/_version.py
-	@.sdks/lowest/bin/python -m pip --disable-pip-version-check -qq install --no-deps --editable .
+	@$(call install,.sdks/lowest/bin/python,--no-deps --editable .)
 	@touch $@
 
-.sdks/%/.made: requirements/locks/%.txt | $(PY)
+.sdks/%/.made: requirements/locks/%.txt | $(VENV)/.uv
 	@echo "making .sdks/$*"
 	@rm -rf .sdks/$*
 	@$(PY) -m venv .sdks/$*
-	@.sdks/$*/bin/python -m pip --disable-pip-version-check -qq install --requirement $<
+	@$(call install,.sdks/$*/bin/python,--requirement $<)
 	@touch $@
