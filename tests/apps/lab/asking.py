@@ -34,6 +34,9 @@ def ask(
 ) -> Got:
     """One request to the laboratory, on a connection of its own."""
     where = urlsplit(url)
+    if where.path.startswith("/ollama/") and path == "/v1/chat/completions":
+        # There it answers as OpenAI does; this is its own API.
+        path = "/api/chat"
     connection = HTTPConnection(where.hostname or "", where.port, timeout=timeout)
     try:
         return ask_again(connection, where.path + path, body=body, stream=stream, method=method)

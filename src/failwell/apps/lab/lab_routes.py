@@ -86,7 +86,10 @@ def wants_stream(route: Route, body: Any) -> bool:
     where = f"{route.rest.lower()}/"
     if any(sign in where for sign in _STREAMING_PATHS):
         stream = True
-    stream = route.dialect.streams_by_default if stream is None else stream is True
+    if stream is None:
+        # Chat completions stream only when asked, also those of a provider whose own API does otherwise.
+        stream = route.dialect.streams_by_default and not where.endswith("/chat/completions/")
+    stream = stream is True
     if SCENARIOS[route.scenario].streams and not stream:
         raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
     return stream

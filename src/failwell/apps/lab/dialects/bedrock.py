@@ -7,6 +7,7 @@ from failwell.apps.lab.conversations.bedrock_converse import refuse_converse
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.eventstream import aws_event, aws_exception
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut
+from failwell.apps.lab.scripts.bedrock import converse_turn
 from failwell.fault.axes import Certainty
 
 _HEADERS = (("x-amzn-requestid", "lab-1f0c2a"),)
@@ -77,6 +78,7 @@ DIALECTS = {
         name="bedrock",
         title="Amazon Bedrock",
         refuse=_refuse,
+        scripted=converse_turn,
         wait="none",
         answers={
             "ok": _FINE,

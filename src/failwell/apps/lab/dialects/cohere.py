@@ -5,6 +5,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.scripts.cohere import cohere_turn
 
 _HEADERS = (("server", "envoy"), ("x-debug-trace-id", "lab-7b31"))
 _TEXT = ("Hello", " from", " the lab.")
@@ -76,6 +77,7 @@ DIALECTS = {
     "cohere": Dialect(
         name="cohere",
         title="Cohere",
+        scripted=cohere_turn,
         wait="none",
         answers={
             "ok": _FINE,

@@ -5,8 +5,11 @@ from typing import Any
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.scripts.openai_chat import USAGE, chat_turns
 
 _HEADERS = (("server", "cloudflare"), ("x-groq-region", "fra"), ("x-request-id", "req_lab_gq"))
+_LAST = {"x_groq": {"id": "req_lab_gq", "usage": USAGE}}
+"""The last chunk of a stream counts its tokens in a member of its own."""
 _LIMITED = (
     "Rate limit reached for model `{model}` in organization `org_lab` service tier `on_demand` on tokens per "
     "{window}: Limit {limit}, Used {limit}, Requested 812."
@@ -37,6 +40,7 @@ DIALECTS = {
     "groq": Dialect(
         name="groq",
         title="Groq",
+        scripted=chat_turns(_LAST),
         answers={
             **chat_answers(
                 _body(
@@ -46,6 +50,7 @@ DIALECTS = {
                 ),
                 headers=_HEADERS,
                 refused=None,
+                last=_LAST,
             ),
             "bad_key": _error(401, "Invalid API Key", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(

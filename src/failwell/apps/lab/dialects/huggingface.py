@@ -6,6 +6,7 @@ from failwell.apps.lab.delay_forms import EVERYWHERE
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import TEXT, chat_answers
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.scripts.openai_chat import chat_turn
 
 _HEADERS = (("x-request-id", "Root=1-lab-hf"), ("vary", "origin"))
 _LOADING = 20.0
@@ -38,6 +39,7 @@ DIALECTS = {
     "huggingface": Dialect(
         name="huggingface",
         title="Hugging Face",
+        scripted=chat_turn,
         wait="ratelimit-field",
         forms=EVERYWHERE | {"estimated-time"},
         answers={

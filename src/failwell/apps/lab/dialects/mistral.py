@@ -6,6 +6,7 @@ from failwell.apps.lab.conversations.mistral_chat import refuse_mistral
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.scripts.openai_chat import USAGE, chat_turns
 
 _HEADERS = (("server", "cloudflare"), ("mistral-correlation-id", "lab-0198"), ("x-kong-request-id", "lab01"))
 
@@ -31,6 +32,8 @@ def _refuse(call: LabCall) -> Reply | None:
 
 
 _FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")
+_LAST = {"usage": USAGE}
+"""The last chunk of a stream always counts its tokens."""
 _INVALID = {
     "type": "less_than_equal",
     "loc": ["body", "temperature"],
@@ -43,9 +46,10 @@ DIALECTS = {
         name="mistral",
         title="Mistral",
         refuse=_refuse,
+        scripted=chat_turns(_LAST),
         wait="none",
         answers={
-            **chat_answers(_FULL, headers=_HEADERS, refused=None),
+            **chat_answers(_FULL, headers=_HEADERS, refused=None, last=_LAST),
             "bad_key": always(as_json(401, {"detail": "Unauthorized"}, *_HEADERS)),
             "no_permission": _error(
                 403, "Your organization is not allowed to use this model.", "permission_denied"

@@ -1,12 +1,27 @@
 """A scripted turn as a chat completion."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_events, as_json, event
 from failwell.apps.lab.scripts.turn import LabTurn, Pieces
 
+_CHUNK = "chat.completion.chunk"
+USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
 
-def chat_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+
+def wants_usage(call: LabCall) -> bool:
+    """Whether the call asks for a last chunk that counts the tokens of the stream."""
+    options: object = call.member("stream_options")
+    return isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage") is True
+
+
+def chat_turns(last: Mapping[str, Any]) -> Callable[[LabCall, LabTurn, int], Reply]:
+    """The replies of a provider whose streams end with these members in the last chunk."""
+    return lambda call, turn, number: chat_turn(call, turn, number, last)
+
+
+def chat_turn(call: LabCall, turn: LabTurn, number: int, last: Mapping[str, Any] | None = None) -> Reply:
     """The reply of chat completions, whole or streamed."""
     calls: list[dict[str, Any]] = [
         {
@@ -22,9 +37,8 @@ def chat_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
         if calls:
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-        usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
         return as_json(
-            200, {**_envelope(call, number, "chat.completion"), "choices": [choice], "usage": usage}
+            200, {**_envelope(call, number, "chat.completion"), "choices": [choice], "usage": USAGE}
         )
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": piece} for piece in Pieces(turn.text)]
@@ -37,13 +51,22 @@ def chat_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
             for piece in Pieces(function["arguments"])
         ]
     chunks = [_chunk(call, number, delta, None) for delta in deltas]
-    return as_events(*chunks, _chunk(call, number, {}, finish), event("[DONE]"))
+    chunks.append(_chunk(call, number, {}, finish, last))
+    if wants_usage(call):
+        chunks.append(event({**_envelope(call, number, _CHUNK), "choices": [], "usage": USAGE}))
+    return as_events(*chunks, event("[DONE]"))
 
 
 def _envelope(call: LabCall, number: int, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-lab{number}", "object": kind, "created": 1_767_225_600, "model": call.model}
 
 
-def _chunk(call: LabCall, number: int, delta: dict[str, Any], finish: str | None) -> bytes:
+def _chunk(
+    call: LabCall,
+    number: int,
+    delta: dict[str, Any],
+    finish: str | None,
+    more: Mapping[str, Any] | None = None,
+) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-    return event({**_envelope(call, number, "chat.completion.chunk"), "choices": [choice]})
+    return event({**_envelope(call, number, _CHUNK), "choices": [choice], **(more or {})})
