@@ -43,6 +43,7 @@ PROMISED = (
     "failwell.integrations.structlog",
     "failwell.integrations.temporal",
     "failwell.integrations.tenacity",
+    "failwell.interaction",
     "failwell.jobs",
     "failwell.logging",
     "failwell.otel",
