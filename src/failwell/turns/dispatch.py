@@ -225,7 +225,7 @@ def _retry_options(tool: Tool) -> RetryOptions:
     )
 
 
-def _seen_value(value: Any, tool: str, longest: int, scratch: Path) -> str:
+def _seen_value(value: Any, tool: str, longest: int, scratch: Path | None) -> str:
     """What a model sees of a result. A result that JSON cannot write is a failure of the tool."""
     try:
         return bounded(value, tool, longest, scratch)

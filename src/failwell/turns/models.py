@@ -194,7 +194,7 @@ def _caller(
     from pydantic_ai.direct import model_request_stream
 
     own: ModelSettings = {"max_retries": 0}
-    for key in ("temperature", "max_tokens", "timeout"):
+    for key in ("temperature", "max_tokens", "timeout", "thinking"):
         if settings.get(key) is not None:
             own[key] = settings[key]
     if settings.get("headers"):

@@ -16,7 +16,7 @@ _HEAD = 0.7
 """The share of a shortened result that is its beginning; the rest is its end."""
 
 
-def bounded(value: Any, tool: str, longest: int, scratch: Path) -> str:
+def bounded(value: Any, tool: str, longest: int, scratch: Path | None) -> str:
     """The text of a result, shortened and kept in a file beside where it is too long."""
     text = value if isinstance(value, str) else json_text(finite(value))
     text = redact_text(text, 2 * len(text) + 100)
@@ -44,8 +44,10 @@ def _shortened(text: str, longest: int, file: str | None) -> str:
     return f"{begin}\n[… {len(text) - len(begin) - len(end)} characters left out{where} …]\n{end}"
 
 
-def _spilled(text: str, tool: str, scratch: Path) -> str | None:
-    """The file that holds all of the result, or `None` where it could not be written."""
+def _spilled(text: str, tool: str, scratch: Path | None) -> str | None:
+    """The file that holds all of the result, or `None` where it is not wanted or could not be written."""
+    if scratch is None:
+        return None
     name = f"tool-{''.join(letter if letter.isalnum() else '_' for letter in tool[:40])}-{token_hex(6)}.txt"
     try:
         with os.fdopen(create_private(scratch / name), "wb") as file:

@@ -12,6 +12,7 @@ from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.frozen import frozen
 from failwell.runtime.cancel import CancelScope
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.fallback import Chain
 from failwell.turns.dispatch import Dispatcher, ToolOutcome
 from failwell.turns.tools.tool import ToolContext
@@ -35,6 +36,15 @@ class TurnLimit(Fault, kind="limit.turn_limit"):
         return f"no answer after {self.calls} model calls, which is the limit of a turn"
 
 
+class TurnTimeout(Fault, kind="limit.step_timeout"):
+    """The turn took longer than it may. The time is looked at before each call of a model."""
+
+    seconds: float
+
+    def summary(self) -> str:
+        return f"no answer within the {self.seconds:g} s that a turn may take"
+
+
 @frozen
 class TurnEvent:
     """Something that happened in a turn, without prompts, answers or arguments."""
@@ -52,6 +62,8 @@ class Turn:
         context: What the tools get.
         most_calls: Model calls at most.
         max_tokens: The longest answer, for the estimate of its cost.
+        longest: Seconds after which no further model call is made.
+        clock: Tells the time.
         cancel: Stops the turn.
         observe: Called with each event.
     """
@@ -64,6 +76,8 @@ class Turn:
         *,
         most_calls: int = MOST_CALLS,
         max_tokens: int | None = None,
+        longest: float | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         cancel: CancelScope | None = None,
         observe: Callable[[TurnEvent], object] | None = None,
     ) -> None:
@@ -72,8 +86,14 @@ class Turn:
         self._context = context
         self._most_calls = most_calls
         self._limits: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
+        self._longest = longest
+        self._clock = clock
+        self._end: float | None = None if longest is None else clock.monotonic() + longest
         self._cancel = cancel
         self._observe = observe
+        self._system: str | None = None
+        self._left = most_calls
+        self._number = 0
         self.messages: list[ModelMessage] = []
         """The conversation, this turn included."""
         self.tokens: dict[str, int] = {}
@@ -90,30 +110,50 @@ class Turn:
         Raises:
             Exception: what the last model of the chain raised, with the ledger on it.
             TurnLimit: no answer within the calls of a turn.
+            TurnTimeout: no answer within the seconds of a turn.
             ToolTerminal: the model made one mistake too many in its tool calls.
         """
+        self.messages = list(history)
+        self._system = system
+        self._left = self._most_calls
+        return await self._run(prompt)
+
+    async def correct(self, prompt: str) -> str:
+        """Ask for a better answer in the same conversation. What is left of the calls of the turn applies.
+
+        Raises:
+            Exception: as `run`.
+        """
+        return await self._run(prompt)
+
+    async def _run(self, prompt: str) -> str:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        self.messages = [*history, ModelRequest(parts=[UserPromptPart(prompt)], instructions=system)]
+        self.messages.append(ModelRequest(parts=[UserPromptPart(prompt)], instructions=self._system))
         parameters = self._parameters()
         corrections = 0
-        for number in range(1, self._most_calls + 1):
-            response = await self._ask(parameters, number)
+        while self._left > 0:
+            self._left -= 1
+            # Never reset: the number is a part of the idempotency keys of tool calls.
+            self._number += 1
+            response = await self._ask(parameters, self._number)
             calls = response.tool_calls
             if not calls:
                 return response.text or ""
-            if number == self._most_calls:
+            if not self._left:
                 break
-            outcomes = await self._run_tools(calls, number)
+            outcomes = await self._run_tools(calls, self._number)
             if any(outcome.is_correctable for outcome in outcomes):
                 corrections += 1
                 if corrections > MOST_CORRECTIONS:
                     raise _uncorrected(outcomes)
-            self.messages.append(_results(calls, outcomes, system))
+            self.messages.append(_results(calls, outcomes, self._system))
         raise TurnLimit(calls=self._most_calls)
 
     async def _ask(self, parameters: "ModelRequestParameters", number: int) -> "ModelResponse":
         self._check_cancel()
+        if self._end is not None and self._clock.monotonic() >= self._end:
+            raise TurnTimeout(seconds=self._longest or 0.0)
         try:
             response: ModelResponse = await self._chain.acall(self.messages, parameters, **self._limits)
         finally:

@@ -11,22 +11,23 @@ from failwell.report.record import ErrorReport, Scene
 from failwell.workflow.envelope import Malformed, parse, violation
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
+from failwell.workflow.run.executor import Success
 
 if TYPE_CHECKING:
-    from failwell.turns.turn import Turn
+    from failwell.workflow.output_schemas import OutputSchemas
 
 _MICRO_CENTS_PER_DOLLAR = 100_000_000
 _FENCE = "```"
 
 
-def system_text(request: Request) -> str | None:
+def system_text(request: Request, is_raw: bool = False) -> str | None:
     """What the model is told first: the workflow's instructions, the agent's, and the form of its answer."""
     from json import dumps
 
     parts: list[str] = [text for text in request.call.get("instructions", ()) if text.strip()]
     if request.call["system_prompt"]:
         parts.append(request.call["system_prompt"])
-    if request.node.output is not None:
+    if request.node.output is not None and not is_raw:
         schema = dumps(request.node.output, ensure_ascii=False)
         parts.append(
             f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{schema}"
@@ -50,18 +51,36 @@ def object_in(text: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def schema_violation(
-    request: Request,
-    reason: str,
-    output: Any,
-    usage: Mapping[str, Any] | None,
-    scene: Scene,
-    field: str | None = None,
+    request: Request, reason: str, output: Any, scene: Scene, field: str | None = None
 ) -> Failure:
     """An answer that is not as the node declares it. The output stays beside the failure."""
     extra = {} if field is None else {"failed_field": field}
     message, details = violation(request.node.name, "agent", reason, **extra)
     failed = Failure.of("internal.schema_violation", message, details=details, typed=True, scene=scene)
-    return replace(failed, output=output, usage=usage)
+    return replace(failed, output=output)
+
+
+def checked(
+    request: Request, output: dict[str, Any], schemas: "OutputSchemas", scene: Scene
+) -> Success | Failure:
+    """The output, if it is as the node declares it."""
+    schema = request.node.output
+    if schema is not None:
+        from failwell.workflow.output_schemas import SchemaMismatch
+
+        try:
+            schemas.check(schema, output, {})
+        except SchemaMismatch as error:
+            return schema_violation(request, str(error), output, scene, error.field)
+    return Success(output=output)
+
+
+def correction(failure: Failure) -> str:
+    """What a model is told about an answer that is not as its node declares it: the rule, and no value."""
+    reason = str(failure.report.details.get("original_message", "it does not match the schema"))
+    return (
+        f"Your answer cannot be used: {reason}. Answer again, with one JSON object that matches the schema."
+    )
 
 
 def turn_report(error: Exception, scene: Scene) -> ErrorReport:
@@ -93,11 +112,6 @@ def late_answer(request: Request, timeout: float | None, error: TimeoutError, sc
         typed=True,
         scene=scene,
     )
-
-
-def turn_usage(turn: "Turn | None") -> dict[str, Any] | None:
-    """What a turn used so far, as the journal keeps it."""
-    return None if turn is None else usage_record(turn.tokens, turn.cost)
 
 
 def usage_record(tokens: Mapping[str, int], cost: int | None) -> dict[str, Any] | None:

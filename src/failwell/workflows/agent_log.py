@@ -37,13 +37,14 @@ class AgentLog:
         """A model failed, and this was decided about it."""
         if isinstance(event, AttemptFailed):
             row = event.attempt
-            self._write(f"model {row.provider}:{row.model}: {row.kind}; {row.reason or 'no further attempt'}")
+            self.write(f"model {row.provider}:{row.model}: {row.kind}; {row.reason or 'no further attempt'}")
 
     def write_tool(self, event: "TurnEvent") -> None:
         """A tool was called."""
         if event.type == "tool:called":
-            self._write(f"tool {event.data['tool']}: {event.data['kind'] or 'done'}")
+            self.write(f"tool {event.data['tool']}: {event.data['kind'] or 'done'}")
 
-    def _write(self, line: str) -> None:
+    def write(self, line: str) -> None:
+        """Write one line."""
         if self._note is not None:
             self._note("node:printed", {**self._about, "text": f"{line}\n"})

@@ -5,32 +5,141 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from failwell.fault.classes import Validation
+from failwell.fault.frozen import frozen
+from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Tools
+from failwell.workflows.agent_log import AgentLog
 
 if TYPE_CHECKING:
+    from failwell.decision.budget import Budget
     from failwell.runtime.cost import Prices
+    from failwell.runtime.fallback import Chain
+    from failwell.turns.dispatch import Dispatcher
     from failwell.turns.models import ModelSpec
-    from failwell.turns.tools.tool import Tool
+    from failwell.turns.tools.tool import Approver, Tool, ToolContext
     from failwell.workflow.plan import Plan
+
+_INHERITED = (
+    "temperature",
+    "max_tokens",
+    "timeout",
+    "max_agent_iterations",
+    "max_session_seconds",
+    "working_dir",
+)
+"""Keys of `runtime` that a node may replace by its own."""
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_UNBOUNDED = 2**31
+
+
+@frozen
+class Asker:
+    """Who calls a model for a node, where that is not the node's own turn: a validator or a dialog."""
+
+    name: str
+    """As scripts of a scripted model name it."""
+    model: str | None = None
+    """Another model than the node's."""
+    output: Mapping[str, Any] | None = None
+    """The JSON Schema of the answer."""
 
 
 class AgentRun:
-    """The models of one run, the claims of its tools, and its tools by workflow file."""
+    """The models of one run, the claims of its tools, and its tools by workflow file.
 
-    def __init__(self, folder: Path, state_folder: Path) -> None:
+    Args:
+        folder: The private folder of the run.
+        state_folder: Keeps the claims of tools that must not run twice.
+        model: A model that every agent uses instead of its own.
+    """
+
+    def __init__(self, folder: Path, state_folder: Path, model: str | None = None) -> None:
         from failwell.shared.sqlite_claims import SqliteClaims
         from failwell.turns.models import Models
         from failwell.turns.tools.command_tools import CommandRunner
         from failwell.turns.tools.mcp_tools import McpServers
 
         self._servers = McpServers(folder)
-        self.models = Models()
-        self.claims = SqliteClaims(state_folder)
+        self._models = Models()
+        self._model = model
+        self._claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
+        self._approved: dict[str, SharedBudget] = {}
 
-    def tools_of(self, plan: "Plan") -> "dict[str, Tool]":
+    async def chain(
+        self, request: Request, tools: Tools, settings: "AgentSettings", asker: Asker | None = None
+    ) -> "Chain[Any]":
+        """The models of a node, in the order in which they are called.
+
+        Raises:
+            Validation: a model cannot be used as it is written.
+        """
+        from failwell.runtime.fallback import Chain
+        from failwell.runtime.fallback_entry import ChainPolicy
+        from failwell.turns.models import usage_of
+
+        name = request.node.name if asker is None else asker.name
+        entries = [
+            await self._models.entry(spec, agent=name, folder=Path(tools.plan.folder), settings=settings.own)
+            for spec in model_specs(request, settings, self._model, None if asker is None else asker.model)
+        ]
+        return Chain(
+            *entries,
+            policy=ChainPolicy(
+                # Generating text again changes nothing outside.
+                idempotent=True,
+                # With a single model there is nobody to turn to while it cools down.
+                cooldown=30.0 if len(entries) > 1 else 0.0,
+                usage=usage_of,
+            ),
+            prices=file_prices(settings.runtime.get("cost")),
+            budget=self.budget(request, tools),
+            watcher=AgentLog(tools.note, request).write_attempt,
+            name=name,
+        )
+
+    async def dispatcher(
+        self, request: Request, tools: Tools, settings: "AgentSettings", approver: "Approver | None"
+    ) -> "Dispatcher":
+        """Runs the tool calls of a node.
+
+        Raises:
+            ToolTerminal: an MCP server does not start.
+            Validation: a tool is defined by a module or a function that is not there.
+        """
+        from failwell.turns.dispatch import Dispatcher
+        from failwell.turns.once import OnceCalls
+
+        names: list[str] | None = settings.own.get("tools")
+        folder = settings.folder(tools.plan.folder)
+        # The tools of the file come last: a server cannot take the place of one.
+        registry = {**await self._server_tools(tools.plan, names, folder), **self._tools_of(tools.plan)}
+        limits: Mapping[str, Any] = settings.runtime.get("tool_output") or {}
+        longest = limits.get("max_chars", 50 * 1024) if limits.get("enabled", True) else _UNBOUNDED
+        return Dispatcher(
+            registry,
+            granted=granted_names(names, registry, frozenset(tools.plan.runtime.get("mcp_servers") or ())),
+            agent=request.node.name,
+            approver=approver,
+            longest=longest,
+            shows_text=settings.own.get("tool_errors") == "full",
+            once=OnceCalls(self._claims, f"run-{request.run}/{request.path}/{request.visit}"),
+        )
+
+    def budget(self, request: Request, tools: Tools) -> SharedBudget | None:
+        """What a node may spend: the budget of the run, or what a person has approved beyond it."""
+        if tools.budget is None or not request.approved:
+            return tools.budget
+        key = f"{request.path}/{request.visit}"
+        approved = self._approved.get(key)
+        if approved is None:
+            approved = self._approved[key] = ApprovedBudget(tools.budget.budget, tools.budget)
+        return approved
+
+    def _tools_of(self, plan: "Plan") -> "dict[str, Tool]":
         """The tools that a file defines."""
         tools = self._open.get(plan.file)
         if tools is None:
@@ -40,24 +149,132 @@ class AgentRun:
             self._open[plan.file] = tools
         return tools
 
-    async def server_tools(self, plan: "Plan", granted: "list[str] | None") -> "dict[str, Tool]":
+    async def _server_tools(
+        self, plan: "Plan", granted: "list[str] | None", folder: Path
+    ) -> "dict[str, Tool]":
         """The tools of the MCP servers that a file names, of those that an agent may call."""
         servers: Mapping[str, Mapping[str, Any]] = plan.runtime.get("mcp_servers") or {}
         tools: dict[str, Tool] = {}
         for name, settings in servers.items():
             if granted is None or any(other == name or other.startswith(f"{name}__") for other in granted):
-                tools |= await self._servers.tools(name, settings, Path(plan.folder))
+                tools |= await self._servers.tools(name, settings, folder)
         return tools
 
     async def close(self, grace: float) -> object:
         """Close the models and the servers, and stop what the commands have left running."""
         try:
-            await self.models.close()
+            await self._models.close()
             await self._servers.close()
         finally:
-            self.claims.close()
+            self._claims.close()
             survivors = await self._runner.close(grace)
         return survivors
+
+
+class ApprovedBudget(SharedBudget):
+    """What a person let one step spend beyond the budget of the run: its next call, and as much again as that budget.
+
+    Args:
+        budget: The limit, counted from the approval.
+        run: The budget of the run, which counts what is spent here.
+    """
+
+    def __init__(self, budget: "Budget", run: SharedBudget) -> None:
+        super().__init__(budget)
+        self._run = run
+
+    def _set_aside(self, cost: int) -> str | None:
+        if self.spent.cost:
+            return super()._set_aside(cost)
+        # The call that the question was about, however much it may cost.
+        self._change(lambda: setattr(self, "_reserved", self._reserved + cost))
+        return None
+
+    def settle(self, reserved: int, cost: int) -> None:
+        """Give back what was reserved, and spend what it really cost, in the run as well."""
+        super().settle(reserved, cost)
+        self._run.settle(0, cost)
+
+
+class AgentSettings:
+    """The settings of a node over those of its workflow.
+
+    Raises:
+        Validation: a value that a template gave is not one of those that are allowed.
+    """
+
+    def __init__(self, request: Request, plan: "Plan") -> None:
+        self.runtime: Mapping[str, Any] = plan.runtime
+        inherited = {key: plan.runtime[key] for key in _INHERITED if plan.runtime.get(key) is not None}
+        self.own: dict[str, Any] = {**inherited, **request.call.get("settings", {})}
+        reasoning: Mapping[str, Any] = self.own.get("reasoning") or {}
+        effort = reasoning.get("effort") or plan.runtime.get("default_reasoning_effort")
+        if effort is not None:
+            self.own["thinking"] = _choice("reasoning.effort", effort, _EFFORTS, request)
+        self._plan = plan
+        self._node = request.node.name
+
+    @property
+    def most_calls(self) -> int:
+        """Model calls of one turn: one, and one after each round of tools that is allowed."""
+        from failwell.turns.turn import MOST_CALLS
+
+        iterations: int | None = self.own.get("max_agent_iterations")
+        return MOST_CALLS if iterations is None else iterations + 1
+
+    @property
+    def corrections(self) -> int:
+        """How often a better answer is asked for where one is not as the node declares it."""
+        return self.own.get("max_parse_recovery_attempts") or 0
+
+    def folder(self, default: str) -> Path:
+        """Where commands and servers of the node run.
+
+        Raises:
+            Validation: the folder that the node names is not there.
+        """
+        written: str | None = self.own.get("working_dir")
+        if not written:
+            return Path(default)
+        folder = Path(self._plan.folder) / Path(written).expanduser()
+        if not folder.is_dir():
+            raise Validation(
+                kind="validation.config_invalid",
+                message=f"the working folder of `{self._node}` is not there: {folder}",
+                fields_invalid=["working_dir"],
+                caller_facing=True,
+            )
+        return folder
+
+
+def _choice(key: str, value: object, choices: tuple[str, ...], request: Request) -> str:
+    """A value that a template may have given."""
+    if value not in choices:
+        raise Validation(
+            kind="validation.config_invalid",
+            message=f"`{key}` of `{request.node.name}` must be one of {', '.join(choices)}",
+            fields_invalid=[key],
+            caller_facing=True,
+        )
+    return str(value)
+
+
+def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "ToolContext":
+    """What the tools of a node get besides their arguments."""
+    from failwell.turns.tools.tool import ToolContext
+
+    folder = settings.folder(request.call.get("folder") or tools.plan.folder)
+    limits: Mapping[str, Any] = settings.runtime.get("tool_output") or {}
+    scratch = tools.run_folder
+    if limits.get("spill_dir"):
+        scratch = Path(tools.plan.folder) / Path(limits["spill_dir"]).expanduser()
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return ToolContext(
+        key=request.key,
+        folder=folder,
+        scratch=scratch if limits.get("spill_to_file", True) else None,
+        grace=tools.grace,
+    )
 
 
 def granted_names(
@@ -70,32 +287,29 @@ def granted_names(
     return [*names, *(tool for tool in registry if tool.startswith(groups))]
 
 
-def agent_settings(request: Request, tools: Tools) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of the node over those of the workflow, and those of the workflow."""
-    runtime = dict(tools.plan.runtime)
-    inherited = {
-        key: runtime[key]
-        for key in ("temperature", "max_tokens", "timeout", "max_agent_iterations")
-        if key in runtime
-    }
-    return {**inherited, **request.call["settings"]}, runtime
-
-
 def model_specs(
-    request: Request, settings: Mapping[str, Any], runtime: Mapping[str, Any], override: str | None
+    request: Request, settings: AgentSettings, override: str | None, own_model: str | None
 ) -> "list[ModelSpec]":
-    """The models of an agent, in the order in which they are called."""
+    """The models of an agent, in the order in which they are called.
+
+    Args:
+        request: The node.
+        settings: Its settings.
+        override: A model that replaces all of them.
+        own_model: A model that replaces the first one.
+    """
     from failwell.turns.models import ATTEMPTS, MODEL_BACKOFF, ModelSpec, model_name, no_model
 
-    provider = _provider(settings.get("provider")) or _provider(runtime.get("provider"))
-    name: str | None = override or request.call["model"] or runtime.get("default_model")
+    own, runtime = settings.own, settings.runtime
+    provider = _provider(own.get("provider")) or _provider(runtime.get("provider"))
+    name: str | None = override or own_model or request.call["model"] or runtime.get("default_model")
     if not name:
         raise no_model(request.node.name)
     if override is not None:
-        return [ModelSpec(name=model_name(override, None), attempts=settings.get("max_attempts", ATTEMPTS))]
+        return [ModelSpec(name=model_name(override, None), attempts=own.get("max_attempts", ATTEMPTS))]
     first = ModelSpec(
         name=model_name(name, provider.get("name")),
-        attempts=settings.get("max_attempts", ATTEMPTS),
+        attempts=own.get("max_attempts", ATTEMPTS),
         provider=provider,
     )
     others = [
@@ -106,7 +320,7 @@ def model_specs(
             # An endpoint and a key are those of one provider.
             provider=provider if own_name.partition(":")[0] == first.parts[0] else {},
         )
-        for fallback in settings.get("fallback", ())
+        for fallback in own.get("fallback", ())
     ]
     return [first, *others]
 

@@ -20,8 +20,8 @@ class ToolContext:
     """The idempotency key of the call: the same after a crash."""
     folder: Path
     """Where relative paths start."""
-    scratch: Path
-    """A private folder of the run, for long results."""
+    scratch: Path | None
+    """A private folder, for long results; `None` keeps only what the model sees of them."""
     grace: float = 2.0
     """Seconds between SIGTERM and SIGKILL for a tool that is stopped."""
 

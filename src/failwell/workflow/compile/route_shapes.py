@@ -4,6 +4,8 @@ from typing import Any
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
+from failwell.decision.policy import Policy
+from failwell.fault.frozen import frozen
 from failwell.files.item_tree import Item, Path, Place
 from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import Converted, Key, ListOf, MapOf, Ref, Shape
@@ -152,6 +154,22 @@ _RETRY = {
         Flag(), "repeat what a job or a loop inside has repeated up to its limit (default: false)"
     ),
 }
+
+
+@frozen
+class AgentRetry:
+    """`retry` of an agent: the policy of the step, and how often a better answer is asked for in the same turn."""
+
+    policy: Policy
+    corrections: int | None = None
+
+
+def _retry_of_agent(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> AgentRetry:
+    return AgentRetry(
+        policy=_retry(values, item, path, log), corrections=values.get("max_parse_recovery_attempts")
+    )
+
+
 _SHAPE = Shape("`retry`", _RETRY, make=_retry, key_hints=_ELSEWHERE)
 RETRY = Ref("retry", lambda: _SHAPE)
 RETRY_OF_AGENT = Shape(
@@ -159,9 +177,10 @@ RETRY_OF_AGENT = Shape(
     _RETRY
     | {
         "max_parse_recovery_attempts": Key(
-            Number(0, 10, integer=True), "corrections asked for in the session"
+            Number(0, 10, integer=True),
+            "how often a better answer is asked for where one does not match `output` (default: 0)",
         )
     },
-    make=_retry,
+    make=_retry_of_agent,
     key_hints=_ELSEWHERE,
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.workflow.compile.agent_settings import AGENT
+from failwell.workflow.compile.route_shapes import AgentRetry
 from failwell.workflow.plan import (
     AgentSpec,
     CallSpec,
@@ -22,6 +23,9 @@ Build = Callable[[Mapping[str, Any]], Spec]
 def agent_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of an agent step."""
     settings = {key: values[key] for key in AGENT if key in values}
+    retry = values.get("retry")
+    if isinstance(retry, AgentRetry) and retry.corrections is not None:
+        settings["max_parse_recovery_attempts"] = retry.corrections
     return AgentSpec(
         prompt=values.get("prompt"),
         system_prompt=values.get("system_prompt"),

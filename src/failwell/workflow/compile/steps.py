@@ -9,6 +9,7 @@ from failwell.files.shapes import Shape, readable_part
 from failwell.files.suggestions import nearest
 from failwell.files.value_types import INVALID, Invalid, Schema, type_name
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
+from failwell.workflow.compile.route_shapes import AgentRetry
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
 from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, RESERVED_NAMES
 from failwell.workflow.plan import AgentSpec, Node, Spec
@@ -47,7 +48,19 @@ def _shape(kind: str) -> Shape:
 SHAPES: dict[str, Shape] = {kind: _shape(kind) for kind in KEYS}
 
 
-_CHECKS = {"human_gate": check_gate, "questions": check_questions}
+def _check_agent(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
+    """`output_mode: raw` keeps the answer as text, so there are no fields to check."""
+    mode: Item | None = item.value.get("output_mode")
+    if mode is not None and mode.value == "raw" and values.get("output") is not None:
+        log.add(
+            "`output_mode: raw` keeps the answer as one text, and `output` declares fields of it",
+            item.key_place("output_mode"),
+            (path, "output_mode"),
+            hint="remove one of them",
+        )
+
+
+_CHECKS = {"agent": _check_agent, "human_gate": check_gate, "questions": check_questions}
 
 
 class StepShape:
@@ -155,7 +168,7 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
     if name in RESERVED_NAMES:
         hint = "it has another meaning in templates; choose another name"
         log.add_at(item.value["name"], (path, "name"), f"the name `{name}` is reserved", hint=hint)
-    routes = values.get("routes", ())
+    routes, retry = values.get("routes", ()), values.get("retry")
     if kind == "human_gate":
         routes = _gate_routes(routes, item, path, log)
     return Node(
@@ -166,7 +179,7 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
         input=values.get("input", ()),
         raises=values.get("raises"),
         routes=routes,
-        retry=values.get("retry"),
+        retry=retry.policy if isinstance(retry, AgentRetry) else retry,
         output=values.get("output"),
         idempotent=values.get("idempotent", False),
         estimate_usd=values.get("estimate_usd"),

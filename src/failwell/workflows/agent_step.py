@@ -1,0 +1,196 @@
+"""One visit of an agent node: the turn, the checks of its answer, and what all of it used."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.report.record import Scene
+from failwell.workflow.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failure_of
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.messages import Request
+from failwell.workflow.run.executor import Success, Tools
+from failwell.workflows.agent_answers import (
+    checked,
+    correction,
+    object_in,
+    schema_violation,
+    system_text,
+    usage_record,
+)
+from failwell.workflows.agent_log import AgentLog
+from failwell.workflows.agent_run import AgentRun, AgentSettings, Asker, file_prices, tool_context
+
+if TYPE_CHECKING:
+    from failwell.turns.tools.tool import Approver
+    from failwell.turns.turn import Turn
+    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.workflow.run.run_settings import GateAnswer
+
+    AskPerson = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
+
+
+class AgentStep:
+    """Runs one agent node.
+
+    Args:
+        run: The models and tools of the run.
+        request: The node, with its rendered texts.
+        tools: What the driver passes to executors.
+        scene: Where its failures happen.
+        schemas: Checks declared outputs.
+        approver: Asks a person whether a tool may be called.
+        ask_person: Asks a person anything else.
+    """
+
+    def __init__(
+        self,
+        run: AgentRun,
+        request: Request,
+        tools: Tools,
+        *,
+        scene: Scene,
+        schemas: "OutputSchemas",
+        approver: "Approver | None",
+        ask_person: "AskPerson | None",
+    ) -> None:
+        self._run = run
+        self._request = request
+        self._tools = tools
+        self._scene = scene
+        self._schemas = schemas
+        self._approver = approver
+        self._ask_person = ask_person
+        self._settings = AgentSettings(request, tools.plan)
+        self._log = AgentLog(tools.note, request)
+        self._turn: Turn | None = None
+        self._tokens: dict[str, int] = {}
+        self._cost: int | None = 0
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """What was used so far, by all calls of models."""
+        tokens, cost = dict(self._tokens), self._cost
+        if self._turn is not None:
+            for name, count in self._turn.tokens.items():
+                tokens[name] = tokens.get(name, 0) + count
+            cost = None if cost is None or self._turn.cost is None else cost + self._turn.cost
+        return usage_record(tokens, cost)
+
+    async def run(self) -> Success | Failure:
+        """The output of the node, or its failure.
+
+        Raises:
+            Exception: what a model or a tool raised.
+        """
+        if self._settings.own.get("agent") is not None:
+            return await self._own_agent()
+        prompt: str = self._request.call["prompt"] or ""
+        result = await self.answer(prompt)
+        validator: Mapping[str, Any] | None = self._settings.own.get("validator")
+        if validator is not None and isinstance(result, Success):
+            from failwell.workflows.agent_validator import feedback
+
+            text = await feedback(self, validator, prompt, result.output)
+            if text is not None:
+                result = await self.answer(f"{prompt}\n\n{text}")
+        return replace(result, usage=self.usage)
+
+    async def answer(self, prompt: str) -> Success | Failure:
+        """Run the turn. An answer that is not as the node declares it is asked for again as often as the node says."""
+        turn = self._turn
+        if turn is None:
+            turn = self._turn = await self._open_turn()
+        result = self._read(await turn.run(prompt, system=system_text(self._request, self._is_raw)))
+        for _ in range(self._settings.corrections):
+            if not isinstance(result, Failure) or result.kind != "internal.schema_violation":
+                break
+            self._log.write("answer: internal.schema_violation; asked again")
+            result = self._read(await turn.correct(correction(result)))
+        return result
+
+    async def ask_model(self, asker: Asker, prompt: str, system: str) -> str:
+        """The answer of a model that is called for the node, without tools."""
+        from failwell.turns.dispatch import Dispatcher
+        from failwell.turns.turn import Turn
+
+        chain = await self._run.chain(self._request, self._tools, self._settings, asker)
+        context = tool_context(self._request, self._tools, self._settings)
+        turn = Turn(
+            chain, Dispatcher({}), context, most_calls=1, max_tokens=self._settings.own.get("max_tokens")
+        )
+        try:
+            return await turn.run(prompt, system=system)
+        finally:
+            for name, count in turn.tokens.items():
+                self._tokens[name] = self._tokens.get(name, 0) + count
+            self._cost = None if self._cost is None or turn.cost is None else self._cost + turn.cost
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self._request.node.name
+
+    def write(self, line: str) -> None:
+        """Write a line to the log of the run."""
+        self._log.write(line)
+
+    @property
+    def _is_raw(self) -> bool:
+        return self._settings.own.get("output_mode") == "raw"
+
+    async def _open_turn(self) -> "Turn":
+        from failwell.turns.turn import Turn
+
+        request, tools, settings = self._request, self._tools, self._settings
+        return Turn(
+            await self._run.chain(request, tools, settings),
+            await self._run.dispatcher(request, tools, settings, self._approver),
+            tool_context(request, tools, settings),
+            most_calls=settings.most_calls,
+            max_tokens=settings.own.get("max_tokens"),
+            longest=settings.own.get("max_session_seconds"),
+            observe=self._log.write_tool,
+        )
+
+    async def _own_agent(self) -> Success | Failure:
+        """Run somebody's agent, and check its answer as that of a turn."""
+        from failwell.turns.own_agents import AgentCall, run_own_agent
+
+        settings, budget = self._settings, self._tools.budget
+        call = AgentCall(
+            prompt=self._request.call["prompt"] or "",
+            most_calls=settings.most_calls,
+            prices=file_prices(settings.runtime.get("cost")),
+        )
+        answer = await run_own_agent(settings.own["agent"], Path(self._tools.plan.folder), call)
+        if budget is not None:
+            # What its calls may cost is not known before; what they did cost counts for all that follows.
+            budget.settle(0, answer.cost or 0)
+        return replace(self._read(answer.text), usage=usage_record(answer.tokens, answer.cost))
+
+    def _read(self, text: str) -> Success | Failure:
+        """The answer as the output of the node: the declared fields, or the text under `result`."""
+        request = self._request
+        if self._is_raw:
+            return Success(output={"result": text})
+        value, reason = object_in(text)
+        output = {"result": text} if value is None else {**value}
+        if value is not None and any(value.get(marker) is True for marker in MARKERS):
+            try:
+                raised = failure_of(
+                    value,
+                    datetime.now(UTC),
+                    kinds=self._tools.plan.kinds,
+                    scene=self._scene,
+                    evidence=AGENT_EVIDENCE,
+                )
+            except Malformed as error:
+                return schema_violation(request, str(error), output, self._scene)
+            return replace(raised, output=output)
+        if request.node.output is None:
+            return Success(output={"result": text})
+        if value is None:
+            return schema_violation(request, reason, output, self._scene)
+        return checked(request, value, self._schemas, self._scene)
