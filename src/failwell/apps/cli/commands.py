@@ -116,6 +116,14 @@ COMMANDS: dict[str, Command] = {
             Command("settle", "record that an effect happened, and its result", "runs.effects"),
             Command("release", "let an effect be run again", "runs.effects"),
         ),
+        _group(
+            "audit",
+            "show, verify and export what agents did and what people answered",
+            Command("show", "show the records of the audit", "runs.audit"),
+            Command("verify", "check that no record was changed or removed", "runs.audit"),
+            Command("export", "export the records of the audit", "runs.audit"),
+            default="",
+        ),
         # jobs
         _group(
             "jobs",

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.base import Fault
 from failwell.journal.event import Event, Fact, from_json, to_json
@@ -39,6 +39,9 @@ from failwell.journal.status import (
 from failwell.journal.store import PruneResult, Run, Snapshot, Subject
 from failwell.journal.watch import Waker, Watch
 from failwell.runtime.suppress import suppress
+
+if TYPE_CHECKING:
+    from failwell.journal.audit import AuditLog
 
 _FIELDS = "status, ended, blocked_until, gates, kind, message, node"
 _LAST = "FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1"
@@ -87,6 +90,13 @@ class SqliteStore:
         self._log = EventLog(self._database, "events", "id")
         self._streams: dict[str, _Stream] = {}
         self._wakers: dict[str, Waker] = {}
+
+    @property
+    def audit(self) -> "AuditLog":
+        """The audit of this store."""
+        from failwell.journal.audit import AuditLog
+
+        return AuditLog(self._database)
 
     # -------------------------------------------------------------- writing
 

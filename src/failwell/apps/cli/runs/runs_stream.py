@@ -62,7 +62,7 @@ def run_export(args: Namespace) -> int:
             for piece in pieces:
                 print_json_text(piece)
         else:
-            _write(args.output, pieces, force=args.force)
+            write_pieces(args.output, pieces, force=args.force, see="failwell runs export --help")
             print_text(f"wrote {args.output}")
     return Exit.DONE
 
@@ -134,7 +134,8 @@ def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]", args:
     yield dumps(document, indent=2, ensure_ascii=False)
 
 
-def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
+def write_pieces(path: str, pieces: Iterable[str], *, force: bool, see: str) -> None:
+    """Write an export to a private file."""
     from failwell.apps.cli.faults import Unwritable, reason
 
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
@@ -144,8 +145,6 @@ def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
             for piece in pieces:
                 file.write(piece + "\n")
     except FileExistsError:
-        raise usage_error(
-            f"`{path}` exists; `--force` replaces it", see="failwell runs export --help"
-        ) from None
+        raise usage_error(f"`{path}` exists; `--force` replaces it", see=see) from None
     except OSError as error:
         raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error
