@@ -17,6 +17,7 @@ from failwell.adapters.rules import Rule
 from failwell.adapters.waits import wait_of
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.fault.kind import Kind
 from failwell.fault.registry import kind as registered_kind
 
 LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
@@ -182,6 +183,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     details: dict[str, Any] = window_of(facts, rule.kind) if rule.kind in LIMITS else {}
     if ignored:
         details["ignored_waits"] = list(ignored)
+    known = registered_kind(rule.kind)
     code = _machine_code(facts.codes)
     headers = facts.headers
     # Called as a class, each would first have its keywords put into a dictionary and taken out again.
@@ -201,9 +203,9 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         reading,
         kind=rule.kind,
         evidence=_evidence(facts, rules),
-        message=_sentence(registered_kind(rule.kind).summary, facts.provider, facts.status, code),
+        message=_sentence(known.summary, facts.provider, facts.status, code),
         certainty=_in_stream(rule) if facts.in_stream else None,
-        retryable=False if _is_forbidden(facts, rule) else None,
+        retryable=False if _is_forbidden(facts, known) else None,
         provider=facts.provider,
         model=facts.model,
         provider_metadata=metadata,
@@ -214,12 +216,12 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     return reading
 
 
-def _is_forbidden(facts: Facts, rule: Rule) -> bool:
+def _is_forbidden(facts: Facts, known: Kind) -> bool:
     """Whether the reply forbids a repeat that the kind would allow."""
     advice = facts.headers.get("x-should-retry")
     if advice is not None and advice.lower() == "false":
         return True
-    return registered_kind(rule.kind).category.retryable and is_denied(facts)
+    return known.category.retryable and is_denied(facts)
 
 
 def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:
@@ -246,6 +248,7 @@ def _sentence(summary: str, provider: str | None, status: int | None, code: str 
     return f"{summary.removesuffix('.')}{suffix}."
 
 
+@lru_cache(maxsize=_MOST_SENTENCES)
 def _machine_code(codes: tuple[str, ...]) -> str | None:
     for code in codes:
         if code != "error" and _CODE.fullmatch(code) and not code.isdecimal():

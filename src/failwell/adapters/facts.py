@@ -183,13 +183,11 @@ def ids_of(body: object) -> list[str]:
     """What a reply names as the limit that was met, in lower case: ids are for programs and say the window."""
     if body is None or type(body) is str:
         return []
-    return [
-        str(holder[key])[:200].lower()
-        for holder in objects_of(body)
-        if not _IDS.isdisjoint(holder)
-        for key in holder
-        if key in _IDS
-    ]
+    ids: list[str] = []
+    for holder in body if type(body) is Objects else objects_of(body):
+        if not _IDS.isdisjoint(holder):
+            ids += [str(value)[:200].lower() for key, value in holder.items() if key in _IDS]
+    return ids
 
 
 def codes_in_text(text: str) -> tuple[str, ...]:
@@ -213,7 +211,11 @@ class Objects(list[dict[str, Any]]):
 
 def as_objects(body: Any) -> Any:
     """The objects of a parsed body, collected once for the rules; any other value as it is."""
-    return objects_of(body) if isinstance(body, STRUCTURES) else body
+    if not isinstance(body, STRUCTURES):
+        return body
+    objects = Objects()
+    _collect(body, 0, objects)
+    return objects
 
 
 def _collect(body: Any, depth: int, objects: Objects) -> None:
@@ -225,7 +227,13 @@ def _collect(body: Any, depth: int, objects: Objects) -> None:
             _collect(inner, depth + 1, objects)
     elif issubclass(type(body), dict):
         if not _FIRST_SET.isdisjoint(body):
-            _collect_first(body, depth + 1, objects)
+            for key in _FIRST:
+                if key in body:
+                    inner = body[key]
+                    if type(inner) is dict:
+                        _collect(inner, depth + 1, objects)
+                    else:
+                        _collect_first(key, inner, depth + 1, objects)
         objects.append(body)
         if not _AFTER.isdisjoint(body):
             for key, inner in body.items():
@@ -233,17 +241,14 @@ def _collect(body: Any, depth: int, objects: Objects) -> None:
                     _collect(inner, depth + 1, objects)
 
 
-def _collect_first(holder: dict[str, Any], depth: int, objects: Objects) -> None:
-    for key in _FIRST:
-        if key in holder:
-            inner = holder[key]
-            if isinstance(inner, str) and inner[:1] in ("{", "["):
-                inner = parse_body(inner)
-            if isinstance(inner, STRUCTURES):
-                _collect(inner, depth, objects)
-            elif key in _TEXTS and isinstance(inner, str) and inner:
-                # A gateway repeats what the provider said, cut where it was too long.
-                objects.append({"message": inner})
+def _collect_first(key: str, inner: Any, depth: int, objects: Objects) -> None:
+    if isinstance(inner, str) and inner[:1] in ("{", "["):
+        inner = parse_body(inner)
+    if isinstance(inner, STRUCTURES):
+        _collect(inner, depth, objects)
+    elif key in _TEXTS and isinstance(inner, str) and inner:
+        # A gateway repeats what the provider said, cut where it was too long.
+        objects.append({"message": inner})
 
 
 def _last_event(text: str) -> Any:

@@ -193,7 +193,9 @@ def _build(
         message=_message(error, reading, known, policy, ours=ours, as_read=as_read),
         title=reading.kind if known is None else known.title,
         error_type=name,
-        user_action=_action(reading, known, not_before),
+        user_action=advice_of(known, not_before)
+        if reading.user_action is None
+        else _action(reading.user_action, known, not_before),
         fingerprint=fingerprint(reading.kind, name, provider, status, code, site(stack) if stack else ""),
         occurred_at=when,
         caller_facing=reading.caller_facing,
@@ -329,10 +331,9 @@ def _own_words(fault: BaseException, limit: int = TEXT_CAP) -> str:
     return masked(safe_call(str, "", fault), limit).strip()
 
 
-def _action(reading: Reading, known: Kind | None, not_before: NotBefore | None) -> UserAction:
-    if reading.user_action is not None and (advice := usable(action, reading.user_action)) is not None:
-        return advice
-    return advice_of(known, not_before)
+def _action(written: UserAction, known: Kind | None, not_before: NotBefore | None) -> UserAction:
+    advice = usable(action, written)
+    return advice_of(known, not_before) if advice is None else advice
 
 
 def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:

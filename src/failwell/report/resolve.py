@@ -70,9 +70,10 @@ def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None 
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
     """
-    if is_fault(error):
-        return _fault(error, edge, room)
-    if is_group(error):
+    cls = type(error)
+    if issubclass(cls, Fault):
+        return _fault(cast("Fault", error), edge, room)
+    if issubclass(cls, BaseExceptionGroup):
         return _group(error, edge, [_MOST_MEMBERS] if room is None else room)
     return _foreign(error, edge, room)
 

@@ -73,11 +73,8 @@ def is_recordable(reading: Reading) -> bool:
     if type(metadata.status_code) not in _PLAIN_NUMBERS or type(metadata.retry_after) not in _PLAIN_NUMBERS:
         return False
     delay = reading.not_before
-    if delay is None:
-        source = None
-    elif _is_wait(delay):
-        source = delay.source
-    else:
+    source = None if delay is None else delay.source
+    if delay is not None and not _is_wait(delay):
         return False
     names = (
         reading.provider, reading.model, reading.message, metadata.sdk, metadata.exception_type, metadata.code, source,
@@ -90,7 +87,8 @@ def is_recordable(reading: Reading) -> bool:
     # A subclass of `str` may say of itself what it likes.
     if not _PLAIN_VALUES.issuperset(map(type, names)) or not _PLAIN_TEXTS.issuperset(map(type, values)):
         return False
-    return _are_clean_names(names) and are_clean(values) and request_id not in _PLACEHOLDERS
+    is_known = names in clean_groups() or _are_clean_names(names)
+    return is_known and are_clean(values) and request_id not in _PLACEHOLDERS
 
 
 def _is_wait(delay: NotBefore) -> bool:
@@ -99,12 +97,10 @@ def _is_wait(delay: NotBefore) -> bool:
 
 
 def _are_clean_names(names: tuple[Any, ...]) -> bool:
-    groups = clean_groups()
-    if names not in groups:
-        texts = [name for name in names if type(name) is str]
-        if not _PLACEHOLDERS.isdisjoint(texts) or not are_clean(texts):
-            return False
-        groups.add(names)
+    texts = [name for name in names if type(name) is str]
+    if not _PLACEHOLDERS.isdisjoint(texts) or not are_clean(texts):
+        return False
+    clean_groups().add(names)
     return True
 
 
