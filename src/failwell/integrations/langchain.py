@@ -26,6 +26,8 @@ from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retri
 __all__ = ["reliability", "reliable_model"]
 
 _M = TypeVar("_M")
+_Target = tuple[str | None, str | None]
+_MOST_MODELS = 64
 _ROOTS = ("root_client", "root_async_client")
 """Where a chat model holds a vendor's client."""
 _RESOURCES = ("client", "async_client")
@@ -158,27 +160,29 @@ class _ToolCall:
 def _copies(calls: ModelCalls) -> Callable[[Any], Any]:
     """Returns the copy of a model; `None` if it is no chat model, such as one that is chosen for each call."""
     copies = Copies(lambda cls: _methods(cls, calls), _without_client_retries)
+    chat_model = _chat_model()
 
     def copy_of(model: Any) -> Any:
-        return copies.of(model) if isinstance(model, _chat_model()) else None
+        return copies.of(model) if isinstance(model, chat_model) else None
 
     return copy_of
 
 
 def _methods(cls: Any, calls: ModelCalls) -> dict[str, Callable[..., Any]]:
     """The methods that call the vendor, of those that the class defines: LangChain asks which these are."""
+    target_of = _Targets().of
 
     def _generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return calls.run(*_target(self), partial(cls._generate, self), *args, **kwargs)
+        return calls.run(*target_of(self), partial(cls._generate, self), *args, **kwargs)
 
     async def _agenerate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return await calls.run_async(*_target(self), partial(cls._agenerate, self), *args, **kwargs)
+        return await calls.run_async(*target_of(self), partial(cls._agenerate, self), *args, **kwargs)
 
     def _stream(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return calls.stream(*_target(self), partial(cls._stream, self), *args, **kwargs)
+        return calls.stream(*target_of(self), partial(cls._stream, self), *args, **kwargs)
 
     def _astream(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return calls.astream(*_target(self), partial(cls._astream, self), *args, **kwargs)
+        return calls.astream(*target_of(self), partial(cls._astream, self), *args, **kwargs)
 
     base = _chat_model()
     ours = (_generate, _agenerate, _stream, _astream)
@@ -193,12 +197,32 @@ def _chat_model() -> Any:
     return need("langchain_core.language_models.chat_models").BaseChatModel
 
 
-def _target(model: Any) -> tuple[str | None, str | None]:
-    """Provider and model, as LangChain's own traces name them."""
-    # The only place that knows the provider; every chat model has it.
-    names: dict[str, Any] = safe_call(model._get_ls_params, None) or {}  # noqa: SLF001
-    provider, name = names.get("ls_provider"), names.get("ls_model_name")
-    return provider if isinstance(provider, str) else None, name if isinstance(name, str) else None
+class _Targets:
+    """Provider and model of each chat model, as LangChain's own traces name them. To ask takes as long as the rest of a call."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, object, _Target]] = {}
+        """By the `id` of the model, which is held so that no other gets the same, with the name that it had."""
+
+    def of(self, model: Any) -> _Target:
+        fields = model.__dict__
+        name = fields.get("model_name") or fields.get("model")
+        known = self._known.get(id(model))
+        if known is not None and known[0] is model and known[1] == name:
+            return known[2]
+        # The only place that knows the provider; every chat model has it.
+        names: dict[str, Any] = safe_call(model._get_ls_params, None) or {}  # noqa: SLF001
+        provider, model_name = names.get("ls_provider"), names.get("ls_model_name")
+        target = (
+            provider if isinstance(provider, str) else None,
+            model_name if isinstance(model_name, str) else None,
+        )
+        if len(self._known) >= _MOST_MODELS:
+            self._known.clear()
+        self._known[id(model)] = (model, name, target)
+        return target
 
 
 def _without_client_retries(model: Any) -> Any:
