@@ -280,6 +280,16 @@ def test_a_misspelt_step_is_an_error_also_with_a_default(text: str) -> None:
     assert errors(plan) == [f"no step is called `{text.split()[1].split('.', maxsplit=1)[0]}`"]
 
 
+def test_an_input_may_be_named_alone_and_a_step_wins() -> None:
+    inputs = some_inputs(an_input("task"))
+    text = a_script("build", args=["{{ task }}"])
+
+    assert found(a_plan(text, inputs=inputs)) == []
+    assert errors(a_plan(text, inputs=inputs, context_mode="explicit")) == ["no step is called `task`"]
+    assert errors(a_plan(a_script("build", args=["{{ tsk }}"]), inputs=inputs)) == ["no step is called `tsk`"]
+    assert warnings(a_plan(text)) == ["no step is called `task`, and the workflow declares no inputs"]
+
+
 def test_a_guarded_name_that_looks_like_no_step_is_a_warning() -> None:
     plan = a_plan(a_script("build", args=["{{ nobody | default('') }}"]))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflow.plan import Notifications, Plan, Route
+from failwell.workflow.plan import Node, Notifications, Plan, Route
 from tests.workflow.check.finding import errors, found, warnings
 from tests.workflow.plans import (
     a_for_each,
@@ -57,6 +57,23 @@ def test_a_secret_in_a_text_is_refused_and_its_place_is_named(field: str, plan: 
 
     assert mistake.message == f"the secret `workflow.input.token` would be used in `{field}`"
     assert (mistake.is_error, mistake.path) == (True, field)
+
+
+@pytest.mark.acceptance("relavium 69")
+@pytest.mark.parametrize(
+    "agent",
+    [
+        an_agent("a", prompt="use {{ token }}"),
+        an_agent("a", prompt="p", settings={"validator": {"criteria": a_text("{{ token }}")}}),
+        an_agent("a", prompt="p", settings={"dialog": {"trigger_prompt": a_text(TOKEN)}}),
+        an_agent("a", prompt="p", settings={"working_dir": a_text(TOKEN)}),
+    ],
+)
+def test_a_secret_is_refused_in_every_text_of_an_agent_also_by_its_short_name(agent: Node) -> None:
+    [mistake] = found(a_plan(agent, inputs=SECRET))
+
+    assert mistake.message.startswith("the secret `")
+    assert "token` would be used in `a." in mistake.message
 
 
 @pytest.mark.acceptance("relavium 69")

@@ -36,7 +36,10 @@ def secrets(context: CheckContext) -> Iterator[Mistake]:
     if not secret_inputs:
         return
     yield from _short_defaults(context, secret_inputs)
-    taints = _spread(context, [Taint(("workflow", "input", name), name) for name in secret_inputs])
+    sources = [Taint(("workflow", "input", name), name) for name in secret_inputs]
+    # A template may name an input alone, unless a step is called so.
+    sources += [Taint((name,), name) for name in secret_inputs if name not in context.plan.nodes]
+    taints = _spread(context, sources)
     for use in context.uses:
         yield from _use(context, use, taints)
     for placed in context.placed_nodes:

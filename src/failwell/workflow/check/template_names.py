@@ -99,11 +99,20 @@ def _unknown(context: CheckContext, text: TemplateText, reference: Reference) ->
     bare = text.is_condition and text.template.is_plain
     if bare and (len(reference.path) < 2 or reference.path[1] not in (*OF_NODE, "outputs", "errors")):
         return None
+    mode = context.plan.context_mode
+    if root in context.plan.inputs and mode != "explicit":
+        return None
     near = context.near(root, context.plan.nodes, "nodes")
     if near is None and root in context.plan.inputs:
         hint = f"inputs are read as `workflow.input.{root}`"
     else:
         hint = choices(near, context.plan.nodes, "name a step, or `workflow.input.NAME`")
+    is_bare_name = near is None and reference.path == (root,) and not reference.guarded
+    if is_bare_name and context.knows(INPUTS) and not context.plan.inputs:
+        # A workflow that declares no inputs takes any, and a name alone may be one.
+        message = f"no step is called `{root}`, and the workflow declares no inputs"
+        declare = f"declare it: `workflow.input.{root}` with a `type`"
+        return warning(text.template.place, message, path=text.field, hint=declare)
     # A misspelt step stays an error with a `default`, which would hide it for ever.
     is_step = near is not None or (reference.slot is not None and not bare)
     report = error if is_step or not (bare or reference.guarded) else warning

@@ -46,10 +46,14 @@ class ScopeNames:
             return self._extra[name]
         if name in _OWN:
             return self._own(name)
+        if name not in self._plan.nodes:
+            # A step wins over an input of the same name.
+            value = slot(self._plan, self._scope, name)
+            return self._scope.inputs.get(name, MISSING) if value is MISSING else value
         if self._mode == "last_only" and name != self._scope.last:
             return MISSING
         value = slot(self._plan, self._scope, name)
-        return NEVER_RAN if value is MISSING and name in self._plan.nodes else value
+        return NEVER_RAN if value is MISSING else value
 
     def known(self) -> list[str]:
         """Names to suggest for an unknown one."""
