@@ -168,3 +168,35 @@ def test_money_that_a_turn_spent_before_it_was_paused_is_counted(place: Place) -
 
     [paused] = [event for event in place.events if event["type"] == "budget:paused"]
     assert round(paused["data"]["spent_usd"], 2) == round(paused["data"]["usage"]["cost_usd"], 2) == 0.5
+
+
+TOOL = "tools: {look: {command: [echo, hi], effect: read}}\n"
+LOOK = "{tool_calls: [{name: look, arguments: {}}], usage: {input_tokens: 1, output_tokens: 900}}"
+"""Costs 90 cents."""
+
+
+def test_an_approval_covers_as_much_again_as_the_budget_and_no_more(place: Place) -> None:
+    place.run(ONE + TOOL, *[LOOK] * 5, CHEAP, budget=0.5, on_exceed="pause_for_approval")
+
+    place.answer("approved")
+    done = place("resume", "last", "--quiet", "--error-format", "json")
+
+    # The approved call was made; the next one would go beyond what was approved.
+    assert error_of(done)["kind"] == "limit.budget_exceeded"
+    assert round(place("runs", "show", "last", "--format", "json").data["usage"]["cost_usd"], 2) == 0.9
+
+
+def test_a_step_within_what_was_approved_ends_and_its_cost_counts_for_the_others(place: Place) -> None:
+    steps = "agents:\n  - {name: a, prompt: p, routes: [{to: b}]}\n  - {name: b, prompt: p, routes: [{to: $end}]}\n"
+    cheap_look = LOOK.replace("900", "100")
+    place.run(steps + TOOL, cheap_look, cheap_look, CHEAP, budget=1.7, on_exceed="pause_for_approval")
+    [first] = [event for event in place.events if event["type"] == "budget:paused"]
+
+    place.answer("approved")
+    done = place("resume", "last", "--quiet", "--error-format", "json")
+    show = place("runs", "show", "last", "--format", "json").data
+
+    assert (first["data"]["node"], round(first["data"]["spent_usd"], 2)) == ("b", 0.8)
+    assert done.code == 0
+    # 0.7 by `a`, 0.1 before the pause, 0.7 after it.
+    assert round(show["usage"]["cost_usd"], 2) == 1.5

@@ -31,7 +31,7 @@ class Place:
         agent = f"agents:\n  - name: ask\n    prompt: Which colour?\n{keys}    routes: [{{to: $end}}]\n"
         head = HEAD.replace("RUNTIME", f", {runtime}" if runtime else "")
         (self.folder / "w.yaml").write_text(head + agent + rest)
-        script: Any = {"replies": replies} if isinstance(replies, list) else replies
+        script: Any = replies if "agents" in replies else {"replies": replies}
         (self.folder / "replies.yaml").write_text(json.dumps(script))
         store = ("--store", str(self.state)) if command == "run" else ()
         quiet = ("--quiet", "--error-format", "json") if command == "run" else ()
@@ -201,3 +201,35 @@ def test_results_of_tools_are_cut_where_the_file_says(place: Place) -> None:
     after = list(place.state.rglob("tool-text-*.txt"))
 
     assert len(spilled) == len(after) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["w.yaml", "./w.yaml", "W.YAML", "inner/../w.yaml", "inner//part.md", "helper_tools.py", "child.yaml"],
+)
+def test_a_model_cannot_replace_the_workflow_that_it_runs_in(place: Place, path: str) -> None:
+    (place.folder / "inner").mkdir()
+    (place.folder / "inner/part.md").write_text("Be brief.")
+    (place.folder / "helper_tools.py").write_text("def help_me() -> str:\n    return 'x'\n")
+    (place.folder / "child.yaml").write_text(
+        "workflow: {name: c, entry_point: a}\nagents: [{name: a, type: set, value: 1}]\n"
+    )
+    rest = (
+        'tools:\n  save: {builtin: write_file, approval: never}\n  help: {python: "helper_tools:help_me"}\n'
+        + OUTPUT
+    )
+    call = {"name": "save", "arguments": {"path": path, "content": "changed"}}
+    other = {"name": "save", "arguments": {"path": "notes.txt", "content": "kept"}}
+
+    done = place.run(
+        "    system_prompt: !file inner/part.md\n    routes: [{to: $end}, {to: sub}]\n  - {name: sub, type: workflow, workflow: child.yaml}\n  - name: rest\n    type: set\n    value: 1\n",
+        [{"tool_calls": [call, other]}, {"text": "done"}],
+        rest=rest,
+    )
+
+    written = [
+        file.name for file in place.folder.rglob("*") if file.is_file() and file.read_bytes() == b"changed"
+    ]
+    assert (done.code, written) == (0, [])
+    assert "tool save: tool.denied" in place.log
+    assert (place.folder / "notes.txt").read_text() == "kept"

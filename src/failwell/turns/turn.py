@@ -94,6 +94,7 @@ class Turn:
         self._system: str | None = None
         self._left = most_calls
         self._number = 0
+        self._counted: object = None
         self.messages: list[ModelMessage] = []
         """The conversation, this turn included."""
         self.tokens: dict[str, int] = {}
@@ -165,7 +166,12 @@ class Turn:
 
     def _count(self) -> None:
         """Add what the call cost, its failed attempts included."""
-        for row in self._chain.ledger.attempts:
+        ledger = self._chain.ledger
+        if ledger is self._counted:
+            # Nothing was sent: it is that of the call before.
+            return
+        self._counted = ledger
+        for row in ledger.attempts:
             for name, count in (row.usage or {}).items():
                 self.tokens[name] = self.tokens.get(name, 0) + count
             if row.usage:

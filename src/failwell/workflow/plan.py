@@ -340,6 +340,8 @@ class Plan:
     tool_definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """Tool → its definition, for those that the file defines."""
     instructions: tuple[Template, ...] = ()
+    files: tuple[str, ...] = ()
+    """The file and its includes, as paths."""
     children: tuple[str, ...] = ()
     """Files of sub-workflows whose path has no template, relative to this one."""
 

@@ -9,6 +9,7 @@ from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
+from failwell.workflow.plan import AgentSpec, Template
 from failwell.workflow.run.executor import Tools
 from failwell.workflows.agent_log import AgentLog
 
@@ -273,8 +274,28 @@ def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "To
         key=request.key,
         folder=folder,
         scratch=scratch if limits.get("spill_to_file", True) else None,
+        protected=protected_files(tools.plan),
         grace=tools.grace,
     )
+
+
+def protected_files(plan: "Plan") -> frozenset[str]:
+    """The files that decide what a run does: workflows, what they include, and the modules of tools and agents."""
+    from os.path import realpath
+
+    folder = Path(plan.folder)
+    targets = [
+        definition["python"] for definition in plan.tool_definitions.values() if "python" in definition
+    ]
+    targets += [
+        agent.text if isinstance(agent, Template) else str(agent)
+        for node in plan.nodes.values()
+        if isinstance(node.spec, AgentSpec) and (agent := node.spec.settings.get("agent")) is not None
+    ]
+    modules = [target.partition(":")[0].replace(".", "/") for target in targets]
+    code = [folder / f"{module}{end}" for module in modules for end in (".py", "/__init__.py")]
+    files = [*plan.files, *(folder / child for child in plan.children), *code]
+    return frozenset(realpath(file) for file in files)
 
 
 def granted_names(

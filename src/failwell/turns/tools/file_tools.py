@@ -79,7 +79,9 @@ def write_file(root: Path) -> Tool:
         run=run,
         effect="idempotent",
         approval="ask",
-        check=_check,
+        check=lambda arguments, context: (
+            _check(arguments, context) or _check_writable(root, arguments, context)
+        ),
     )
 
 
@@ -103,6 +105,14 @@ def _check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
         if name in _PROTECTED or name.startswith(".env"):
             return "path_protected"
     return None
+
+
+def _check_writable(root: Path, arguments: Mapping[str, Any], context: ToolContext) -> str | None:
+    """A model must not change what it runs in: it would grant itself tools, or run code."""
+    path = os.path.realpath(root / "/".join(_parts(str(arguments.get("path", "")).replace("\\", "/"))))
+    # Some file systems take names without regard to case.
+    folded = path.casefold()
+    return "path_protected" if any(folded == other.casefold() for other in context.protected) else None
 
 
 def _folded(part: str) -> str:

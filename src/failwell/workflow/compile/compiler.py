@@ -160,6 +160,7 @@ def _plan(loaded: Loaded, root: Item, file: str, log: WorkflowMistakes) -> Plan 
         nodes=nodes,
         file=file,
         digest=loaded.digest,
+        files=tuple(loaded.files),
         description=head.get("description", ""),
         version=head.get("version", ""),
         inputs=head.get("input") or {},
