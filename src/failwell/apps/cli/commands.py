@@ -174,6 +174,14 @@ COMMANDS: dict[str, Command] = {
             Command("run", "run submitted jobs", "jobs.workers"),
         ),
         Command("top", "show workers, memory and the queue live", "jobs.top"),
+        # several machines
+        _group(
+            "temporal",
+            "run workflows and jobs on several machines",
+            Command("worker", "run workflows and jobs of a Temporal server", "temporal.worker"),
+            Command("dev", "run a Temporal server for development", "temporal.dev"),
+            default="",
+        ),
         # the shell
         Command("completion", "print a completion script for a shell", "completion", (TEXT,)),
     )

@@ -77,7 +77,7 @@ async def _host(
             _print(f"{name}: stopping now; running jobs go back to the queue")
             jobs.hurry()
 
-    with _listening(asyncio.get_running_loop(), on_signal):
+    with listening(asyncio.get_running_loop(), on_signal):
         jobs = Runtime(
             state_folder_of(args) if queue is None else queue.store,
             registry=None if queue is None else queue.registry,
@@ -100,7 +100,7 @@ async def _host(
 
 
 @contextmanager
-def _listening(loop: "AbstractEventLoop", on_signal: "Callable[[str], None]") -> Generator[None]:
+def listening(loop: "AbstractEventLoop", on_signal: "Callable[[str], None]") -> Generator[None]:
     """Call `on_signal` with the name of each signal, also while the workers are being stopped."""
     names = [name for name in _CODES if hasattr(signal, name) and not _is_ignored(name)]
     try:

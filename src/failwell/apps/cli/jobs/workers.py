@@ -41,10 +41,7 @@ def add_run_options(parser: ArgumentParser) -> None:
         default=4,
         help="jobs that this process runs at a time (default: 4)",
     )
-    for option, resource in _LIMITS.items():
-        parser.add_argument(
-            f"--{option}", metavar="MB", type=float, help=f"the most {resource} that jobs may use together"
-        )
+    add_limits(parser)
     add_store(parser)
     parser.epilog = (
         "Several processes may run the jobs of one store: each has its own lanes and workers, and they share the"
@@ -52,11 +49,19 @@ def add_run_options(parser: ArgumentParser) -> None:
     )
 
 
+def add_limits(parser: ArgumentParser) -> None:
+    """Declare the most that jobs may use together."""
+    for option, resource in _LIMITS.items():
+        parser.add_argument(
+            f"--{option}", metavar="MB", type=float, help=f"the most {resource} that jobs may use together"
+        )
+
+
 def run_run(args: Namespace) -> int:
     """Run submitted jobs until a signal arrives, or the queue is empty."""
     from failwell.apps.cli.jobs.host import host
 
-    limits = _limits(args)
+    limits = limits_of(args, "failwell workers run --help")
     _register(args)
     host_run = HostRun(args, args.lanes)
     code = host(args, until=host_run.work, lanes=args.lanes, limits=limits)
@@ -79,13 +84,18 @@ def _register(args: Namespace) -> None:
                     raise entry.problem
 
 
-def _limits(args: Namespace) -> "Limits":
+def limits_of(args: Namespace, see: str) -> "Limits":
+    """The limits of the command line.
+
+    Raises:
+        Usage: one is not more than 0; `see` is the command that shows the options.
+    """
     from failwell.jobs.memory.machine import Limits
 
     for option in _LIMITS:
         megabytes = getattr(args, option.replace("-", "_"))
         if megabytes is not None and not megabytes > 0:
-            raise usage_error(f"`--{option}` must be more than 0", see="failwell workers run --help")
+            raise usage_error(f"`--{option}` must be more than 0", see=see)
     return Limits(memory_mb=args.memory, disk_mb=args.disk, gpu_mb=args.gpu_memory)
 
 

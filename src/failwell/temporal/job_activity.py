@@ -1,0 +1,84 @@
+"""Runs one job of a Temporal activity on the local queue, with its workers, memory limits and retries."""
+
+import asyncio
+from dataclasses import replace
+from json import loads
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityCancelledError
+from failwell.integrations.temporal import to_application_error
+from failwell.jobs.faults import QueueStopped
+from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.job_error import job_error
+from failwell.jobs.runtime import Runtime
+from failwell.jobs.store.rows import request_from, request_to_json, result_to_json
+from failwell.temporal.queues import BEAT, JOB_ACTIVITY
+
+STOPPED = "failwell.WorkerStopped"
+"""The type of the failure of a job whose worker was stopped; Temporal starts it on another one."""
+
+
+def job_payload(request: JobRequest) -> dict[str, Any]:
+    """A request as the input of the activity."""
+    fields: dict[str, Any] = loads(request_to_json(request))
+    return {"instance": request.instance, "priority": request.priority, **fields}
+
+
+class JobActivity:
+    """The activity of jobs, over the queue of this process."""
+
+    def __init__(self, jobs: Runtime) -> None:
+        self._jobs = jobs
+
+    @activity.defn(name=JOB_ACTIVITY)
+    async def run(self, payload: dict[str, Any]) -> Any:
+        """Run a job and return its result as JSON.
+
+        A repeat of the activity finds the job that an earlier one submitted to the same store.
+        """
+        info = activity.info()
+        key = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}/{info.activity_id}"
+        request = request_from(payload, payload["instance"], payload.get("priority", 0), key)
+        beats = asyncio.ensure_future(self._beat())
+        try:
+            job = await self._ended(request, info.attempt)
+        except Fault as fault:
+            raise _final(to_application_error(fault)) from fault
+        finally:
+            beats.cancel()
+        if job.state is JobState.COMPLETED:
+            return loads(result_to_json(job.result))
+        error = CapabilityCancelledError(request.instance) if job.error is None else job_error(job.error)
+        raise _final(to_application_error(error)) from error
+
+    async def _ended(self, request: JobRequest, attempt: int) -> Job:
+        """The job once it has ended. If the activity is cancelled, the job is cancelled first."""
+        job = await self._jobs.submit_request(request)
+        if job.state is JobState.CANCELLED:
+            # An earlier attempt was stopped together with its worker.
+            job = await self._jobs.submit_request(replace(request, key=f"{request.key}#{attempt}"))
+        try:
+            return await self._jobs.wait(job.id)
+        except asyncio.CancelledError:
+            self._jobs.cancel(job.id)
+            await self._jobs.wait(job.id)
+            if activity.is_worker_shutdown():
+                raise ApplicationError("the worker stops", type=STOPPED) from None
+            raise
+        except QueueStopped:
+            raise ApplicationError("the worker stops", type=STOPPED) from None
+
+    @staticmethod
+    async def _beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(BEAT)
+
+
+def _final(error: ApplicationError) -> ApplicationError:
+    """The failure as one that Temporal does not repeat: the local queue has made every attempt that its policy allows."""
+    return ApplicationError(error.message, *error.details, type=error.type, non_retryable=True)
