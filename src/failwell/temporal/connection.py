@@ -77,7 +77,7 @@ class ConnectionOptions:
             ServerUnreachable: no server answers, or it refuses the connection.
         """
         client_class = need("temporalio.client", "temporal").Client
-        options: dict[str, Any] = {"namespace": self.namespace, "tls": self._tls()}
+        options: dict[str, Any] = {"namespace": self.namespace, "tls": self.tls_config()}
         if self.codec is not None:
             converter = need("temporalio.converter", "temporal").DataConverter.default
             options["data_converter"] = replace(converter, payload_codec=load_codec(self.codec))
@@ -97,7 +97,8 @@ class ConnectionOptions:
                 ),
             ) from error
 
-    def _tls(self) -> Any:
+    def tls_config(self) -> Any:
+        """What `temporalio` takes as `tls`: a switch, or the content of the files."""
         tls_class = need("temporalio.service", "temporal").TLSConfig
         files = {name: getattr(self, name) for name in _FILES if getattr(self, name) is not None}
         if self.tls is False:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from errno import EMFILE, ENFILE
 from typing import Any, cast
 
+from failwell._extras import MissingExtra
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import InternalError
 from failwell.apps.cli.output import print_stderr
@@ -58,6 +59,15 @@ def _as_fault(error: BaseException) -> BaseException:
     """`error` as a fault with a message for the caller."""
     if isinstance(error, Fault):
         return error
+    if isinstance(error, MissingExtra):
+        what, _, command = str(error).partition("; ")
+        return Fault.wrap(
+            error,
+            what,
+            kind="extension.dependency_missing",
+            caller_facing=True,
+            user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install it with `{command}`"),
+        )
     if isinstance(error, MemoryError):
         return Fault.wrap(error, "there is not enough memory for this", caller_facing=True)
     if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
