@@ -90,7 +90,13 @@ class Models:
         self._scripts: dict[Path, Script] = {}
 
     async def entry(
-        self, spec: ModelSpec, *, agent: str, folder: Path, settings: Mapping[str, Any]
+        self,
+        spec: ModelSpec,
+        *,
+        agent: str,
+        folder: Path,
+        settings: Mapping[str, Any],
+        output: Mapping[str, Any] | None = None,
     ) -> Entry[Awaitable[Any]]:
         """The entry of a chain that calls the model.
 
@@ -99,6 +105,7 @@ class Models:
             agent: The agent that calls it; a script has replies by agent.
             folder: Where the file of a script is relative to.
             settings: `temperature`, `max_tokens` and the like.
+            output: The JSON Schema of the answer, for `scripted:auto`.
 
         Raises:
             MissingExtra: pydantic-ai is not installed.
@@ -107,7 +114,7 @@ class Models:
         need("pydantic_ai", "agents")
         provider, model = spec.parts
         if provider == SCRIPTED:
-            opened = self._scripted(folder / model, agent)
+            opened = self._scripted(model, agent, folder, output)
             # Each script stands for an account of its own, so that a rate limit in one does not rest the others.
             label = account = Path(model).name
         else:
@@ -123,10 +130,14 @@ class Models:
             backoff=spec.backoff,
         )
 
-    def _scripted(self, path: Path, agent: str) -> "Model":
+    def _scripted(self, name: str, agent: str, folder: Path, output: Mapping[str, Any] | None) -> "Model":
+        from failwell.turns.automatic_replies import AUTO, automatic_script
         from failwell.turns.script_file import read_script
         from failwell.turns.scripted_model import ScriptedModel
 
+        if name == AUTO:
+            return ScriptedModel(automatic_script(output), agent)
+        path = folder / name
         script = self._scripts.get(path)
         if script is None:
             script = self._scripts[path] = read_script(path)

@@ -68,6 +68,8 @@ class Script:
         default_factory=dict[str, "tuple[ScriptedReply, ...]"]
     )
     file: str = ""
+    is_repeated: bool = False
+    """Whether the last reply is given for every further request."""
 
     def replies_for(self, agent: str) -> tuple[ScriptedReply, ...]:
         """The replies of `agent`."""

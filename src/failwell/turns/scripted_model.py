@@ -85,6 +85,8 @@ class ScriptedModel(Model[None]):
         )
 
     def _take(self) -> ScriptedReply:
+        if self._script.is_repeated and self._replies:
+            self._next = min(self._next, len(self._replies) - 1)
         if self._next >= len(self._replies):
             raise Validation(
                 kind="validation.config_invalid",

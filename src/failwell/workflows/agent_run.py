@@ -84,7 +84,13 @@ class AgentRun:
 
         name = request.node.name if asker is None else asker.name
         entries = [
-            await self._models.entry(spec, agent=name, folder=Path(tools.plan.folder), settings=settings.own)
+            await self._models.entry(
+                spec,
+                agent=name,
+                folder=Path(tools.plan.folder),
+                settings=settings.own,
+                output=request.node.output if asker is None else asker.output,
+            )
             for spec in model_specs(request, settings, self._model, None if asker is None else asker.model)
         ]
         return Chain(
