@@ -12,6 +12,7 @@ _LINKS = {
     "provider": ("a [provider](#providers)", "Providers"),
     "plugin": ("a [plugin](#plugins)", "Plugins"),
     "step": ("a [step](#steps)", ""),
+    "stage": ("a [stage](#stages)", ""),
     "parallel": ("a [parallel group](#parallel)", ""),
     "for_each": ("a [for_each group](#for_each)", ""),
 }
@@ -54,14 +55,15 @@ class _Page:
             "## The file",
             "",
         )
-        linked = {name: {"items": {"$ref": f"#/$defs/{name}"}} for name in ("parallel", "for_each")}
+        linked = {name: {"items": {"$ref": f"#/$defs/{part}"}} for name, part in
+                  (("stages", "stage"), ("parallel", "parallel"), ("for_each", "for_each"))}  # fmt: skip
         whole = {key: {**value, "anyOf": [{"type": "array", **linked[key]}]} if key in linked else value
                  for key, value in top.items() if key != "workflow"}  # fmt: skip
         yield from self._rows(whole, frozenset(), "")
         yield from ("", "## workflow", "")
         yield from self._table(top["workflow"])
         yield from self._steps()
-        for name, title in (("parallel", "parallel"), ("for_each", "for_each")):
+        for name, title in (("stage", "stages"), ("parallel", "parallel"), ("for_each", "for_each")):
             yield from ("", f"## {title}", "", str(self.parts[name].get("description", "")), "")
             yield from self._table(self.parts[name])
         for name, (_, title) in _LINKS.items():

@@ -295,6 +295,13 @@ _VALIDATION = (
     _kind("validation.path_denied", "denied not_sent host", "Access to file refused",
           "The operating system does not allow access to a file that was named.",
           _ACCESS, "Change the file's permissions, or run as a user who has them."),
+    _kind("validation.assertion_failed", "content partial workflow", "Work not accepted",
+          "The assertion of a stage did not accept the work of an attempt.",
+          _INPUT, "Read the feedback of the assertion, then change the prompt, the tools or the assertion.",
+          model_keys=("feedback",)),
+    _kind("validation.context_read_only", "configuration not_sent workflow", "Context written outside setup",
+          "Code of a stage wrote into the context in a phase that may only read it.",
+          _CONFIG, "Move the write into the stage's `setup`."),
 )  # fmt: skip
 
 _EXTENSION = (

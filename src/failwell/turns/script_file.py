@@ -4,6 +4,8 @@ replies:                                  # for agents without replies of their 
   - text: The sky is blue.
 
 agents:
+  planner#2:                              # its second attempt; `planner@2` is its second visit
+    - text: The sky is grey.
   planner:                                # the name of the agent
     - tool_calls:
         - name: search
@@ -72,8 +74,13 @@ class Script:
     """Whether the last reply is given for every further request."""
 
     def replies_for(self, agent: str) -> tuple[ScriptedReply, ...]:
-        """The replies of `agent`."""
-        return self.agents.get(agent, self.replies)
+        """The replies of `agent`: its name, or `NAME@VISIT#ATTEMPT` for those of one execution where it has any."""
+        name, _, execution = agent.partition("@")
+        visit, _, attempt = execution.partition("#")
+        for key in (agent, f"{name}@{visit}", f"{name}#{attempt}", name):
+            if key in self.agents:
+                return self.agents[key]
+        return self.replies
 
 
 def read_script(path: Path) -> Script:

@@ -38,7 +38,7 @@ class ScriptedModel(Model[None]):
     def __init__(self, script: Script, agent: str) -> None:
         super().__init__()
         self._script = script
-        self._agent = agent
+        self._agent = agent.partition("@")[0]
         self._replies = script.replies_for(agent)
         self._next = 0
 

@@ -64,6 +64,9 @@ class Turn:
         max_tokens: The longest answer, for the estimate of its cost.
         longest: Seconds after which no further model call is made.
         clock: Tells the time.
+        stops_at_limit: Whether the last call ends the turn instead of failing it. Its tools run, and the model does not
+            see their results.
+        is_complete: Asked after each round of tools; `True` ends the turn.
         cancel: Stops the turn.
         observe: Called with each event.
     """
@@ -78,6 +81,8 @@ class Turn:
         max_tokens: int | None = None,
         longest: float | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        stops_at_limit: bool = False,
+        is_complete: Callable[[], bool] | None = None,
         cancel: CancelScope | None = None,
         observe: Callable[[TurnEvent], object] | None = None,
     ) -> None:
@@ -89,6 +94,8 @@ class Turn:
         self._longest = longest
         self._clock = clock
         self._end: float | None = None if longest is None else clock.monotonic() + longest
+        self._stops_at_limit = stops_at_limit
+        self._is_complete = is_complete
         self._cancel = cancel
         self._observe = observe
         self._system: str | None = None
@@ -102,6 +109,13 @@ class Turn:
         """Micro-cents, or `None` once a call had no known price."""
         self.served_by: tuple[str, str] | None = None
         """Who gave the last answer: provider and model."""
+        self.cap_hit = False
+        """Whether the limit of calls ended the turn."""
+
+    @property
+    def calls(self) -> int:
+        """Calls of models so far."""
+        return self._number
 
     async def run(
         self, prompt: str, *, system: str | None = None, history: "Sequence[ModelMessage]" = ()
@@ -141,7 +155,7 @@ class Turn:
             calls = response.tool_calls
             if not calls:
                 return response.text or ""
-            if not self._left:
+            if not self._left and not self._stops_at_limit:
                 break
             outcomes = await self._run_tools(calls, self._number)
             if any(outcome.is_correctable for outcome in outcomes):
@@ -149,6 +163,9 @@ class Turn:
                 if corrections > MOST_CORRECTIONS:
                     raise _uncorrected(outcomes)
             self.messages.append(_results(calls, outcomes, self._system))
+            self.cap_hit = not self._left
+            if self.cap_hit or (self._is_complete is not None and self._is_complete()):
+                return response.text or ""
         raise TurnLimit(calls=self._most_calls)
 
     async def _ask(self, parameters: "ModelRequestParameters", number: int) -> "ModelResponse":

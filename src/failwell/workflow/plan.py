@@ -19,7 +19,7 @@ END = "$end"
 
 NodeType = Literal[
     "agent", "script", "job", "tool", "human_gate", "questions", "set", "wait", "notification", "terminate",
-    "workflow", "parallel", "for_each",
+    "workflow", "stage", "parallel", "for_each",
 ]  # fmt: skip
 GROUPS: frozenset[str] = frozenset({"parallel", "for_each"})
 PEOPLE: frozenset[str] = frozenset({"human_gate", "questions"})
@@ -221,9 +221,59 @@ class ForEachSpec:
     """Seconds for all items together."""
 
 
+Verdict = Literal["proceed", "ok", "retry", "skip", "fail"]
+Resolution = Literal["skip", "retry-later", "abort-workflow"]
+PhaseName = Literal["setup", "init", "checkGate", "act", "assert", "exit", "next"]
+PHASES: tuple[PhaseName, ...] = ("setup", "init", "checkGate", "act", "assert", "exit", "next")
+"""The phases of a stage, in order."""
+
+
+@frozen
+class Check:
+    """A rule of `checkGate` or `assert`: the verdict if its condition holds."""
+
+    verdict: Verdict
+    when: Template | None = None
+    feedback: Template | None = None
+    """What the next attempt is told."""
+    kind: str | None = None
+    """The kind of the failure, for the verdicts `retry` and `fail`."""
+
+
+@frozen
+class StageSpec:
+    """A stage of a state machine: seven phases, of which `act` is a turn of a model."""
+
+    setup: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    """Values that it writes into the context."""
+    body: Template | None = None
+    """The system prompt, rendered by `init`."""
+    prompt: Template | None = None
+    gate: tuple[Check, ...] = ()
+    checks: tuple[Check, ...] = ()
+    """The rules of `assert`; the first that holds decides."""
+    exit: Mapping[str, Value] | None = None
+    """The output; `None` for the output of `act`."""
+    code: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Phase → `module:function`, for phases in Python."""
+    allowed_tools: tuple[str, ...] = ()
+    grants: Literal["ask", "deny"] = "ask"
+    """Whether a person may grant a single call of a tool that is not allowed."""
+    completion_tool: str | None = None
+    completion_schema: Mapping[str, Any] | None = None
+    turn_cap: int = 20
+    """Model calls of one attempt; reaching it ends `act`."""
+    visit_cap: int = 10
+    resolution: Resolution = "abort-workflow"
+    model: Template | None = None
+    timeout: float | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    """Settings of the agent, as written."""
+
+
 Spec = (
     ScriptSpec | AgentSpec | CallSpec | GateSpec | QuestionsSpec | SetSpec | WaitSpec | NotificationSpec
-    | TerminateSpec | WorkflowSpec | ParallelSpec | ForEachSpec
+    | TerminateSpec | WorkflowSpec | StageSpec | ParallelSpec | ForEachSpec
 )  # fmt: skip
 
 
@@ -356,4 +406,9 @@ class Plan:
         """The number of steps after which a run is stopped as an endless loop."""
         if self.limits.max_iterations is not None:
             return self.limits.max_iterations
-        return max(10, len(self.nodes))
+        # Stages have their own cap of visits, which is reached first.
+        steps = sum(
+            node.spec.visit_cap * 10 if isinstance(node.spec, StageSpec) else 1
+            for node in self.nodes.values()
+        )
+        return max(10, steps)

@@ -53,6 +53,30 @@ def node_retry(
     return Policy(rules=tuple(rules), name="node", repeat_exhausted=repeat_exhausted)
 
 
+ATTEMPT_KINDS = frozenset(
+    {"validation.assertion_failed", "internal.template_error", "provider.context_too_long"}
+)
+"""Failures of one attempt of a stage: its work was not accepted, or its request could not be composed."""
+
+
+def stage_retry(max_attempts: int, backoff: Backoff, retry_on: Iterable[str] | None = None) -> Policy:
+    """The policy of a stage's `retryPolicy`: what concerns one attempt, and whatever can be repeated.
+
+    Args:
+        max_attempts: Attempts, the first one included.
+        backoff: The waits between them.
+        retry_on: More kinds or categories that are repeated.
+    """
+    schedule = Schedule(max_attempts=max_attempts, backoff=backoff)
+    entries = frozenset(retry_on or ())
+    kinds = ATTEMPT_KINDS | (entries - _CATEGORIES)
+    rules = [Rule(match=Match(kinds=kinds), schedule=schedule, retryable=True, name="attempt")]
+    for category in sorted(entries & _CATEGORIES):
+        match = Match(categories=frozenset({Category(category)}))
+        rules.append(Rule(match=match, schedule=schedule, retryable=True, name="retry_on"))
+    return Policy(rules=(*rules, *_rules(Match(), schedule)), name="stage")
+
+
 def _renews(report: ErrorReport) -> bool:
     return report.not_before is not None
 

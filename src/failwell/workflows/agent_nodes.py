@@ -49,12 +49,12 @@ class AgentExecutor:
         try:
             async with asyncio.timeout(timeout):
                 step = AgentStep(
-                    self._of(request.run, tools.run_folder),
+                    self.models_of(request.run, tools.run_folder),
                     request,
                     tools,
                     scene=scene,
                     schemas=self._output_schemas(),
-                    approver=self._approver(request),
+                    approver=self.approver(request),
                     ask_person=self._asker,
                 )
                 return await step.run()
@@ -69,7 +69,8 @@ class AgentExecutor:
         agents = self._runs.pop(run, None)
         return None if agents is None else await agents.close(grace)
 
-    def _of(self, run: str, folder: Path) -> AgentRun:
+    def models_of(self, run: str, folder: Path) -> AgentRun:
+        """The models and tools of a run."""
         agents = self._runs.get(run)
         if agents is None:
             agents = self._runs[run] = AgentRun(folder, self._folder, self._model)
@@ -88,8 +89,8 @@ class AgentExecutor:
         try:
             settings = AgentSettings(request, tools.plan)
             settings.own["tools"] = [call["target"]]
-            run = self._of(request.run, tools.run_folder)
-            dispatcher = await run.dispatcher(request, tools, settings, self._approver(request))
+            run = self.models_of(request.run, tools.run_folder)
+            dispatcher = await run.dispatcher(request, tools, settings, self.approver(request))
             context = tool_context(request, tools, settings)
         except Fault as fault:
             return Failure.from_exception(fault, scene=scene, typed=True)
@@ -100,7 +101,8 @@ class AgentExecutor:
         output = cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}
         return checked(request, output, self._output_schemas(), scene)
 
-    def _approver(self, request: Request) -> "Approver | None":
+    def approver(self, request: Request) -> "Approver | None":
+        """Asks a person whether a node may call a tool; `None` if nobody can be asked."""
         return None if self._asker is None else _approver(self._asker, request)
 
 

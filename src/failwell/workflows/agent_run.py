@@ -9,7 +9,7 @@ from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
-from failwell.workflow.plan import AgentSpec, Template
+from failwell.workflow.plan import AgentSpec, StageSpec, Template
 from failwell.workflow.run.executor import Tools
 from failwell.workflows.agent_log import AgentLog
 
@@ -83,10 +83,12 @@ class AgentRun:
         from failwell.turns.models import usage_of
 
         name = request.node.name if asker is None else asker.name
+        # A script may have other replies for a later attempt.
+        execution = f"{name}@{request.visit}#{request.attempt}"
         entries = [
             await self._models.entry(
                 spec,
-                agent=name,
+                agent=execution,
                 folder=Path(tools.plan.folder),
                 settings=settings.own,
                 output=request.node.output if asker is None else asker.output,
@@ -109,9 +111,14 @@ class AgentRun:
         )
 
     async def dispatcher(
-        self, request: Request, tools: Tools, settings: "AgentSettings", approver: "Approver | None"
+        self,
+        request: Request,
+        tools: Tools,
+        settings: "AgentSettings",
+        approver: "Approver | None",
+        completion: "Tool | None" = None,
     ) -> "Dispatcher":
-        """Runs the tool calls of a node.
+        """Runs the tool calls of a node; `completion` is the tool that ends a stage.
 
         Raises:
             ToolTerminal: an MCP server does not start.
@@ -124,11 +131,15 @@ class AgentRun:
         folder = settings.folder(tools.plan.folder)
         # The tools of the file come last: a server cannot take the place of one.
         registry = {**await self._server_tools(tools.plan, names, folder), **self._tools_of(tools.plan)}
+        granted = granted_names(names, registry, frozenset(tools.plan.runtime.get("mcp_servers") or ()))
+        if completion is not None:
+            registry[completion.name] = completion
+            granted = [*(granted or ()), completion.name]
         limits: Mapping[str, Any] = settings.runtime.get("tool_output") or {}
         longest = limits.get("max_chars", 50 * 1024) if limits.get("enabled", True) else _UNBOUNDED
         return Dispatcher(
             registry,
-            granted=granted_names(names, registry, frozenset(tools.plan.runtime.get("mcp_servers") or ())),
+            granted=granted,
             agent=request.node.name,
             approver=approver,
             longest=longest,
@@ -297,6 +308,12 @@ def protected_files(plan: "Plan") -> frozenset[str]:
         agent.text if isinstance(agent, Template) else str(agent)
         for node in plan.nodes.values()
         if isinstance(node.spec, AgentSpec) and (agent := node.spec.settings.get("agent")) is not None
+    ]
+    targets += [
+        code
+        for node in plan.nodes.values()
+        if isinstance(node.spec, StageSpec)
+        for code in node.spec.code.values()
     ]
     modules = [target.partition(":")[0].replace(".", "/") for target in targets]
     code = [folder / f"{module}{end}" for module in modules for end in (".py", "/__init__.py")]

@@ -322,7 +322,11 @@ def local_settings(
         "job": JobExecutor(folder, while_hosting),
     }
     if find_spec("pydantic_ai") is not None:
-        executors["agent"] = executors["tool"] = AgentExecutor(folder, on_gate, model=model)
+        from failwell.workflows.stage_nodes import StageExecutor
+
+        agents = AgentExecutor(folder, on_gate, model=model)
+        executors["agent"] = executors["tool"] = agents
+        executors["stage"] = StageExecutor(agents)
     return Settings(
         store=run_store,
         folder=folder,

@@ -14,6 +14,10 @@ from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import find_kind, is_owned
 from failwell.workflow.plan import DeclaredKind, ForEachSpec, Node, ParallelSpec, Plan
 
+STEP_TIMEOUT = "limit.step_timeout"
+"""Raised by groups and sub-workflows that have a time limit."""
+OF_STAGES = frozenset({"validation.assertion_failed", "validation.context_read_only"})
+"""Kinds that only stages raise, and what runs them."""
 OTHER = ""
 """Represents every author's kind that the file does not name."""
 
@@ -30,6 +34,7 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
     "human_gate": ("session.interaction_required", "validation."),
     "questions": ("session.interaction_required", "internal.schema_violation", "validation."),
     "set": ("internal.schema_violation", "validation."),
+    "stage": (*_ANSWERED, STEP_TIMEOUT, "provider.", "tool.", "session."),
     "wait": ("validation.",),
     "notification": ("internal.schema_violation", "validation."),
     "terminate": (),
@@ -42,10 +47,7 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Type → kinds, or prefixes of kinds, that the runtime raises for it beside those of `_ANYWHERE`."""
 
-STEP_TIMEOUT = "limit.step_timeout"
-"""Raised by groups and sub-workflows that have a time limit."""
-
-_OPEN = frozenset({"agent", "script", "job", "tool", "workflow"})
+_OPEN = frozenset({"agent", "script", "job", "stage", "tool", "workflow"})
 """Types whose nodes may raise the author's own kinds."""
 
 NEVER_ROUTED = ("cancel.", "halt.")
@@ -107,7 +109,7 @@ def runtime_kinds(node_type: str) -> frozenset[str]:
     prefixes = tuple(name for name in names if name.endswith("."))
     kinds = {kind.name for kind in CATALOGUE if kind.name in exact or kind.name.startswith(prefixes)}
     # A failure below a sub-workflow keeps its kind on the way up, also where the step itself has no time limit.
-    return frozenset(kinds if node_type == "workflow" else kinds - {STEP_TIMEOUT})
+    return frozenset(kinds if node_type in ("workflow", "stage") else kinds - {STEP_TIMEOUT} - OF_STAGES)
 
 
 def owned_kinds() -> list[str]:

@@ -37,10 +37,12 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
             )
 
 
-EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
+EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "stage": "agents", "tool": "agents"}
 """Type of node → the extra that installs its executor. Other types need none."""
 
-BUILT_IN: frozenset[str] = frozenset({"job", "agent", "tool"} if find_spec("pydantic_ai") else {"job"})
+BUILT_IN: frozenset[str] = frozenset(
+    {"job", "agent", "stage", "tool"} if find_spec("pydantic_ai") else {"job"}
+)
 """Types of `EXECUTORS` that this installation can run."""
 
 

@@ -16,6 +16,7 @@ from failwell.workflow.plan import (
     QuestionsSpec,
     ScriptSpec,
     SetSpec,
+    StageSpec,
     Template,
     TerminateSpec,
     WaitSpec,
@@ -26,6 +27,10 @@ _NOTHING: frozenset[str] = frozenset()
 _ROUTE = frozenset({"output"})
 _ERROR_ROUTE = frozenset({"output", "error"})
 _HOOK = frozenset({"error", "result"})
+STAGE_NAMES = frozenset({"ctx", "attempt", "feedback", "siblings", "error"})
+"""Names that the templates of a stage have in every phase."""
+_ACTED = frozenset({"act"})
+"""Names that they have after `act`."""
 
 
 class TemplateText(NamedTuple):
@@ -49,6 +54,9 @@ class TemplateText(NamedTuple):
 
 def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> Iterator[TemplateText]:
     """The templates of a node and its routes, without those of a group's members."""
+    if isinstance(node.spec, StageSpec):
+        names |= STAGE_NAMES
+        yield from _texts_of_stage(node, node.spec, home, path, names)
     for field, template in _of_spec(node):
         yield TemplateText(template, f"{path}.{field}", node, home, names=names)
     if isinstance(node.spec, ParallelSpec):
@@ -59,6 +67,8 @@ def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> It
     for index, route in enumerate(node.routes):
         moment: Moment = "success" if route.on_error is None else "failure"
         visible = names | (_ROUTE if route.on_error is None else _ERROR_ROUTE)
+        if isinstance(node.spec, StageSpec):
+            visible |= _ACTED
         route_path = f"{path}.routes[{index}]"
         if route.when is not None:
             yield TemplateText(
@@ -69,6 +79,21 @@ def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> It
         if route.output:
             for field, template in walk(route.output, f"{route_path}.output"):
                 yield TemplateText(template, field, node, home, moment, visible)
+
+
+def _texts_of_stage(
+    node: Node, spec: StageSpec, home: str, path: str, names: frozenset[str]
+) -> Iterator[TemplateText]:
+    for phase, checks in (("checkGate", spec.gate), ("assert", spec.checks)):
+        visible = names if phase == "checkGate" else names | _ACTED
+        for index, check in enumerate(checks):
+            field = f"{path}.{phase}[{index}]"
+            if check.when is not None:
+                yield TemplateText(check.when, f"{field}.when", node, home, names=visible, is_condition=True)
+            if check.feedback is not None:
+                yield TemplateText(check.feedback, f"{field}.feedback", node, home, names=visible)
+    for field, template in walk(spec.exit, f"{path}.exit"):
+        yield TemplateText(template, field, node, home, names=names | _ACTED)
 
 
 def texts_of_workflow(plan: Plan) -> Iterator[TemplateText]:
@@ -120,6 +145,10 @@ def _of_spec(node: Node) -> Iterator[tuple[str, Template]]:
         yield from _fields(spec.settings)
     elif isinstance(spec, CallSpec):
         yield from walk(spec.arguments, "arguments")
+        yield from _fields(spec.settings)
+    elif isinstance(spec, StageSpec):
+        yield from walk(spec.setup, "setup")
+        yield from _present(("body", spec.body), ("prompt", spec.prompt), ("model", spec.model))
         yield from _fields(spec.settings)
     elif isinstance(spec, WorkflowSpec):
         yield "workflow", spec.path

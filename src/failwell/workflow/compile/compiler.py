@@ -203,16 +203,20 @@ def _nodes(values: dict[str, Any], root: Item, log: WorkflowMistakes) -> dict[st
             log.unknown_topics.add(FLOW)
             log.add_at(
                 name,
-                ((((), section), index), "name"),
+                ((((), section), index), "id" if section == "stages" else "name"),
                 f"the name{quoted} is used twice",
                 hint=f"steps and groups share their names; the other is in line {original.line}",
                 also=(original,),
             )
         originals.setdefault(name.value, name)
     for section in SECTIONS:
-        nodes |= {node.name: node for node in values.get(section, ())}
+        entries = values.get(section, ())
+        if section == "stages":
+            # Each with the groups that run its successors side by side.
+            entries = [node for stage in entries for node in stage]
+        nodes |= {node.name: node for node in entries}
     if not originals and not log.errors:
-        log.add_at(root, (), "the workflow has no steps", hint="add them under `agents`")
+        log.add_at(root, (), "the workflow has no steps", hint="add them under `agents` or `stages`")
     return nodes
 
 

@@ -27,6 +27,7 @@ from failwell.workflow.compile.kind_shapes import SPELLING
 from failwell.workflow.compile.names import INPUT_NAME
 from failwell.workflow.compile.output_shapes import PAYLOAD, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
+from failwell.workflow.compile.stage_shapes import STAGE
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import StepShape
 from failwell.workflow.compile.tool_shapes import TOOLS
@@ -264,6 +265,7 @@ FILE = Shape(
     {
         "workflow": Key(WORKFLOW, "the workflow as a whole", required=True, topics=(FLOW, INPUTS)),
         "agents": Key(ListOf(StepShape()), "the steps", topics=(FLOW, NAMES)),
+        "stages": Key(ListOf(STAGE), "the stages of a state machine", topics=(FLOW, NAMES)),
         "parallel": Key(ListOf(PARALLEL), "groups of different steps side by side", topics=(FLOW, NAMES)),
         "for_each": Key(
             ListOf(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)

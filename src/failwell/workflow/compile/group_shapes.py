@@ -22,6 +22,7 @@ from failwell.files.value_types import (
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.names import dotted
 from failwell.workflow.compile.route_shapes import ROUTES
+from failwell.workflow.compile.stage_shapes import STAGE
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
 from failwell.workflow.compile.step_keys import NAME
 from failwell.workflow.compile.steps import StepShape, incomplete, node, rescued, type_of, unreadable
@@ -171,12 +172,15 @@ class Body:
             return INVALID
         log.within.append(name)
         try:
-            result = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(
-                step, path, log
-            )
+            shapes = {"agents": _STEP, "stages": STAGE, "parallel": PARALLEL, "for_each": FOR_EACH}
+            result = shapes[section].read(step, path, log)
+            if section == "stages":
+                result = result if isinstance(result, Invalid) else result[0]
         finally:
             log.within.pop()
         body = result.partial if isinstance(result, Invalid) else result
+        if section == "stages" and isinstance(result, Invalid):
+            return INVALID
         if body is not None and body.type in PEOPLE:
             return self._people(body.type, item, path, log)
         return result

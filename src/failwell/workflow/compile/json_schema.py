@@ -5,6 +5,7 @@ from typing import Any
 from failwell.files.shapes import DEFINITIONS
 from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
+from failwell.workflow.compile.stage_shapes import STAGE
 from failwell.workflow.compile.steps import SHAPES
 
 TITLE = "failwell workflow"
@@ -23,6 +24,7 @@ def workflow_schema() -> dict[str, Any]:
         "$defs": {
             "step": _step(),
             **{f"step_{kind}": shape.schema() for kind, shape in SHAPES.items()},
+            "stage": STAGE.schema(),
             "parallel": PARALLEL.schema(),
             "for_each": FOR_EACH.schema(),
             **{name: find().schema() for name, find in DEFINITIONS.items()},

@@ -8,7 +8,7 @@ from failwell.files.item_tree import Item
 from failwell.files.mistakes import MistakeLog
 
 _CATEGORIES = frozenset(Category)
-SECTIONS = ("agents", "parallel", "for_each")
+SECTIONS = ("agents", "stages", "parallel", "for_each")
 
 
 FLOW, NAMES, INPUTS, KINDS = "flow", "step names", "inputs", "kinds"
@@ -47,6 +47,11 @@ class WorkflowMistakes(MistakeLog):
                 self.plain_names.append(name.value)
 
 
+def _name_key(section: str) -> str:
+    """The key that names an entry. A stage has an `id`, and its `name` is for people."""
+    return "id" if section == "stages" else "name"
+
+
 def named_steps(root: Item) -> Iterator[tuple[str, int, Item, Item]]:
     """Every entry with a name: its section, its index, the entry and the name."""
     for section in SECTIONS:
@@ -55,6 +60,6 @@ def named_steps(root: Item) -> Iterator[tuple[str, int, Item, Item]]:
         if not isinstance(entries, list):
             continue
         for index, entry in enumerate(cast("list[Item]", entries)):
-            name: Item | None = None if entry.keys is None else entry.value.get("name")
+            name: Item | None = None if entry.keys is None else entry.value.get(_name_key(section))
             if name is not None and type(name.value) is str:
                 yield section, index, entry, name

@@ -43,6 +43,7 @@ from failwell.workflow.machine.messages import (
 )
 from failwell.workflow.machine.run_state import ACTIVE, State, Task, below
 from failwell.workflow.machine.scopes import close_scope
+from failwell.workflow.machine.stages import end_phase, fail_phase
 from failwell.workflow.machine.turn import Library, Turn
 from failwell.workflow.plan import END
 
@@ -101,6 +102,10 @@ def _pump_scope(turn: Turn, path: str) -> None:
         return
     if path and turn.state.tasks[path].status != "child":
         # It has failed, for example by its time limit, while its last step ended.
+        return
+    if scope.cursor == END and scope.later:
+        turn.record("stage:dequeued", {"scope": path, "node": scope.later[0]})
+        turn.schedule(path)
         return
     if scope.cursor == END:
         close_scope(turn, turn.state.scope(path))
@@ -251,17 +256,26 @@ def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
         return
     if isinstance(event, Done):
         unpriced = unpriced_usage(turn, task, event.usage)
-        if unpriced is None:
+        if task.type == "stage":
+            end_phase(turn, task, event.output, event.usage, unpriced)
+        elif unpriced is None:
             complete(turn, task, event.output, usage=event.usage)
         else:
             fail(turn, task, replace(unpriced, output=event.output, usage=event.usage))
     elif isinstance(event, Failed):
         if not pauses_for_budget(turn, task, event.failure):
-            fail(turn, task, event.failure)
+            _fail_leaf(turn, task, event.failure)
     else:
         kind = "cancel.run" if turn.is_closing else "cancel.stage"
-        fail(turn, task, turn.failure(kind, f"`{task.node}` was stopped", task=task))
+        _fail_leaf(turn, task, turn.failure(kind, f"`{task.node}` was stopped", task=task))
     _free_slot(turn)
+
+
+def _fail_leaf(turn: Turn, task: Task, failure: Failure) -> None:
+    if task.type == "stage":
+        fail_phase(turn, task, failure)
+    else:
+        fail(turn, task, failure)
 
 
 def _free_slot(turn: Turn) -> None:

@@ -1,5 +1,6 @@
 """Ends or pauses a run: stops what still runs, then records exactly one terminal fact."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -98,8 +99,19 @@ def stop_task(turn: Turn, task: Task, kind: str, message: str) -> bool:
         turn.commands.append(CancelTimer(timer=task.path))
         # A task that waited for a retry ends with its last failure.
         failure = task.failure or turn.failure(kind, message, task=task)
+        close_phase(turn, task, failure)
         turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
     return True
+
+
+def close_phase(turn: Turn, task: Task, failure: Failure, usage: Mapping[str, Any] | None = None) -> None:
+    """Record the end of the phase that is open in a failed stage, so that each phase has its pair of facts."""
+    if task.stage is None or not task.stage.get("open"):
+        return
+    data: dict[str, Any] = {"path": task.path, "phase": task.stage["phase"], "attempt": task.attempt}
+    if usage:
+        data["usage"] = dict(usage)
+    turn.record("phase:ended", {**data, "error": failure.kind})
 
 
 def finish_turn(turn: Turn) -> None:

@@ -185,9 +185,9 @@ def call_of(
         return _script(spec, names, folder)
     if isinstance(spec, AgentSpec):
         return {
-            "prompt": _text(spec.prompt, names),
-            "system_prompt": _text(spec.system_prompt, names),
-            "model": _text(spec.model, names),
+            "prompt": render_text(spec.prompt, names),
+            "system_prompt": render_text(spec.system_prompt, names),
+            "model": render_text(spec.model, names),
             "timeout": spec.timeout,
             "settings": render_value(spec.settings, names),
             "instructions": [render(template, names) for template in instructions],
@@ -215,8 +215,8 @@ def _script(spec: ScriptSpec, names: ScopeNames, folder: str | None) -> dict[str
         "args": [render(arg, names) for arg in spec.args],
         "env": env,
         "env_from": secrets,
-        "working_dir": _folder(_text(spec.working_dir, names), folder),
-        "stdin": _text(spec.stdin, names),
+        "working_dir": _folder(render_text(spec.working_dir, names), folder),
+        "stdin": render_text(spec.stdin, names),
         "timeout": spec.timeout,
         "output_limit": spec.output_limit,
     }
@@ -234,5 +234,6 @@ def _folder(working_dir: str | None, folder: str | None) -> str | None:
     return folder if working_dir is None else join(folder, working_dir)
 
 
-def _text(template: Template | None, names: ScopeNames) -> str | None:
+def render_text(template: Template | None, names: ScopeNames) -> str | None:
+    """The text of a template, or `None` without one."""
     return None if template is None else render(template, names)

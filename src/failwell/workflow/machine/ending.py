@@ -7,7 +7,7 @@ from failwell.fault.base import Fault
 from failwell.fault.registry import is_owned
 from failwell.workflow.envelope import violation
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.closing import end_run, stop_task
+from failwell.workflow.machine.closing import close_phase, end_run, stop_task
 from failwell.workflow.machine.messages import CancelTimer, SetTimer
 from failwell.workflow.machine.routing import (
     Repeat,
@@ -58,7 +58,7 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
         fail(turn, task, replace(no_route, output=output, usage=usage))
         return
     turn.record("node:completed", data)
-    _take(turn, task, target, put_out, on_error=None)
+    take_route(turn, task, target, put_out, on_error=None)
     notify_parent(turn, task)
 
 
@@ -98,32 +98,37 @@ def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None
         typed = failure.typed or node.is_opted_in
         failure = replace(failure, typed=typed, output=MISSING, usage=None)
     if turn.is_closing or is_stopping(turn, task):
-        _record_failed(turn, task, failure, extra)
+        record_failed(turn, task, failure, extra)
         notify_parent(turn, task)
         return
     decided = repeat_by_node(turn, task, node, failure)
     if isinstance(decided, Repeat):
-        _repeat(turn, task, failure, decided, extra)
+        repeat(turn, task, failure, decided, extra)
         return
-    failure = decided
+    follow_failure(turn, task, decided, extra, output)
+
+
+def follow_failure(turn: Turn, task: Task, failure: Failure, extra: dict[str, Any], output: Any) -> None:
+    """Follow the error routes of a node that is not run again by itself, or pass the failure on."""
+    node = turn.node(task)
     if task.parent is not None:
         above = turn.state.tasks[task.parent]
-        route = _route(turn, task, above, failure, output)
+        route = route_for(turn, task, above, failure, output)
         if isinstance(route, Repeat):
-            _repeat(turn, task, failure, route, extra)
+            repeat(turn, task, failure, route, extra)
             return
-        _record_failed(turn, task, failure, extra)
+        record_failed(turn, task, failure, extra)
         notify_parent(turn, task)
         return
-    route = _route(turn, task, task, failure, output)
+    route = route_for(turn, task, task, failure, output)
     if isinstance(route, Failure):
-        _record_failed(turn, task, route, extra)
+        record_failed(turn, task, route, extra)
         _unhandled(turn, task)
         return
     if isinstance(route, Repeat):
-        _repeat(turn, task, failure, route, extra)
+        repeat(turn, task, failure, route, extra)
         return
-    _record_failed(turn, task, failure, extra)
+    record_failed(turn, task, failure, extra)
     _follow_error(turn, task, node, route, failure, output)
 
 
@@ -153,7 +158,7 @@ def _end_sub_workflow(turn: Turn, task: Task) -> None:
     last = turn.state.tasks.get(task.path)
     failure = last.failure if last is not None else None
     failure = failure or turn.failure("cancel.stage", CANCELLED_MEMBER, task=above)
-    _record_failed(turn, above, failure, {})
+    record_failed(turn, above, failure, {})
     notify_parent(turn, above)
 
 
@@ -205,9 +210,10 @@ def _result(node: Node, task: Task, output: Any) -> dict[str, Any]:
     return {"output": output, task.node: slot}
 
 
-def _take(
+def take_route(
     turn: Turn, task: Task, target: str, put_out: dict[str, Any] | None, *, on_error: str | None
 ) -> None:
+    """Record the route that a node was left by, and continue there."""
     if target == "$halt":
         _halt(turn, task, (put_out or {})["message"], None)
         return
@@ -227,7 +233,7 @@ def _halt(turn: Turn, task: Task, message: str, cause: Failure | None) -> None:
     end_run(turn, halted.with_frames(*frames), error_type="HaltedOnPurpose", node=task.path)
 
 
-def _route(
+def route_for(
     turn: Turn, task: Task, owner: Task, failure: Failure, output: Any
 ) -> Route | Repeat | Failure | None:
     """The route of `owner` (the task or its group) for a failure of `task`.
@@ -268,7 +274,7 @@ def _follow_error(
         end_run(turn, broken, error_type="ExecutionError", node=task.path)
         return
     assert route.to is not None
-    _take(turn, task, route.to, put_out, on_error=failure.kind)
+    take_route(turn, task, route.to, put_out, on_error=failure.kind)
 
 
 def _unhandled(turn: Turn, task: Task) -> None:
@@ -282,7 +288,9 @@ def _unhandled(turn: Turn, task: Task) -> None:
     end_run(turn, failure, error_type=error_type, node=task.path)
 
 
-def _record_failed(turn: Turn, task: Task, failure: Failure, extra: dict[str, Any]) -> None:
+def record_failed(turn: Turn, task: Task, failure: Failure, extra: dict[str, Any]) -> None:
+    """Record that a node has failed."""
+    close_phase(turn, task, failure)
     if task.type not in GROUPS:
         failure = failure.with_frames(turn.frame(task, failure.kind))
     turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure, **extra})
@@ -308,21 +316,22 @@ def _declared(turn: Turn, task: Task, node: Node, failure: Failure) -> Failure:
     return replace(wrapped.with_frames(*failure.report.frames), others=failure.others)
 
 
-def _repeat(turn: Turn, task: Task, failure: Failure, repeat: Repeat, extra: dict[str, Any]) -> None:
+def repeat(turn: Turn, task: Task, failure: Failure, decided: Repeat, extra: dict[str, Any]) -> None:
+    """Record that a node runs again, and set the timer for it."""
     data: dict[str, Any] = {
         "path": task.path,
         "attempt": task.attempt,
         "failure": failure,
-        "delay": round(repeat.delay, 3),
-        "until": turn.at + repeat.delay,
-        "by": repeat.by,
+        "delay": round(decided.delay, 3),
+        "until": turn.at + decided.delay,
+        "by": decided.by,
     }
-    if repeat.route is not None:
-        data["route"] = repeat.route
+    if decided.route is not None:
+        data["route"] = decided.route
     if "usage" in extra:
         data["usage"] = extra["usage"]
     output = extra.get("output")
     if isinstance(output, dict) and "exit_code" in output:
         data["exit_code"] = output["exit_code"]
     turn.record("node:retrying", data)
-    turn.commands.append(SetTimer(timer=task.path, at=turn.at + repeat.delay))
+    turn.commands.append(SetTimer(timer=task.path, at=turn.at + decided.delay))

@@ -14,6 +14,7 @@ from failwell.workflow.machine.limits import is_limit_reached
 from failwell.workflow.machine.messages import Open, Request, SetTimer
 from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.scopes import open_scope, terminate
+from failwell.workflow.machine.stages import begin_stage
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, NotificationSpec, SetSpec, Template, WaitSpec, WorkflowSpec
 from failwell.workflow.template.coerce import as_mapped, as_set_value, duration
@@ -237,6 +238,7 @@ def _check(schema: Any, payload: dict[str, Any], emit: str) -> None:
 
 _BEGIN: dict[str, Callable[[Turn, Task, Node, ScopeNames], None]] = {
     "set": _set,
+    "stage": begin_stage,
     "wait": _wait,
     "workflow": _workflow,
     "human_gate": ask_person,

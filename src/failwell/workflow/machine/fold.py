@@ -20,7 +20,7 @@ from failwell.workflow.machine.run_state import (
 )
 
 Data = dict[str, Any]
-LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
+LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool", "stage"})
 _FROM_OUTSIDE = frozenset({"human_gate:answered"})
 """Facts that are recorded while no process drives the run. They do not count as activity."""
 
@@ -190,6 +190,8 @@ def _node_retrying(state: State, _at: float, data: Data) -> None:
         retries=task.retries + (data["by"] == "route"),
         route_retries=_route_retries(task, data),
         parked=task.parked + (data["by"] == "parking"),
+        # The next attempt begins with its first phase, and knows what the last one was told.
+        stage=None if task.stage is None else {"feedback": task.stage.get("told", "")},
     )
 
 
@@ -219,8 +221,41 @@ def _route_taken(state: State, _at: float, data: Data) -> None:
         # A route handled the failure: the node is over, and nothing below it is needed any more.
         scope.remember(failed.node)
         forget(state, path)
+    if scope.late == data.get("node"):
+        scope.late = None
     scope.cursor = data["to"]
     scope.output = data.get("output")
+
+
+def _phase_started(state: State, _at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    state.tasks[task.path] = task.but(stage={**(task.stage or {}), "phase": data["phase"], "open": True})
+
+
+def _phase_ended(state: State, _at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    _spend(state, data.get("usage"))
+    stage: Data = {**(task.stage or {}), "open": False, **data.get("result", {})}
+    state.tasks[task.path] = task.but(stage=stage)
+    if data["phase"] == "next" and task.parent is None:
+        state.scope(task.scope).context = stage.get("context", {})
+
+
+def _stage_failed(state: State, _at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    stage = {**(task.stage or {}), "failed": data["phase"]}
+    state.tasks[task.path] = task.but(stage=stage, stored=data["failure"])
+
+
+def _stage_queued(state: State, _at: float, data: Data) -> None:
+    scope = state.scope(data["scope"])
+    scope.later = (*scope.later, data["node"])
+
+
+def _stage_dequeued(state: State, _at: float, data: Data) -> None:
+    scope = state.scope(data["scope"])
+    scope.later = scope.later[1:]
+    scope.cursor = scope.late = data["node"]
 
 
 def _group_started(state: State, _at: float, data: Data) -> None:
@@ -378,6 +413,11 @@ _FOLDS: dict[str, Callable[[State, float, Data], None]] = {
     "node:skipped": _node_skipped,
     "node:timeout": _node_timeout,
     "route:taken": _route_taken,
+    "phase:started": _phase_started,
+    "phase:ended": _phase_ended,
+    "stage:failed": _stage_failed,
+    "stage:queued": _stage_queued,
+    "stage:dequeued": _stage_dequeued,
     "group:started": _group_started,
     "group:stopping": _group_stopping,
     "workflow:opening": _workflow_opening,

@@ -5,7 +5,7 @@ from typing import Any, NoReturn, cast
 
 from failwell.fault.classes import Validation
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.closing import end_run
+from failwell.workflow.machine.closing import close_phase, end_run
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail, is_stopping
 from failwell.workflow.machine.limits import decide_limit
@@ -372,6 +372,7 @@ def _over_budget(
         details={"spent_usd": spent, "limit_usd": cap},
     )
     extra = {"usage": dict(usage)} if usage else {}
+    close_phase(turn, task, failure)
     turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure, **extra})
     end_run(turn, failure, error_type="LimitReached", node=task.path)
 

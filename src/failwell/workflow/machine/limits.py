@@ -89,7 +89,7 @@ def is_limit_reached(turn: Turn, task: Task, node: Node) -> bool:
     if turn.can_ask:
         _ask(turn, task, node)
     else:
-        _fail_scope(turn, task, _failure(turn, task))
+        fail_at_limit(turn, task, _failure(turn, task))
     return True
 
 
@@ -114,7 +114,8 @@ def _failure(turn: Turn, task: Task) -> Failure:
     )
 
 
-def _fail_scope(turn: Turn, task: Task, failure: Failure) -> None:
+def fail_at_limit(turn: Turn, task: Task, failure: Failure) -> None:
+    """End the run at a limit, or fail the sub-workflow that reached it."""
     if task.scope:
         from failwell.workflow.machine.scopes import fail_scope
 
@@ -150,7 +151,7 @@ def decide_limit(turn: Turn, task: Task, event: Answered) -> None:
     if event.decision != MORE:
         failure = _failure(turn, task)
         turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
-        _fail_scope(turn, task, failure)
+        fail_at_limit(turn, task, failure)
         return
     limit = iteration_limit(turn, task.scope)
     # The step that was asked about counts already.

@@ -24,7 +24,7 @@ class Task:
 
     __slots__ = (
         "approved", "asked", "attempt", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
-        "reserve", "retries", "route_retries", "scope", "started", "status", "stored", "timed_out",
+        "reserve", "retries", "route_retries", "scope", "stage", "started", "status", "stored", "timed_out",
         "type", "until", "visit",
     )  # fmt: skip
 
@@ -60,6 +60,8 @@ class Task:
     """The failure, as a record or as the journal holds it."""
     timed_out: bool
     """Whether it reached its time limit, and what is below it is being stopped."""
+    stage: Mapping[str, Any] | None
+    """The progress of a stage: its current `phase`, and the results of those before; see `machine.stages`."""
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class Task:
         reserve: float = 0.0,
         stored: StoredFailure | None = None,
         timed_out: bool = False,
+        stage: Mapping[str, Any] | None = None,
     ) -> None:
         self.path = path
         self.scope = scope
@@ -109,6 +112,7 @@ class Task:
         self.reserve = reserve
         self.stored = stored
         self.timed_out = timed_out
+        self.stage = stage
 
     @property
     def failure(self) -> Failure | None:
@@ -151,8 +155,22 @@ class Scope(_Owned):
     """One running workflow: the root, or a sub-workflow."""
 
     __slots__ = (
-        "cursor", "depth", "ended", "errors", "file", "history", "inputs", "iterations", "last", "output",
-        "outputs", "path", "visits",
+        "context",
+        "cursor",
+        "depth",
+        "ended",
+        "errors",
+        "file",
+        "history",
+        "inputs",
+        "iterations",
+        "last",
+        "late",
+        "later",
+        "output",
+        "outputs",
+        "path",
+        "visits",
     )  # fmt: skip
 
     def __init__(self, path: str, file: str, inputs: dict[str, Any], cursor: str | None, depth: int) -> None:
@@ -173,6 +191,12 @@ class Scope(_Owned):
         self.output: dict[str, Any] | None = None
         """The output of the last route, if it has one."""
         self.ended = False
+        self.context: Mapping[str, Any] = {}
+        """What stages wrote into the context."""
+        self.later: tuple[str, ...] = ()
+        """Stages that run again after all others (`retry-later`)."""
+        self.late: str | None = None
+        """The stage of that queue that is running."""
 
     def fork(self, owner: object) -> "Scope":
         """The same, to be written to by `owner`."""
@@ -205,6 +229,8 @@ class Scope(_Owned):
             "depth": self.depth, "iterations": self.iterations, "last": self.last, "history": self.past,
             "outputs": dict(self.outputs.items()), "errors": dict(self.errors.items()),
             "visits": dict(self.visits.items()), "output": self.output, "ended": self.ended,
+            **({"context": self.context} if self.context else {}),
+            **({"later": list(self.later), "late": self.late} if self.later or self.late else {}),
         }  # fmt: skip
 
     @classmethod
@@ -213,6 +239,8 @@ class Scope(_Owned):
         scope = cls(data["path"], data["file"], data["inputs"], data["cursor"], data["depth"])
         scope.iterations, scope.last, scope.output = data["iterations"], data["last"], data["output"]
         scope.ended = data["ended"]
+        scope.context = data.get("context", {})
+        scope.later, scope.late = tuple(data.get("later", ())), data.get("late")
         scope.history = (list(data["history"]), len(data["history"]))
         scope.outputs.update(data["outputs"])
         scope.errors.update(data.get("errors", {}))
