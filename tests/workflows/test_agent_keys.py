@@ -233,3 +233,75 @@ def test_a_model_cannot_replace_the_workflow_that_it_runs_in(place: Place, path:
     assert (done.code, written) == (0, [])
     assert "tool save: tool.denied" in place.log
     assert (place.folder / "notes.txt").read_text() == "kept"
+
+
+DIALOG = "    dialog: {trigger_prompt: If the colour is not clear.}\n"
+UNCLEAR = {
+    "agents": {
+        "ask": [{"text": "blue or green"}, {"text": "green"}],
+        "ask (dialog)": [{"json": {"trigger": True, "question": "Which of them?"}}],
+        "ask (conversation)": [{"text": "Then green it is."}],
+    }
+}
+
+
+def talk(place: Place, *says: str) -> tuple[Any, list[dict[str, Any]], list[Any]]:
+    """Run the workflow in Python, with a person who says these things; the result, the questions, the prompts."""
+    import asyncio
+
+    from failwell.turns import scripted_model
+    from failwell.workflows import GateAnswer, arun
+
+    asked: list[dict[str, Any]] = []
+    prompts: list[Any] = []
+    answers = iter(says)
+    original = scripted_model.ScriptedModel.request_stream
+
+    def request_stream(self: Any, messages: Any, *rest: Any, **more: Any) -> Any:
+        prompts.append(messages[-1].parts[-1].content)
+        return original(self, messages, *rest, **more)
+
+    async def on_gate(_gate: str, question: Any) -> GateAnswer | None:
+        asked.append(dict(question))
+        said = next(answers, None)
+        if said is None:
+            return None
+        if question["type"] == "questions":
+            return GateAnswer(decision="answered", by="me", payload={"answer": said})
+        return GateAnswer(decision=said, by="me")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scripted_model.ScriptedModel, "request_stream", request_stream)
+        result = asyncio.run(arun(place.folder / "w.yaml", store=place.state, on_gate=on_gate))
+    return result, asked, prompts
+
+
+def test_a_dialog_ends_with_an_answer_that_knows_what_was_said(place: Place) -> None:
+    place.run(DIALOG, UNCLEAR, "--skip-gates")
+
+    result, asked, prompts = talk(place, "discuss", "The second one.", "")
+
+    assert result.output == {"text": "green"}
+    assert [question["type"] for question in asked] == ["select", "questions", "questions"]
+    assert "Which of them?" in asked[0]["prompt"]
+    assert "Then green it is." in asked[2]["questions"][0]["text"]
+    assert "Person: The second one." in prompts[-1]
+
+
+def test_a_declined_dialog_keeps_the_answer(place: Place) -> None:
+    skipped = place.run(DIALOG, UNCLEAR, "--skip-gates")
+
+    declined, _, _ = talk(place, "continue")
+    silent, _, _ = talk(place, "discuss", "")
+
+    assert skipped.data == declined.output == silent.output == {"text": "blue or green"}
+
+
+def test_a_dialog_without_a_person_fails_and_invents_nothing(place: Place) -> None:
+    failed = place.run(DIALOG, UNCLEAR)
+    clear = {"agents": {**UNCLEAR["agents"], "ask (dialog)": [{"json": {"trigger": False}}]}}
+    not_needed = place.run(DIALOG, clear)
+    broken = place.run(DIALOG, {"agents": {**UNCLEAR["agents"], "ask (dialog)": [{"fail": "provider.auth"}]}})
+
+    assert error_of(failed)["kind"] == "session.interaction_required"
+    assert not_needed.data == broken.data == {"text": "blue or green"}

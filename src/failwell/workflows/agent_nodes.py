@@ -14,6 +14,7 @@ from failwell.workflows.agent_run import AgentRun, AgentSettings, tool_context
 from failwell.workflows.agent_step import AgentStep
 
 if TYPE_CHECKING:
+    from failwell.interaction import InteractionQueue
     from failwell.turns.tools.tool import ApprovalRequest, Approver
     from failwell.workflow.output_schemas import OutputSchemas
     from failwell.workflow.run.run_settings import GateAnswer
@@ -36,6 +37,7 @@ class AgentExecutor:
         self._model = model
         self._schemas: OutputSchemas | None = None
         self._runs: dict[str, AgentRun] = {}
+        self._people: InteractionQueue | None = None
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one turn and check its answer against the output that the node declares."""
@@ -55,7 +57,7 @@ class AgentExecutor:
                     scene=scene,
                     schemas=self._output_schemas(),
                     approver=self.approver(request),
-                    ask_person=self._asker,
+                    people=self._queue,
                 )
                 return await step.run()
         except TimeoutError as error:
@@ -75,6 +77,13 @@ class AgentExecutor:
         if agents is None:
             agents = self._runs[run] = AgentRun(folder, self._folder, self._model)
         return agents
+
+    def _queue(self) -> "InteractionQueue":
+        if self._people is None:
+            from failwell.workflows.agent_dialog import people
+
+            self._people = people(self._asker)
+        return self._people
 
     def _output_schemas(self) -> "OutputSchemas":
         if self._schemas is None:

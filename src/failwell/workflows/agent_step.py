@@ -1,6 +1,6 @@
 """One visit of an agent node: the turn, the checks of its answer, and what all of it used."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +23,10 @@ from failwell.workflows.agent_log import AgentLog
 from failwell.workflows.agent_run import AgentRun, AgentSettings, Asker, file_prices, tool_context
 
 if TYPE_CHECKING:
+    from failwell.interaction import InteractionQueue
     from failwell.turns.tools.tool import Approver
     from failwell.turns.turn import Turn
     from failwell.workflow.output_schemas import OutputSchemas
-    from failwell.workflow.run.run_settings import GateAnswer
-
-    AskPerson = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
 
 
 class AgentStep:
@@ -41,7 +39,7 @@ class AgentStep:
         scene: Where its failures happen.
         schemas: Checks declared outputs.
         approver: Asks a person whether a tool may be called.
-        ask_person: Asks a person anything else.
+        people: The queue of other questions to people.
     """
 
     def __init__(
@@ -53,7 +51,7 @@ class AgentStep:
         scene: Scene,
         schemas: "OutputSchemas",
         approver: "Approver | None",
-        ask_person: "AskPerson | None",
+        people: "Callable[[], InteractionQueue]",
     ) -> None:
         self._run = run
         self._request = request
@@ -61,21 +59,21 @@ class AgentStep:
         self._scene = scene
         self._schemas = schemas
         self._approver = approver
-        self._ask_person = ask_person
+        self._people = people
         self._settings = AgentSettings(request, tools.plan)
         self._log = AgentLog(tools.note, request)
         self._turn: Turn | None = None
-        self._tokens: dict[str, int] = {}
-        self._cost: int | None = 0
+        self._turns: list[Turn] = []
 
     @property
     def usage(self) -> dict[str, Any] | None:
         """What was used so far, by all calls of models."""
-        tokens, cost = dict(self._tokens), self._cost
-        if self._turn is not None:
-            for name, count in self._turn.tokens.items():
+        tokens: dict[str, int] = {}
+        cost: int | None = 0
+        for turn in self._turns:
+            for name, count in turn.tokens.items():
                 tokens[name] = tokens.get(name, 0) + count
-            cost = None if cost is None or self._turn.cost is None else cost + self._turn.cost
+            cost = None if cost is None or turn.cost is None else cost + turn.cost
         return usage_record(tokens, cost)
 
     async def run(self) -> Success | Failure:
@@ -88,6 +86,14 @@ class AgentStep:
             return await self._own_agent()
         prompt: str = self._request.call["prompt"] or ""
         result = await self.answer(prompt)
+        dialog: Mapping[str, Any] | None = self._settings.own.get("dialog")
+        if dialog is not None and isinstance(result, Success):
+            from failwell.workflows.agent_dialog import conversation
+
+            text = await conversation(self, dialog, prompt, result.output)
+            if text is not None:
+                prompt = f"{prompt}\n\n{text}"
+                result = await self.answer(prompt)
         validator: Mapping[str, Any] | None = self._settings.own.get("validator")
         if validator is not None and isinstance(result, Success):
             from failwell.workflows.agent_validator import feedback
@@ -102,6 +108,7 @@ class AgentStep:
         turn = self._turn
         if turn is None:
             turn = self._turn = await self._open_turn()
+            self._turns.append(turn)
         result = self._read(await turn.run(prompt, system=system_text(self._request, self._is_raw)))
         for _ in range(self._settings.corrections):
             if not isinstance(result, Failure) or result.kind != "internal.schema_violation":
@@ -112,20 +119,30 @@ class AgentStep:
 
     async def ask_model(self, asker: Asker, prompt: str, system: str) -> str:
         """The answer of a model that is called for the node, without tools."""
+        turn = await self.open_conversation(asker, most_calls=1)
+        return await turn.run(prompt, system=system)
+
+    async def open_conversation(self, asker: Asker, most_calls: int) -> "Turn":
+        """A turn of a model that is called for the node, without tools. What it uses is counted."""
         from failwell.turns.dispatch import Dispatcher
         from failwell.turns.turn import Turn
 
         chain = await self._run.chain(self._request, self._tools, self._settings, asker)
         context = tool_context(self._request, self._tools, self._settings)
         turn = Turn(
-            chain, Dispatcher({}), context, most_calls=1, max_tokens=self._settings.own.get("max_tokens")
+            chain,
+            Dispatcher({}),
+            context,
+            most_calls=most_calls,
+            max_tokens=self._settings.own.get("max_tokens"),
         )
-        try:
-            return await turn.run(prompt, system=system)
-        finally:
-            for name, count in turn.tokens.items():
-                self._tokens[name] = self._tokens.get(name, 0) + count
-            self._cost = None if self._cost is None or turn.cost is None else self._cost + turn.cost
+        self._turns.append(turn)
+        return turn
+
+    @property
+    def people(self) -> "InteractionQueue":
+        """The queue of questions to people."""
+        return self._people()
 
     @property
     def name(self) -> str:
