@@ -160,14 +160,16 @@ def cancel_scope(level: Level = "run", *, name: str = "") -> "ScopeBlock":
 class ScopeBlock:
     """The block of a `cancel_scope`. It ends what the running task awaits, as `asyncio.timeout` does for time."""
 
-    def __init__(self, level: Level, name: str) -> None:
+    def __init__(self, level: Level, name: str, parent: CancelScope | None = None) -> None:
         self._level: Level = level
         self._name = name
+        self._parent = parent
         self._inside = False
         self._interrupted = False
 
     def __enter__(self) -> CancelScope:
-        self._scope = scope = CancelScope(self._level, name=self._name, parent=_current.get())
+        parent = _current.get() if self._parent is None else self._parent
+        self._scope = scope = CancelScope(self._level, name=self._name, parent=parent)
         self._token = _current.set(scope)
         self._task = task = _running_task()
         self._cancels_before = 0 if task is None else task.cancelling()

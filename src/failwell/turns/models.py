@@ -1,6 +1,6 @@
 """Names of models → pydantic-ai models with their own retries off, as the entries of a chain."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -83,11 +83,24 @@ def model_name(model: str, provider: str | None) -> str:
 
 
 class Models:
-    """The models of one run, each opened once and shared by its turns. Scripted ones are opened for each turn."""
+    """The models of one run, each opened once and shared by its turns.
+
+    Scripted ones are opened for each turn, unless `go_on` says that their turns belong together.
+    """
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], Model] = {}
         self._scripts: dict[Path, Script] = {}
+        self._answers: Mapping[str, int] | None = None
+        self._scripted_models: dict[tuple[Path, str], Model] = {}
+
+    def go_on(self, answers: Mapping[str, int]) -> None:
+        """Let scripted models keep their place between turns, after as many answers as each gave before.
+
+        Args:
+            answers: The file of a script → how many answers came from it.
+        """
+        self._answers = answers
 
     async def entry(
         self,
@@ -141,7 +154,13 @@ class Models:
         script = self._scripts.get(path)
         if script is None:
             script = self._scripts[path] = read_script(path)
-        return ScriptedModel(script, agent)
+        if self._answers is None:
+            return ScriptedModel(script, agent)
+        model = self._scripted_models.get((path, agent))
+        if model is None:
+            model = ScriptedModel(script, agent, self._answers.get(path.name, 0))
+            self._scripted_models[path, agent] = model
+        return model
 
     async def close(self) -> None:
         """Close the connections of every model."""
@@ -211,20 +230,47 @@ def _caller(
     if settings.get("headers"):
         own["extra_headers"] = dict(settings["headers"])
 
-    async def call(
-        messages: "list[ModelMessage]", parameters: "ModelRequestParameters", **_limits: Any
-    ) -> "ModelResponse":
-        # Streamed, because some providers refuse long answers in one piece. Nothing of it is shown before its end.
+    async def pieces(
+        messages: "list[ModelMessage]", parameters: "ModelRequestParameters"
+    ) -> "AsyncIterator[str | ModelResponse]":
         async with model_request_stream(
             model, messages, model_settings=own, model_request_parameters=parameters
         ) as stream:
-            async for _ in stream:
-                pass
+            async for event in stream:
+                text = _text_of(event)
+                if text:
+                    yield text
             response = stream.get()
         check_response(response, provider, label)
+        yield response
+
+    async def whole(messages: "list[ModelMessage]", parameters: "ModelRequestParameters") -> "ModelResponse":
+        # Streamed, because some providers refuse long answers in one piece. Nothing of it is shown before its end.
+        response: Any = None
+        async for piece in pieces(messages, parameters):
+            response = piece
         return response
 
+    def call(
+        messages: "list[ModelMessage]",
+        parameters: "ModelRequestParameters",
+        *,
+        streamed: bool = False,
+        **_limits: Any,
+    ) -> Any:
+        """The response, or with `streamed` the pieces of its text and then the response."""
+        return (pieces if streamed else whole)(messages, parameters)
+
     return call
+
+
+def _text_of(event: object) -> str:
+    """The text that an event of a stream adds to the answer."""
+    part = getattr(event, "part", None)
+    if getattr(event, "event_kind", "") == "part_start" and getattr(part, "part_kind", "") == "text":
+        return getattr(part, "content", "")
+    delta = getattr(event, "delta", None)
+    return getattr(delta, "content_delta", "") if getattr(delta, "part_delta_kind", "") == "text" else ""
 
 
 def check_response(response: "ModelResponse", provider: str, model: str) -> None:

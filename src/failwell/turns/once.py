@@ -29,7 +29,8 @@ class OnceCalls:
     def __init__(self, store: ClaimStore, scope: str) -> None:
         self._store = store
         self._scope = scope
-        self._succeeded: Counter[str] = Counter()
+        self.succeeded: Counter[str] = Counter()
+        """How often each call succeeded. A session that is resumed fills it again."""
 
     async def run(
         self, tool: str, arguments: Mapping[str, Any], function: Callable[[], Awaitable[Any]]
@@ -42,7 +43,7 @@ class OnceCalls:
         text = dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
         call = f"{tool}/{digest}"
-        key = effect_key(tool, self._scope, f"{digest}/{self._succeeded[call] + 1}")
+        key = effect_key(tool, self._scope, f"{digest}/{self.succeeded[call] + 1}")
 
         async def once() -> Any:
             # A result is stored, so the first caller gets what a later one would get.
@@ -50,5 +51,5 @@ class OnceCalls:
 
         options = EffectOptions(store=self._store, keep=_KEEP, wait=_WAIT)
         result = await run_effect_async(EffectCall(key, {}, once), options)
-        self._succeeded[call] += 1
+        self.succeeded[call] += 1
         return result

@@ -3,7 +3,7 @@
 It imports pydantic-ai; import it only where a turn runs.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,14 +33,20 @@ _CHUNK = 16
 
 
 class ScriptedModel(Model[None]):
-    """Gives the replies of one agent, each once. A request beyond the last one fails and says so."""
+    """Gives the replies of one agent, each once. A request beyond the last one fails and says so.
 
-    def __init__(self, script: Script, agent: str) -> None:
+    Args:
+        script: The replies.
+        agent: The agent that they are for.
+        answers: How many answers it gave before; it goes on after them.
+    """
+
+    def __init__(self, script: Script, agent: str, answers: int = 0) -> None:
         super().__init__()
         self._script = script
         self._agent = agent.partition("@")[0]
         self._replies = script.replies_for(agent)
-        self._next = 0
+        self._next = _position(self._replies, answers)
 
     @property
     def model_name(self) -> str:
@@ -137,6 +143,15 @@ class _ScriptedStream(StreamedResponse):
     @property
     def timestamp(self) -> datetime:
         return self.started
+
+
+def _position(replies: Sequence[ScriptedReply], answers: int) -> int:
+    """The reply that follows as many answers. Failures are no answers."""
+    position = 0
+    while answers and position < len(replies):
+        answers -= replies[position].fail is None
+        position += 1
+    return position + answers
 
 
 def _parts(reply: ScriptedReply, number: int) -> list[ModelResponsePart]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.frozen import frozen
-from failwell.runtime.cancel import CancelScope
+from failwell.runtime.cancel import CancelScope, cancel_scope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.fallback import Chain
 from failwell.turns.dispatch import Dispatcher, ToolOutcome
@@ -53,6 +53,25 @@ class TurnEvent:
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+class TurnRecorder:
+    """Takes note of a turn as it happens, with its contents. A session keeps them; a step of a workflow does not.
+
+    What a method raises ends the turn: nothing happens that could not be noted.
+    """
+
+    async def show(self, piece: str) -> None:
+        """The next piece of the text of an answer."""
+
+    async def answered(self, response: "ModelResponse") -> None:
+        """A model answered, before any of its tool calls is run."""
+
+    async def calling(self, call: "ToolCallPart") -> None:
+        """A tool is about to be called."""
+
+    async def called(self, call: "ToolCallPart", outcome: ToolOutcome) -> None:
+        """The call of a tool ended."""
+
+
 class Turn:
     """One turn that is being run, and what it used so far.
 
@@ -69,6 +88,8 @@ class Turn:
         is_complete: Asked after each round of tools; `True` ends the turn.
         cancel: Stops the turn.
         observe: Called with each event.
+        recorder: Takes note of answers and tool calls. With it, answers are shown while they come in, and a model
+            that fails after its first piece is not called again.
     """
 
     def __init__(
@@ -85,6 +106,7 @@ class Turn:
         is_complete: Callable[[], bool] | None = None,
         cancel: CancelScope | None = None,
         observe: Callable[[TurnEvent], object] | None = None,
+        recorder: TurnRecorder | None = None,
     ) -> None:
         self._chain = chain
         self._dispatcher = dispatcher
@@ -98,6 +120,7 @@ class Turn:
         self._is_complete = is_complete
         self._cancel = cancel
         self._observe = observe
+        self._recorder = recorder
         self._system: str | None = None
         self._left = most_calls
         self._number = 0
@@ -118,9 +141,9 @@ class Turn:
         return self._number
 
     async def run(
-        self, prompt: str, *, system: str | None = None, history: "Sequence[ModelMessage]" = ()
+        self, prompt: str | None, *, system: str | None = None, history: "Sequence[ModelMessage]" = ()
     ) -> str:
-        """Run the turn; the text of the answer.
+        """Run the turn; the text of the answer. Without a prompt, the model answers what the history ends with.
 
         Raises:
             Exception: what the last model of the chain raised, with the ledger on it.
@@ -141,10 +164,11 @@ class Turn:
         """
         return await self._run(prompt)
 
-    async def _run(self, prompt: str) -> str:
+    async def _run(self, prompt: str | None) -> str:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        self.messages.append(ModelRequest(parts=[UserPromptPart(prompt)], instructions=self._system))
+        if prompt is not None:
+            self.messages.append(ModelRequest(parts=[UserPromptPart(prompt)], instructions=self._system))
         parameters = self._parameters()
         corrections = 0
         while self._left > 0:
@@ -173,12 +197,28 @@ class Turn:
         if self._end is not None and self._clock.monotonic() >= self._end:
             raise TurnTimeout(seconds=self._longest or 0.0)
         try:
-            response: ModelResponse = await self._chain.acall(self.messages, parameters, **self._limits)
+            response = await self._call_model(parameters)
         finally:
             self._count()
         self._check_cancel()
         self.messages.append(response)
+        if self._recorder is not None:
+            await self._recorder.answered(response)
         self._note("model:answered", call=number, tool_calls=len(response.tool_calls))
+        return response
+
+    async def _call_model(self, parameters: "ModelRequestParameters") -> "ModelResponse":
+        if self._recorder is None:
+            return await self._chain.acall(self.messages, parameters, **self._limits)
+        from pydantic_ai.messages import ModelResponse
+
+        response: ModelResponse | None = None
+        async for piece in self._chain.astream(self.messages, parameters, streamed=True, **self._limits):
+            if isinstance(piece, ModelResponse):
+                response = piece
+            else:
+                await self._recorder.show(piece)
+        assert response is not None  # (a stream ends with the response)
         return response
 
     def _count(self) -> None:
@@ -200,8 +240,7 @@ class Turn:
         """Run the calls of one answer one after another. A missing capability or an interrupted run ends the turn."""
         outcomes: list[ToolOutcome] = []
         for index, call in enumerate(calls):
-            context = self._context.with_call(f"{number}.{index}")
-            outcome = await self._dispatcher.call(call.tool_name, call.args, context)
+            outcome = await self._run_tool(call, self._context.with_call(f"{number}.{index}"))
             outcomes.append(outcome)
             kind = None if outcome.report is None else outcome.report.kind
             self._note("tool:called", tool=call.tool_name[:100], kind=kind)
@@ -214,6 +253,15 @@ class Turn:
                     caller_facing=True,
                 )
         return outcomes
+
+    async def _run_tool(self, call: "ToolCallPart", context: ToolContext) -> ToolOutcome:
+        if self._recorder is None:
+            return await self._dispatcher.call(call.tool_name, call.args, context)
+        await self._recorder.calling(call)
+        with cancel_scope("tool", name=call.tool_name[:100]):
+            outcome = await self._dispatcher.call(call.tool_name, call.args, context)
+        await self._recorder.called(call, outcome)
+        return outcome
 
     def _parameters(self) -> "ModelRequestParameters":
         from pydantic_ai.models import ModelRequestParameters
