@@ -15,6 +15,7 @@ from failwell.files.includes import Loaded, load
 from failwell.files.item_tree import Item, Place
 from failwell.files.mistakes import Mistake
 from failwell.files.value_types import Invalid
+from failwell.workflow.compile.agent_file import as_workflow, is_agent_file
 from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.names import REGISTRY_HINT, registry_refusal
 from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowMistakes, named_steps
@@ -134,7 +135,7 @@ def _read(
             start = Place(file=file, line=1, column=1)
             log.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
         return None, loaded.files, log
-    plan = _plan(loaded, root, file, log)
+    plan = _plan(loaded, as_workflow(root) if is_agent_file(root) else root, file, log)
     log.steps.clear()
     return plan, loaded.files, log
 
