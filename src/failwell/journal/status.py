@@ -35,12 +35,14 @@ _ENDS = {
     "run:cancelled": Status.CANCELLED,
     "session:cancelled": Status.CANCELLED,
 }
-_STARTS = frozenset({"run:started", "run:resumed", "session:started"})
+_STARTS = frozenset({"run:started", "run:resumed", "session:started", "session:resumed"})
 _PROGRESS = frozenset({"node:started", "route:taken"})
 """Types that show that a paused run continues in the process that paused it."""
 _ANSWER = "human_gate:answered"
 """An answer that was given while no process had the run; it counts when the run is resumed."""
-_CHANGES = frozenset({*_ENDS, *_STARTS, *_PROGRESS, _ANSWER, "run:paused"})
+_CLOSED = "session:closed"
+"""Its process left the session in good order. It waits for the next input."""
+_CHANGES = frozenset({*_ENDS, *_STARTS, *_PROGRESS, _ANSWER, _CLOSED, "run:paused"})
 
 assert frozenset(_ENDS) == TERMINAL, "every terminal event ends a run in some status"
 
@@ -82,6 +84,8 @@ def _after(fields: StatusFields, type_: str, at: float, data: Mapping[str, Any])
         return StatusFields() if fields.status != Status.RUNNING else fields
     if type_ == "run:paused":
         return _paused(data)
+    if type_ == _CLOSED:
+        return StatusFields(status=Status.WAITING)
     envelope = as_mapping(as_mapping(data.get("failure")).get("envelope"))
     return StatusFields(
         status=_ENDS[type_],

@@ -18,7 +18,7 @@ from failwell.fault.base import Fault
 from failwell.journal.event import Event, Fact, from_json, to_json
 from failwell.journal.folder import JOURNAL, check_run_id, run_folder
 from failwell.journal.journal_faults import Locked, RunExists, UnknownRun
-from failwell.journal.lock import Holder, holder_of, run_lock
+from failwell.journal.lock import Holder, holder_of, run_lock, run_locked
 from failwell.journal.sqlite.database import (
     BUSY_SECONDS,
     Database,
@@ -279,6 +279,10 @@ class SqliteStore:
             _add_sources(connection, key, sources)
             connection.executemany(_DELETE_UNUSED, digests)
 
+    def identity(self) -> str:
+        """The id of this store, which no other store has."""
+        return self._database.rows("SELECT id FROM store")[0][0]
+
     # -------------------------------------------------------------- locking, deleting, closing
 
     def lock(self, run: str) -> AbstractContextManager[object]:
@@ -316,6 +320,18 @@ class SqliteStore:
             with suppress(Fault, reason="the runs are deleted; their space is used again later"):
                 self._database.compact()
         return PruneResult(runs=tuple(deleted), events=events, kept_live=tuple(live))
+
+    def delete(self, run: str) -> int:
+        """Delete one run or session and its folder; how many events it had.
+
+        Raises:
+            UnknownRun: there is none with this id.
+            Locked: a process is writing to it.
+        """
+        events = self._prune_one(self.run(run), dry_run=False)
+        if events is None:
+            raise run_locked(run, self._holder(run) or Holder())
+        return max(0, events)
 
     def _prune_one(self, run: Run, *, dry_run: bool) -> int | None:
         """How many events were deleted with the run; `None` if it is locked, -1 if it is already gone.
