@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from failwell.runtime.fallback import Chain
     from failwell.turns.dispatch import Dispatcher
     from failwell.turns.models import ModelSpec
+    from failwell.turns.once import OnceCalls
     from failwell.turns.tools.tool import Approver, Tool, ToolContext
     from failwell.workflow.plan import Plan
 
@@ -63,8 +64,8 @@ class AgentRun:
         from failwell.turns.tools.mcp_tools import McpServers
 
         self._servers = McpServers(folder)
-        self._models = Models()
-        self._model = model
+        self.models = Models()
+        self.model = model
         self._claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
@@ -86,14 +87,14 @@ class AgentRun:
         # A script may have other replies for a later attempt.
         execution = f"{name}@{request.visit}#{request.attempt}"
         entries = [
-            await self._models.entry(
+            await self.models.entry(
                 spec,
                 agent=execution,
                 folder=Path(tools.plan.folder),
                 settings=settings.own,
                 output=request.node.output if asker is None else asker.output,
             )
-            for spec in model_specs(request, settings, self._model, None if asker is None else asker.model)
+            for spec in model_specs(request, settings, self.model, None if asker is None else asker.model)
         ]
         return Chain(
             *entries,
@@ -110,6 +111,12 @@ class AgentRun:
             name=name,
         )
 
+    def once_calls(self, scope: str) -> "OnceCalls":
+        """What keeps the calls in `scope` from happening twice."""
+        from failwell.turns.once import OnceCalls
+
+        return OnceCalls(self._claims, scope)
+
     async def dispatcher(
         self,
         request: Request,
@@ -117,15 +124,23 @@ class AgentRun:
         settings: "AgentSettings",
         approver: "Approver | None",
         completion: "Tool | None" = None,
+        once: "OnceCalls | None" = None,
     ) -> "Dispatcher":
-        """Runs the tool calls of a node; `completion` is the tool that ends a stage.
+        """Runs the tool calls of a node.
+
+        Args:
+            request: The node.
+            tools: What belongs to its run.
+            settings: Its settings.
+            approver: Asks a person whether a tool may be called.
+            completion: The tool that ends a stage.
+            once: Keeps calls from happening twice; by default within one visit of the node.
 
         Raises:
             ToolTerminal: an MCP server does not start.
             Validation: a tool is defined by a module or a function that is not there.
         """
         from failwell.turns.dispatch import Dispatcher
-        from failwell.turns.once import OnceCalls
 
         names: list[str] | None = settings.own.get("tools")
         folder = settings.folder(tools.plan.folder)
@@ -144,7 +159,7 @@ class AgentRun:
             approver=approver,
             longest=longest,
             shows_text=settings.own.get("tool_errors") == "full",
-            once=OnceCalls(self._claims, f"run-{request.run}/{request.path}/{request.visit}"),
+            once=once or self.once_calls(f"run-{request.run}/{request.path}/{request.visit}"),
         )
 
     def budget(self, request: Request, tools: Tools) -> SharedBudget | None:
@@ -181,7 +196,7 @@ class AgentRun:
     async def close(self, grace: float) -> object:
         """Close the models and the servers, and stop what the commands have left running."""
         try:
-            await self._models.close()
+            await self.models.close()
             await self._servers.close()
         finally:
             self._claims.close()

@@ -109,12 +109,12 @@ class AgentStep:
         if turn is None:
             turn = self._turn = await self._open_turn()
             self._turns.append(turn)
-        result = self._read(await turn.run(prompt, system=system_text(self._request, self._is_raw)))
+        result = self.read(await turn.run(prompt, system=system_text(self._request, self._is_raw)))
         for _ in range(self._settings.corrections):
             if not isinstance(result, Failure) or result.kind != "internal.schema_violation":
                 break
             self._log.write("answer: internal.schema_violation; asked again")
-            result = self._read(await turn.correct(correction(result)))
+            result = self.read(await turn.correct(correction(result)))
         return result
 
     async def ask_model(self, asker: Asker, prompt: str, system: str) -> str:
@@ -185,9 +185,9 @@ class AgentStep:
         if budget is not None:
             # What its calls may cost is not known before; what they did cost counts for all that follows.
             budget.settle(0, answer.cost or 0)
-        return replace(self._read(answer.text), usage=usage_record(answer.tokens, answer.cost))
+        return replace(self.read(answer.text), usage=usage_record(answer.tokens, answer.cost))
 
-    def _read(self, text: str) -> Success | Failure:
+    def read(self, text: str) -> Success | Failure:
         """The answer as the output of the node: the declared fields, or the text under `result`."""
         request = self._request
         if self._is_raw:
