@@ -50,6 +50,7 @@ PROMISED = (
     "failwell.policies",
     "failwell.reports",
     "failwell.sentry",
+    "failwell.sessions",
     "failwell.testing",
     "failwell.workflows",
 )

@@ -124,10 +124,20 @@ def test_every_module_says_what_it_does() -> None:
 
 
 def test_the_init_of_a_room_is_a_docstring_and_nothing_else() -> None:
-    # `agents`, `testing`, `jobs`, `temporal` and `workflows` are public, so they export names as the root does. `runtime` and
+    # `agents`, `testing`, `jobs`, `sessions`, `temporal` and `workflows` are public, so they export names as the root does. `runtime` and
     # `delivery` list the old paths of their modules that still work.
     inits = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("apps/*/__init__.py")]
-    for room in ("agents", "interaction", "testing", "jobs", "temporal", "workflows", "runtime", "delivery"):
+    for room in (
+        "agents",
+        "interaction",
+        "testing",
+        "jobs",
+        "sessions",
+        "temporal",
+        "workflows",
+        "runtime",
+        "delivery",
+    ):
         inits.remove(PACKAGE / room / "__init__.py")
 
     crowded = [str(path.relative_to(ROOT)) for path in inits if len(tree_of(path).body) != 1]

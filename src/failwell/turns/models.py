@@ -156,10 +156,12 @@ class Models:
             script = self._scripts[path] = read_script(path)
         if self._answers is None:
             return ScriptedModel(script, agent)
-        model = self._scripted_models.get((path, agent))
+        # One conversation: its turns are no executions of their own.
+        name = agent.partition("@")[0]
+        model = self._scripted_models.get((path, name))
         if model is None:
-            model = ScriptedModel(script, agent, self._answers.get(path.name, 0))
-            self._scripted_models[path, agent] = model
+            model = ScriptedModel(script, name, self._answers.get(path.name, 0))
+            self._scripted_models[path, name] = model
         return model
 
     async def close(self) -> None:

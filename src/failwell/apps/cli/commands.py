@@ -124,6 +124,16 @@ COMMANDS: dict[str, Command] = {
             Command("export", "export the records of the audit", "runs.audit"),
             default="",
         ),
+        # sessions
+        Command("chat", "talk to an agent", "sessions.chat", (TEXT, JSON)),
+        _group(
+            "sessions",
+            "list, show, export and delete recorded sessions",
+            Command("list", "list recorded sessions", "sessions.sessions"),
+            Command("show", "show one session and what was said in it", "sessions.sessions"),
+            Command("export", "export the events of a session", "sessions.sessions", (JSON,)),
+            Command("delete", "delete a session", "sessions.sessions"),
+        ),
         # jobs
         _group(
             "jobs",

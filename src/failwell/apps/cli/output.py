@@ -37,6 +37,14 @@ def print_text(text: str | Sequence[str]) -> None:
     _print_data("\n".join(_bold(_safe(line)) if isinstance(line, Heading) else _safe(line) for line in lines))
 
 
+def print_piece(text: str) -> None:
+    """Print a piece of a text that is still coming in, without a line end, and flush it."""
+    from failwell.delivery.plain_text import neutral
+
+    # Character by character, so an escape sequence that is spread over two pieces is written out as well.
+    print(neutral(text), end="", flush=True)
+
+
 def print_json_text(text: str) -> None:
     """Print data that is JSON already, and flush it."""
     from failwell.delivery.plain_text import neutral_json

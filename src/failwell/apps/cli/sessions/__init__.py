@@ -1,0 +1,1 @@
+"""The commands about sessions: `chat` and `sessions`."""

@@ -1,0 +1,197 @@
+"""A conversation at the terminal: answers on stdout while they come in, everything else on stderr.
+
+What is typed during a turn waits for its end. Ctrl-C cancels the turn; a second one, or one between turns, leaves.
+"""
+
+import signal
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import print_piece, print_stderr, print_text
+from failwell.apps.cli.sessions.chat import hold, print_resume
+from failwell.apps.cli.sessions.slash_commands import COMMANDS, unknown_command
+from failwell.apps.cli.sessions.typed_lines import TypedLines
+from failwell.delivery.plain_text import one_line
+from failwell.fault.base import Fault
+
+if TYPE_CHECKING:
+    from asyncio import Task
+
+    from failwell.interaction.requests import Answer, Refusal, Request
+    from failwell.journal.event import Event
+    from failwell.sessions.session import Session, TurnResult
+
+_PROMPT = "> "
+
+
+class TerminalChat:
+    """`failwell chat AGENT` at a terminal. It also answers the questions of the session: it is their answerer."""
+
+    name = "terminal"
+
+    def __init__(self, args: Namespace) -> None:
+        self.args = args
+        self._lines = TypedLines()
+        self._turns: set[Task[None]] = set()
+        self._interrupts = 0
+        self._has_text = False
+        self.is_over = False
+        self.code: int = Exit.DONE
+
+    def hold(self) -> int:
+        """Talk until the user leaves; the exit code."""
+        from failwell.interaction.queue import InteractionQueue
+
+        return hold(
+            self.args,
+            self._talk,
+            questions=InteractionQueue(self),
+            on_event=self._show,
+            on_text=self._show_piece,
+        )
+
+    async def _talk(self, session: "Session") -> int:
+        from asyncio import get_running_loop
+
+        self.session = session
+        loop = get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        print_stderr(
+            f"session {session.id} with {', '.join(session.manifest.models)}; /help lists the commands"
+        )
+        self._prompt()
+        try:
+            with self._lines.reading(loop):
+                while not self.is_over:
+                    line = await self._lines.next()
+                    if line is None:
+                        break
+                    await self._take(line)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            await session.close("exit")
+            for turn in tuple(self._turns):
+                await turn
+        print_resume(self.args, session.id)
+        return self.code
+
+    async def _take(self, line: str) -> None:
+        """A command, or an input for the agent."""
+        self._interrupts = 0
+        text = line.strip()
+        if not text:
+            self._prompt()
+        elif not text.startswith("/") or text.startswith("//"):
+            # Two slashes send a text that begins with one.
+            self.start(text.removeprefix("/") if text.startswith("//") else line)
+        else:
+            word, _, rest = text[1:].partition(" ")
+            command = COMMANDS.get(word)
+            try:
+                if command is None:
+                    print_stderr(unknown_command(word))
+                else:
+                    await command.run(self, rest.strip())
+            except Fault as fault:
+                print_stderr(f"error: {one_line(str(fault))}")
+            if not self.session.is_busy:
+                self._prompt()
+
+    def start(self, text: str | None) -> None:
+        """Send an input, or repeat the latest turn. What comes during a turn waits for its end."""
+        from asyncio import create_task
+
+        if self.session.is_busy:
+            print_stderr("(queued)")
+        task = create_task(self._turn(text))
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
+
+    async def _turn(self, text: str | None) -> None:
+        session = self.session
+        try:
+            result = await (session.retry() if text is None else session.send(text))
+        except Fault as fault:
+            self._end_text()
+            print_stderr(f"error: {one_line(str(fault))} ({fault.kind})")
+            if session.has_failed:
+                # Nothing can be recorded any more, so nothing more may happen.
+                self.code, self.is_over = Exit.FAILED, True
+                self._lines.close()
+            return
+        self._show_end(result)
+
+    # -------------------------------------------------------------- what is shown
+
+    def _show_piece(self, piece: str) -> None:
+        self._has_text = True
+        print_piece(piece)
+
+    def _show(self, event: "Event") -> None:
+        if event.type == "session:tool_started":
+            self._end_text()
+            print_stderr(f"· {one_line(event.data['tool'])} …")
+        elif event.type == "session:tool_ended":
+            print_stderr(f"· {one_line(event.data['tool'])}: {event.data.get('kind') or 'done'}")
+        elif event.type == "session:answered":
+            self._end_text()
+
+    def _show_end(self, result: "TurnResult") -> None:
+        from failwell.sessions.usage_text import usage_words
+
+        self._end_text()
+        if result.report is not None:
+            report = result.report
+            print_stderr(f"{result.status}: {one_line(report.message)} ({report.kind})")
+            if result.status != "cancelled" and report.user_action.detail:
+                print_stderr(f"hint: {one_line(report.user_action.detail)}")
+        total = usage_words(self.session.state.total)
+        print_stderr(f"[turn {result.turn}: {usage_words(result.used)}; session: {total}]")
+        if not self.session.is_busy and not self.is_over:
+            self._prompt()
+
+    def _end_text(self) -> None:
+        if self._has_text:
+            self._has_text = False
+            print_text("")
+
+    def _prompt(self) -> None:
+        print_stderr(_PROMPT, end="")
+
+    # -------------------------------------------------------------- signals and questions
+
+    def _interrupt(self) -> None:
+        """The first Ctrl-C cancels the turn; the second leaves."""
+        self._interrupts += 1
+        if self._interrupts == 1 and self.session.cancel_turn():
+            print_stderr("\n(cancelling the turn; once more to leave)")
+            return
+        if self._interrupts == 1:
+            print_stderr("\n(once more to leave)")
+            self._prompt()
+            return
+        self.code, self.is_over = Exit.INTERRUPTED, True
+        self._lines.close()
+
+    async def answer(self, request: "Request") -> "Answer | Refusal | None":
+        """Ask at the terminal. The next line answers; nothing of the question can pass for a line of ours."""
+        from failwell.apps.cli.sessions.typed_answers import answer_of, question_lines
+
+        self._end_text()
+        print_stderr("\n".join(question_lines(request)))
+        while True:
+            print_stderr("? ", end="")
+            line = await self._lines.answer()
+            if line is None:
+                return None
+            reply, problem = answer_of(request, line, _user())
+            if reply is not None:
+                return reply
+            print_stderr(problem)
+
+
+def _user() -> str:
+    from failwell.apps.cli.workflows.terminal import user_name
+
+    return user_name()

@@ -1,0 +1,79 @@
+"""`failwell chat -p`: one turn from a script, recorded, and resumed by the next command."""
+
+import json
+from pathlib import Path
+
+from tests.apps.running import Done, failwell
+from tests.sessions.agents import call, write_agent
+
+
+def chat(tmp_path: Path, *arguments: str, given: str = "") -> Done:
+    return failwell("chat", *arguments, "--store", str(tmp_path / "state"), given=given)
+
+
+def test_an_answer_is_the_data_of_the_command_and_the_next_command_resumes_the_session(
+    tmp_path: Path,
+) -> None:
+    agent = write_agent(
+        tmp_path, [call("count_words", text="it is blue"), {"text": "Three."}, {"text": "Bye."}]
+    )
+
+    first = chat(tmp_path, str(agent), "-p", "count")
+    second = chat(tmp_path, "--continue", "-p", "bye")
+
+    assert (first.code, first.out) == (0, "Three.\n")
+    assert "resume it with: failwell chat --resume" in first.err
+    assert (second.code, second.out) == (0, "Bye.\n")
+
+
+def test_events_are_lines_of_json_and_the_last_event_of_the_turn_follows_its_text(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "A longer answer in pieces."}])
+
+    done = chat(tmp_path, str(agent), "-p", "hi", "--format", "json")
+
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    pieces = "".join(line["text"] for line in lines if line["type"] == "text")
+    result = next(line for line in lines if line["type"] == "result")
+    assert done.code == 0
+    assert pieces == result["text"] == "A longer answer in pieces."
+    assert [line["type"] for line in lines if line["type"].startswith("session:")] == [
+        "session:started",
+        "session:input",
+        "session:answered",
+        "session:turn_ended",
+        "session:closed",
+    ]
+    assert result["usage"]["output_tokens"] > 0
+    assert done.err == ""
+
+
+def test_the_input_may_come_from_stdin(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "Yes."}])
+
+    done = chat(tmp_path, str(agent), given="is it blue?\n")
+    shown = failwell("sessions", "show", "last", "--format", "json", "--store", str(tmp_path / "state"))
+
+    assert (done.code, done.out) == (0, "Yes.\n")
+    assert shown.data["conversation"] == [{"user": "is it blue?\n"}, {"agent": "Yes."}]
+
+
+def test_a_turn_that_fails_a_session_that_cannot_open_and_a_question_have_their_own_exit_codes(
+    tmp_path: Path,
+) -> None:
+    agent = write_agent(tmp_path, [{"fail": "provider.auth"}])
+    asking = write_agent(
+        tmp_path / "asking",
+        [call("pay", order="A-17"), {"text": "done"}],
+        tools={"pay": {"python": "session_tools:pay", "approval": "ask"}},
+    )
+
+    failed = chat(tmp_path, str(agent), "-p", "hi")
+    unknown = chat(tmp_path, "--resume", "nothing", "-p", "hi")
+    broken = chat(tmp_path, str(tmp_path / "missing.yaml"), "-p", "hi")
+    halted = chat(tmp_path, str(asking), "-p", "pay")
+
+    assert [failed.code, unknown.code, broken.code, halted.code] == [1, 2, 2, 4]
+    assert "provider.auth" in failed.err
+    assert "session.no_snapshot" in unknown.err
+    assert "session.interaction_required" in halted.err
+    assert not (tmp_path / "asking" / "paid.txt").exists()
