@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from failwell.journal.event import Event
     from failwell.report.record import ErrorReport
     from failwell.workflow.check.workflow_tree import Checked
-    from failwell.workflow.run.driver import Driver
     from failwell.workflow.run.executor import Executor
-    from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Settings, Watcher
+    from failwell.workflow.run.run_settings import DriveResult, GateAnswer, RunDriver, Settings, Watcher
 
 OnEvent = Callable[["Event"], None]
 OnGate = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
@@ -303,7 +302,7 @@ def local_settings(
     durability: Durability = "normal",
     asks_limits: bool = False,
     watchers: "tuple[Watcher, ...]" = (),
-    started: "Callable[[Driver, str], None] | None" = None,
+    started: "Callable[[RunDriver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
     model: str | None = None,
 ) -> "Settings":
@@ -350,7 +349,7 @@ def _each(on_event: OnEvent) -> "Watcher":
     return watch
 
 
-def _ignore_start(_driver: "Driver", _run: str) -> None:
+def _ignore_start(_driver: "RunDriver", _run: str) -> None:
     """The default of `started`."""
 
 

@@ -15,7 +15,7 @@ from failwell.journal.errors import os_fault
 from failwell.journal.watch import bound_socket, socket_address
 from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.machine.messages import Answered, Cancel
-from failwell.workflow.run.driver import Driver
+from failwell.workflow.run.run_settings import RunDriver
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -26,7 +26,7 @@ _TIMEOUT = 10.0
 
 
 @asynccontextmanager
-async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
+async def listening(driver: RunDriver, folder: Path) -> AsyncGenerator[None]:
     """Serve the run's control socket while the block lasts.
 
     Raises:
@@ -78,7 +78,7 @@ def send(folder: Path, request: Mapping[str, Any], *, patience: float = _TIMEOUT
     return json.loads(line) if line else None
 
 
-def _handle(driver: Driver, line: bytes) -> dict[str, Any]:
+def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
     except ValueError:
@@ -107,7 +107,7 @@ def _handle(driver: Driver, line: bytes) -> dict[str, Any]:
             return {"ok": False, "error": "there is no such request"}
 
 
-def open_gates(driver: Driver) -> dict[str, Mapping[str, Any]]:
+def open_gates(driver: RunDriver) -> dict[str, Mapping[str, Any]]:
     """The open gates of a run."""
     return gates_in(driver.state.tasks.values())
 

@@ -21,6 +21,7 @@ from failwell.journal.store import append_with_retry
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
+from failwell.workflow.machine.batch import Facts, take_turns
 from failwell.workflow.machine.messages import (
     Answered,
     Ask,
@@ -42,7 +43,7 @@ from failwell.workflow.machine.messages import (
     Tick,
     TimerFired,
 )
-from failwell.workflow.machine.run_state import State, failure_in
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.run_faults import defect_failure
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from asyncio import Task as Work
 
 _LOG = logging.getLogger("failwell.workflow")
-Facts = list[tuple[str, float, Mapping[str, Any]]]
 FIRST_SNAPSHOT = 2_000
 """Facts before the first snapshot of the state. Each further snapshot is taken after half as many again."""
 
@@ -140,33 +140,19 @@ class Driver:
         await self._write([(kind, event.at, data) for kind, data in turn.facts])
 
     async def _turn(self) -> None:
-        before = state = self.state
-        facts: Facts = []
-        commands: list[Command] = []
-        first: Event | None = None
-        while self._queue and len(facts) < 1_024:
-            event = self._queue.popleft()
-            first = first or event
-            try:
-                turn = self.machine.advance(state, event)
-            except Exception as error:  # noqa: BLE001  (whatever the machine raises, the run is closed)
-                await self._end_after_defect(state, facts, event, error)
-                return
-            state = turn.state
-            facts.extend([(kind, event.at, data) for kind, data in turn.facts])
-            commands.extend(turn.commands)
-            if commands and isinstance(commands[-1], Continue):
-                commands.pop()
-                self._queue.append(Tick(at=self.now(), jitter=self.settings.jitter()))
-        self.state = state
+        before, first = self.state, self._queue[0]
+        batch = take_turns(self.machine, before, self._queue, now=self.now, jitter=self.settings.jitter)
+        if batch.defect is not None:
+            await self._end_after_defect(batch.state, batch.facts, batch.defect.event, batch.defect.error)
+            return
+        self.state = batch.state
         try:
-            if facts and not await self._write(facts):
+            if batch.facts and not await self._write(batch.facts):
                 return
         except NotRecordable as fault:
-            assert first is not None
             await self._end_after_defect(before, [], first, fault)
             return
-        for command in commands:
+        for command in batch.commands:
             self._carry_out(command)
 
     async def _end_after_defect(self, state: State, facts: Facts, event: Event, error: Exception) -> None:
@@ -190,7 +176,7 @@ class Driver:
         if turn.state.cancel is not None:
             stored = failure.to_dict()
             write_failures(self._run_folder, run, self._workflow, stored, at=event.at, node=None)
-        self._ended = self._outcome()
+        self._ended = DriveResult.of(self.state)
 
     async def _write(self, facts: Facts) -> bool:
         """Write facts and notify watchers. Returns whether they were written.
@@ -270,25 +256,15 @@ class Driver:
             case Idle(gates=gates, blocked_until=until):
                 self._end_if_idle(gates, until)
             case Continue():
-                self._enqueue(Tick(at=self.now(), jitter=self.settings.jitter()))
+                # `take_turns` has queued the event that it asks for.
+                pass
             case End():
-                self._ended = self._outcome()
+                self._ended = DriveResult.of(self.state)
 
     def _end_if_idle(self, gates: tuple[str, ...], until: float | None) -> None:
         is_asking = any(gate in self._questions for gate in gates)
         if not self.settings.stays and not is_asking and not self._queue:
             self._ended = DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
-
-    def _outcome(self) -> DriveResult:
-        state = self.state
-        ending = state.ending or {}
-        return DriveResult(
-            status=state.status,
-            state=state,
-            outputs=state.outputs,
-            failure=failure_in(ending),
-            error_type=ending.get("error_type"),
-        )
 
     async def _execute(self, request: Request) -> None:
         import asyncio

@@ -24,7 +24,7 @@ from failwell.workflow.plan import Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
 from failwell.workflow.run.run_faults import NothingToResume, WorkflowInvalid
-from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 from failwell.workflow.run.secrets import resumed_secrets, split_inputs, warn_of_short
 
 
@@ -180,7 +180,8 @@ async def _drive(
         return plan
 
     warn_of_short(secrets)
-    driver = Driver(plans, settings, folder, opener=open_file, secrets=secrets, state=state)
+    make_driver = settings.engine or Driver
+    driver = make_driver(plans, settings, folder, opener=open_file, secrets=secrets, state=state)
     settings.started(driver, run)
     from asyncio import get_running_loop
 
@@ -188,7 +189,7 @@ async def _drive(
     return await get_running_loop().create_task(_driven(driver, folder, run, event))
 
 
-async def _driven(driver: Driver, folder: Path, run: str, event: Event) -> DriveResult:
+async def _driven(driver: RunDriver, folder: Path, run: str, event: Event) -> DriveResult:
     settings = driver.settings
     try:
         if not settings.listens:

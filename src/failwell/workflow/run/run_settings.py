@@ -3,19 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.journal.event import Event as Entry
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.run_state import State
+from failwell.workflow.machine.messages import Event
+from failwell.workflow.machine.run_state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Executor
-
-if TYPE_CHECKING:
-    from failwell.workflow.run.driver import Driver
 
 Watcher = Callable[[Sequence[Entry]], None]
 """Receives the events of one write, in order, after they are in the journal."""
@@ -50,8 +48,57 @@ class DriveResult:
     gates: tuple[str, ...] = ()
     blocked_until: float | None = None
 
+    @classmethod
+    def of(cls, state: State) -> "DriveResult":
+        """The result of a run that is over."""
+        ending = state.ending or {}
+        return cls(
+            status=state.status,
+            state=state,
+            outputs=state.outputs,
+            failure=failure_in(ending),
+            error_type=ending.get("error_type"),
+        )
 
-def _ignore_start(_driver: "Driver", _run: str) -> None:
+
+class RunDriver(Protocol):
+    """Takes one run to its end, in this process or by way of a server."""
+
+    settings: "Settings"
+    plans: dict[str, Plan]
+    state: State
+
+    def submit(self, event: Event) -> None:
+        """Submit an event, from this thread or another."""
+        ...
+
+    def now(self) -> float:
+        """The time that events carry."""
+        ...
+
+    async def drive(self, event: Event) -> DriveResult:
+        """Drive the run from its first `event` until it ends, or waits for a person or a distant timer."""
+        ...
+
+
+class DriverFactory(Protocol):
+    """Makes the driver of a run."""
+
+    def __call__(
+        self,
+        plans: dict[str, Plan],
+        settings: "Settings",
+        run_folder: Path,
+        *,
+        opener: Opener,
+        secrets: Mapping[str, str] | None = None,
+        state: State | None = None,
+    ) -> RunDriver:
+        """The driver of a run that has these plans, from `state` on."""
+        ...
+
+
+def _ignore_start(_driver: RunDriver, _run: str) -> None:
     """The default of `Settings.started`."""
 
 
@@ -79,8 +126,10 @@ class Settings:
     """Whether to keep waiting for answers and distant times instead of returning."""
     listens: bool = False
     """Whether other processes may answer gates and stop the run through its control socket."""
-    started: Callable[["Driver", str], None] = _ignore_start
+    started: Callable[[RunDriver, str], None] = _ignore_start
     """Called with the driver and the run's id before the run begins."""
+    engine: DriverFactory | None = None
+    """Makes the driver of each run; by default the run is driven in this process."""
     grace: float = 0.8
     """Seconds between SIGTERM and SIGKILL; a time limit is kept to within a second."""
     stop_timeout: float = 10.0

@@ -11,8 +11,7 @@ from failwell.apps.cli.output import print_aside, print_stderr
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
-    from failwell.workflow.run.driver import Driver
-    from failwell.workflow.run.run_settings import DriveResult, Settings
+    from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -44,7 +43,7 @@ class RunCommand:
         self._accept: Callable[[str], None] | None = None
         self.run = ""
         self._signal: int | None = None
-        self._driver: Driver | None = None
+        self._driver: RunDriver | None = None
         self._main: Any = None
         self._loop: Any = None
 
@@ -131,14 +130,14 @@ class RunCommand:
 
         return not self.args.no_input and not self.args.detach and can_ask()
 
-    def _started(self, driver: "Driver", run: str) -> None:
+    def _started(self, driver: "RunDriver", run: str) -> None:
         self._driver, self.run = driver, run
         if self.inputs and not self.args.silent:
             self._note_undeclared(driver)
         if self._accept is not None:
             self._accept(run)
 
-    def _note_undeclared(self, driver: "Driver") -> None:
+    def _note_undeclared(self, driver: "RunDriver") -> None:
         """Name the inputs that the workflow does not declare: they may be misspelt."""
         from failwell.workflow.run_inputs import undeclared_inputs
 
