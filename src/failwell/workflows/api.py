@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from failwell.report.record import ErrorReport
     from failwell.workflow.check.workflow_tree import Checked
     from failwell.workflow.run.executor import Executor
-    from failwell.workflow.run.run_settings import DriveResult, GateAnswer, RunDriver, Settings, Watcher
+    from failwell.workflow.run.run_settings import (
+        DriveResult,
+        DriverFactory,
+        GateAnswer,
+        RunDriver,
+        Settings,
+        Watcher,
+    )
 
 OnEvent = Callable[["Event"], None]
 OnGate = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
@@ -134,6 +141,7 @@ async def arun(
     allow_outside: bool = False,
     durability: Durability = "normal",
     model: str | None = None,
+    engine: "DriverFactory | None" = None,
 ) -> RunResult:
     """Run a workflow file to its end, or until it waits. Cancelling the task cancels the run.
 
@@ -149,6 +157,7 @@ async def arun(
         allow_outside: Whether the file may include files outside its project.
         durability: `full` writes every record to the disk before anything follows from it.
         model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
+        engine: What runs it instead of this process: a `failwell.temporal.TemporalEngine`.
 
     Raises:
         WorkflowInvalid: the file or the inputs have errors.
@@ -170,6 +179,7 @@ async def arun(
         allow_outside=outside,
         durability=durability,
         model=model,
+        engine=engine,
     )
 
 
@@ -186,6 +196,7 @@ async def aresume(
     allow_outside: bool = False,
     durability: Durability = "normal",
     model: str | None = None,
+    engine: "DriverFactory | None" = None,
 ) -> RunResult:
     """Resume a run: nodes that have completed are not run again. A failed run continues under a new id.
 
@@ -201,6 +212,7 @@ async def aresume(
         allow_outside: Whether the file may include files outside its project.
         durability: `full` writes every record to the disk before anything follows from it.
         model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
+        engine: What runs it instead of this process: a `failwell.temporal.TemporalEngine`.
 
     Raises:
         UnknownRun: it is not recorded.
@@ -223,6 +235,7 @@ async def aresume(
         allow_outside=allow_outside,
         durability=durability,
         model=model,
+        engine=engine,
     )
 
 
@@ -239,6 +252,7 @@ def run(
     allow_outside: bool = False,
     durability: Durability = "normal",
     model: str | None = None,
+    engine: "DriverFactory | None" = None,
 ) -> RunResult:
     """`arun` for code without an event loop."""
     return _blocking(
@@ -255,6 +269,7 @@ def run(
             allow_outside=allow_outside,
             durability=durability,
             model=model,
+            engine=engine,
         ),
     )
 
@@ -272,6 +287,7 @@ def resume(
     allow_outside: bool = False,
     durability: Durability = "normal",
     model: str | None = None,
+    engine: "DriverFactory | None" = None,
 ) -> RunResult:
     """`aresume` for code without an event loop."""
     return _blocking(
@@ -288,6 +304,7 @@ def resume(
             allow_outside=allow_outside,
             durability=durability,
             model=model,
+            engine=engine,
         ),
     )
 
@@ -305,6 +322,7 @@ def local_settings(
     started: "Callable[[RunDriver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
     model: str | None = None,
+    engine: "DriverFactory | None" = None,
 ) -> "Settings":
     """The settings of a run on this machine. The caller closes `settings.store`."""
     from failwell.journal.folder import state_folder
@@ -338,6 +356,7 @@ def local_settings(
         asks_limits=asks_limits,
         listens=True,
         started=started or _ignore_start,
+        engine=engine,
     )
 
 

@@ -1,0 +1,338 @@
+"""Drives a run on a Temporal server from this process: submits it, records its events here, and asks its questions.
+
+The server has the run. This process keeps a copy of its events in the local journal, so that every command that reads
+a recorded run works as for a local one. It may leave at any time; `resume` follows the run again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.service import RPCError
+
+from failwell.fault.base import Fault
+from failwell.journal.event import Event as Entry
+from failwell.journal.store import append_with_retry
+from failwell.temporal.payloads import HEARTBEAT, event_to_json
+from failwell.temporal.plan_json import pack, pack_plans
+from failwell.temporal.remote_run import Ended, NoWorker, RemoteRun, follow, no_worker
+from failwell.temporal.run_workflow import NAME
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.fold import fold
+from failwell.workflow.machine.messages import Answered, Begin, Cancel, Event, Resume
+from failwell.workflow.machine.run_state import State
+from failwell.workflow.run.run_files import WRITTEN, write_event
+from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Opener, Settings
+
+if TYPE_CHECKING:
+    from failwell.temporal.connection import ConnectionOptions
+    from failwell.workflow.plan import Plan
+
+_LOG = logging.getLogger("failwell.temporal")
+_PATIENCE = 5.0
+"""Seconds without a first event, after which the queue is checked for workers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalEngine:
+    """Makes drivers for runs on one server; for `Settings.engine`."""
+
+    connection: "ConnectionOptions"
+    model: str | None = None
+    """A model that every agent calls instead of its own."""
+    heartbeat: float = HEARTBEAT
+    """Seconds without a sign of life after which a worker counts as dead."""
+    threshold: int | None = None
+    """Events of a history after which a run is continued in a new one; by default the server suggests it."""
+
+    def __call__(
+        self,
+        plans: "dict[str, Plan]",
+        settings: Settings,
+        run_folder: Path,
+        *,
+        opener: Opener,  # noqa: ARG002  (workers open the files of sub-workflows)
+        secrets: Mapping[str, str] | None = None,
+        state: State | None = None,
+    ) -> "RemoteDriver":
+        """The driver of one run."""
+        return RemoteDriver(self, plans, settings, run_folder, secrets=secrets or {}, state=state or State())
+
+
+class RemoteDriver:
+    """One run on a server, as this process sees it."""
+
+    def __init__(
+        self,
+        engine: TemporalEngine,
+        plans: "dict[str, Plan]",
+        settings: Settings,
+        run_folder: Path,
+        *,
+        secrets: Mapping[str, str],
+        state: State,
+    ) -> None:
+        self.plans = plans
+        self.settings = settings
+        self.state = state
+        self._engine = engine
+        self._run_folder = run_folder
+        self._secrets = secrets
+        self._remote: RemoteRun | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+        self._submitted: list[Event] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._asked: set[str] = set()
+        """Gates that were asked here and have not been answered since."""
+        self._answering: set[asyncio.Task[Any]] = set()
+        """Questions whose answers are being sent."""
+        self._file = ""
+
+    def now(self) -> float:
+        """The time that events carry."""
+        return self.settings.clock.now().timestamp()
+
+    def submit(self, event: Event) -> None:
+        """Send an answer or a cancellation to the run, from this thread or another."""
+        if self._loop is None:
+            self._submitted.append(event)
+        else:
+            self._loop.call_soon_threadsafe(self._send_later, event)
+
+    async def drive(self, event: Event) -> DriveResult:
+        """Submit the run, or attach to it, and follow it until it ends or waits."""
+        assert isinstance(event, Begin | Resume)
+        client = await self._engine.connection.connect()
+        run = event.run if isinstance(event, Begin) else self.state.run
+        self._file = event.file if isinstance(event, Begin) else self.state.file
+        remote = self._remote = RemoteRun(client, run, self._engine.connection.task_queue)
+        await self._start(event, client, remote)
+        if isinstance(event, Begin):
+            # The first event has the state that it continues with.
+            self.state = State()
+            self.state.run = run
+        self._loop = asyncio.get_running_loop()
+        for early in self._submitted:
+            self._send_later(early)
+        following = asyncio.create_task(follow(remote, self._wake))
+        try:
+            return await self._follow(remote, following)
+        finally:
+            self._loop = None
+            tasks = (following, *self._questions.values(), *self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _start(self, event: Begin | Resume, client: Any, remote: RemoteRun) -> None:
+        if isinstance(event, Resume) and await remote.exists():
+            return
+        state = None
+        if isinstance(event, Resume) or event.continues is not None:
+            state = pack(self.state.to_dict())
+        from failwell.temporal.search_attributes import ensure_search_attributes
+
+        start = {
+            "run": remote.run,
+            "workflow": self.plans[self._file].name,
+            "event": event_to_json(event),
+            "plans": pack_plans(self.plans),
+            "state": state,
+            "first": self.state.seq,
+            "can_ask": self.settings.asks_limits,
+            "heartbeat": self._engine.heartbeat,
+            "threshold": self._engine.threshold,
+            "search_attributes": await ensure_search_attributes(client),
+            "worker": self._for_workers(),
+        }
+        await client.start_workflow(
+            NAME,
+            start,
+            id=remote.run,
+            task_queue=remote.task_queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            static_summary=self.plans[self._file].name[:200],
+            task_timeout=timedelta(seconds=10),
+        )
+
+    def _for_workers(self) -> dict[str, Any]:
+        """What every activity of the run gets."""
+        shared: dict[str, Any] = {"cwd": str(Path.cwd())}
+        if self._engine.model is not None:
+            shared["model"] = self._engine.model
+        if self.settings.allow_outside:
+            shared["allow_outside"] = True
+        if self._secrets and self._engine.connection.codec is not None:
+            shared["secrets"] = dict(self._secrets)
+        elif self._secrets:
+            names = ", ".join(f"`{ref.rpartition('.')[2]}`" for ref in self._secrets)
+            _LOG.warning(
+                "secret inputs are not sent without a codec that encrypts: workers take %s from FAILWELL_SECRET_NAME",
+                names,
+            )
+        return shared
+
+    async def _follow(self, remote: RemoteRun, following: "asyncio.Task[None]") -> DriveResult:
+        is_warned = False
+        while True:
+            is_over = following.done()
+            try:
+                result = await self._catch_up(remote)
+            except NoWorker as fault:
+                if is_over:
+                    raise
+                if not is_warned:
+                    _LOG.warning("%s; %s", fault, fault.user_action.detail if fault.user_action else "")
+                is_warned = True
+                continue
+            if result is not None:
+                return result
+            if is_over:
+                following.result()
+                status = (await remote.handle().describe()).status
+                name = "gone" if status is None else status.name.lower()
+                raise Ended(
+                    message=f"the server has ended run `{remote.run}` ({name}) before the run could end itself",
+                    run=remote.run,
+                    status=name,
+                    caller_facing=True,
+                )
+            self._wake.clear()
+            waking = asyncio.create_task(self._wake.wait())
+            done, _ = await asyncio.wait(
+                (waking, following),
+                timeout=None if self.state.seq else _PATIENCE,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            waking.cancel()
+            if not done and not is_warned and not await remote.has_worker():
+                fault = no_worker(remote.task_queue)
+                _LOG.warning("%s; %s", fault, fault.user_action.detail if fault.user_action else "")
+                is_warned = True
+
+    async def _catch_up(self, remote: RemoteRun) -> DriveResult | None:
+        """Record what is new. Returns the result, if the run has ended or waits and this process does not."""
+        while True:
+            facts = await remote.facts(self.state.seq - 1)
+            if not facts:
+                break
+            await self._record(facts)
+        if self.state.is_over:
+            return DriveResult.of(self.state)
+        if self.state.paused and not self.settings.stays and not self._questions:
+            return self._waiting()
+        return None
+
+    def _waiting(self) -> DriveResult:
+        tasks = self.state.tasks.values()
+        gates = tuple(str(task.gate) for task in tasks if task.gate is not None)
+        until = min(
+            (
+                task.until
+                for task in tasks
+                if task.status in ("retrying", "waiting") and task.until is not None
+            ),
+            default=None,
+        )
+        return DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
+
+    async def _record(self, facts: "Sequence[Any]") -> None:
+        run = self.state.run
+        self.state = fold([(kind, at, dict(data)) for kind, at, data in facts], self.state)
+        events = await append_with_retry(self.settings.store, run, facts, clock=self.settings.clock)
+        workflow = self.plans[self._file].name
+        for event in events:
+            if event.type in WRITTEN:
+                write_event(self._run_folder, run, workflow, event)
+            elif event.type == "human_gate:resumed":
+                self._withdraw_question(event.data["gate"])
+        self._notify(events)
+        self._ask_open_gates()
+
+    def _withdraw_question(self, gate: str) -> None:
+        """Forget the question of a gate that was answered; cancel it if that happened elsewhere."""
+        self._asked.discard(gate)
+        question = self._questions.pop(gate, None)
+        if question is not None and question not in self._answering:
+            question.cancel()
+
+    def _notify(self, events: Sequence[Entry]) -> None:
+        for watcher in self.settings.watchers:
+            try:
+                watcher(events)
+            except Exception:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
+                _LOG.exception("a watcher of run %s failed", self.state.run)
+
+    def _ask_open_gates(self) -> None:
+        if self.settings.asker is None:
+            return
+        for task in self.state.tasks.values():
+            if task.gate is not None and task.asked is not None and task.gate not in self._asked:
+                self._asked.add(task.gate)
+                self._questions[task.gate] = asyncio.create_task(self._ask(task.gate, task.asked))
+
+    async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
+        assert self.settings.asker is not None
+        assert self._remote is not None
+        try:
+            reply = await self.settings.asker(gate, question)
+        except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
+            _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
+            reply = None
+        if reply is None or not await self._answer(gate, reply):
+            # Nobody answers here. The gate stays open, and is not asked again.
+            self._questions.pop(gate, None)
+            self._wake.set()
+
+    async def _answer(self, gate: str, reply: GateAnswer) -> bool:
+        """Send an answer. Returns whether it was accepted; then an event says so."""
+        sending = asyncio.current_task()
+        assert sending is not None
+        self._answering.add(sending)
+        try:
+            return await self._send(
+                Answered(
+                    at=self.now(),
+                    gate=gate,
+                    decision=reply.decision,
+                    by=reply.by,
+                    payload=reply.payload,
+                    comment=reply.comment,
+                )
+            )
+        finally:
+            self._answering.discard(sending)
+
+    def _send_later(self, event: Event) -> None:
+        task: asyncio.Task[Any] = asyncio.create_task(self._send(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, event: Event) -> bool:
+        assert self._remote is not None
+        problem: str | None = None
+        try:
+            if isinstance(event, Cancel):
+                await self._remote.cancel(event.reason, event.by)
+            elif isinstance(event, Answered):
+                problem = await self._remote.answer(
+                    {
+                        "gate": event.gate,
+                        "decision": event.decision,
+                        "by": event.by,
+                        "payload": event.payload,
+                        "comment": event.comment,
+                    }
+                )
+        except (RPCError, Fault) as error:
+            problem = Failure.from_exception(error).report.message
+        if problem is not None:
+            _LOG.warning("run %s: %s", self.state.run, problem)
+        return problem is None

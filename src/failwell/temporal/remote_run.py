@@ -1,0 +1,188 @@
+"""A run on a Temporal server, seen from a client: its events, its output, answers and cancellation.
+
+Events are read by a query, from the execution that has them: a run that was continued as new has several. The
+history tells when there is something new.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from failwell.fault.axes import ActionKind
+from failwell.fault.base import Fault
+from failwell.fault.facts import UserAction
+from failwell.temporal.plan_json import unpack
+from failwell.temporal.run_workflow import NAME
+
+if TYPE_CHECKING:
+    from temporalio.client import Client, WorkflowHandle
+
+    from failwell.journal.event import Fact
+
+_QUERY_TIMEOUT = timedelta(seconds=10)
+_ENDED = frozenset(
+    {
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+    }
+)
+
+
+class NoWorker(Fault, kind="provider.unavailable"):
+    """No worker answers for a run."""
+
+    task_queue: str
+
+
+class Ended(Fault, kind="session.no_snapshot"):
+    """The server has ended a run, for example because somebody terminated it."""
+
+    run: str
+    status: str
+
+
+def no_worker(task_queue: str, error: Exception | None = None) -> NoWorker:
+    """The fault for a run that no worker takes."""
+    fault = NoWorker(
+        message=f"no worker takes tasks of the queue `{task_queue}`",
+        task_queue=task_queue,
+        caller_facing=True,
+        user_action=UserAction(
+            ActionKind.FIX_CONFIGURATION,
+            f"start one: failwell temporal worker --task-queue {task_queue}",
+        ),
+    )
+    fault.__cause__ = error
+    return fault
+
+
+class RemoteRun:
+    """One run on a server."""
+
+    def __init__(self, client: "Client", run: str, task_queue: str) -> None:
+        self._client = client
+        self.run = run
+        self.task_queue = task_queue
+
+    def handle(self, execution: str | None = None) -> "WorkflowHandle[Any, Any]":
+        """The newest execution of the run, or the one named."""
+        return self._client.get_workflow_handle(self.run, run_id=execution)
+
+    async def exists(self) -> bool:
+        """Whether the server has the run, and it has not ended."""
+        try:
+            description = await self.handle().describe()
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return description.workflow_type == NAME and description.status == WorkflowExecutionStatus.RUNNING
+
+    async def facts(self, after: int) -> "list[Fact]":
+        """The next page of events above number `after`; an empty list if there are none yet.
+
+        Raises:
+            NoWorker: no worker answers.
+        """
+        execution: str | None = None
+        while True:
+            page = await self._query("events", after, execution)
+            if page["first"] <= after + 1 or page["previous"] is None:
+                return [(kind, at, data) for _, kind, at, data in unpack(page["events"])]
+            execution = page["previous"]
+
+    async def state(self) -> dict[str, Any]:
+        """Where the run is."""
+        return await self._query("state", None, None)
+
+    async def answer(self, reply: Mapping[str, Any]) -> str | None:
+        """Answer a gate. Returns why the answer was refused, or `None`."""
+        try:
+            handle: Any = self.handle()
+            await handle.execute_update("answer", dict(reply), rpc_timeout=_QUERY_TIMEOUT)
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            return cause.message if isinstance(cause, ApplicationError) else str(cause)
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            raise no_worker(self.task_queue, error) from error
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return f"run `{self.run}` has ended"
+            raise
+        return None
+
+    async def cancel(self, reason: str, by: str) -> None:
+        """Ask the server to cancel the run."""
+        try:
+            await self.handle().cancel(reason=f"{reason}\n{by}")
+        except RPCError as error:
+            if error.status != RPCStatusCode.NOT_FOUND:
+                raise
+
+    async def changes(self) -> AsyncGenerator[tuple[str, int]]:
+        """Yield the execution and the type of each event in the history, up to the end of the run."""
+        execution: str | None = None
+        while True:
+            handle = self.handle(execution)
+            description = await handle.describe()
+            execution = description.run_id
+            following: str | None = None
+            async for event in self.handle(execution).fetch_history_events(wait_new_event=True):
+                kind = event.event_type
+                if kind == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+                    following = (
+                        event.workflow_execution_continued_as_new_event_attributes.new_execution_run_id
+                    )
+                yield execution, kind
+                if kind in _ENDED:
+                    return
+            if following is None:
+                return
+            execution = following
+
+    async def has_worker(self) -> bool:
+        """Whether a worker takes tasks of the queue."""
+        from temporalio.api.enums.v1 import TaskQueueType
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        reply = await self._client.workflow_service.describe_task_queue(
+            DescribeTaskQueueRequest(
+                namespace=self._client.namespace,
+                task_queue=TaskQueue(name=self.task_queue),
+                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+            )
+        )
+        return bool(reply.pollers)
+
+    async def _query(self, name: str, argument: Any, execution: str | None) -> Any:
+        arguments = [] if argument is None else [argument]
+        try:
+            return await self.handle(execution).query(name, args=arguments, rpc_timeout=_QUERY_TIMEOUT)
+        except RPCError as error:
+            if error.status in (
+                RPCStatusCode.DEADLINE_EXCEEDED,
+                RPCStatusCode.CANCELLED,
+                RPCStatusCode.FAILED_PRECONDITION,
+            ):
+                raise no_worker(self.task_queue, error) from error
+            raise
+
+
+async def follow(remote: RemoteRun, wake: asyncio.Event) -> None:
+    """Set `wake` whenever the history of a run has grown, until the run has ended."""
+    async for _ in remote.changes():
+        wake.set()

@@ -1,0 +1,277 @@
+"""The activities of a worker: run a step, and open the file of a sub-workflow.
+
+A step is run by the same executors as on one machine. It sends heartbeats, so that a dead worker is noticed and a
+cancelled step ends. A failure that the executor returns ends the activity for good: the workflow decides about repeats.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from posixpath import join, normpath
+from typing import TYPE_CHECKING, Any
+
+from temporalio import activity
+
+from failwell.decision.budget import Budget
+from failwell.fault.axes import ActionKind
+from failwell.fault.base import Fault
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
+from failwell.journal.folder import make_private, run_folder, state_folder
+from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.runtime.shared_budget import SharedBudget
+from failwell.temporal.payloads import failure_payload, fit, step_error, too_large, unfit
+from failwell.temporal.plan_json import pack_plans, request_from_json
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.messages import Request
+from failwell.workflow.run.executor import Executor, Success, Tools
+from failwell.workflow.run.run_faults import WorkflowInvalid, defect_failure
+
+if TYPE_CHECKING:
+    from temporalio.exceptions import ApplicationError
+
+    from failwell.workflow.plan import Plan
+
+SECRET_VARIABLE = "FAILWELL_SECRET_"  # noqa: S105  (the name of a variable)
+"""With the name of a secret input in upper case: the variable that a worker takes it from."""
+_LINGER = 10.0
+"""Seconds after the last step of a run on this worker, after which what its steps left running is stopped."""
+_GRACE = 0.8
+_STOP_TIMEOUT = 10.0
+_FASTEST_BEAT = 1.0
+"""Seconds between heartbeats. A cancelled step learns of it with the next one."""
+
+
+class StepActivities:
+    """Runs the steps of workflow runs on this machine.
+
+    Args:
+        store: The state folder, for files of runs and claims of tools.
+        linger: Seconds after the last step of a run, after which what its steps left running is stopped.
+    """
+
+    def __init__(self, store: str | Path | None = None, *, linger: float = _LINGER) -> None:
+        from failwell.workflow.run.script_executor import ScriptExecutor
+        from failwell.workflows.job_nodes import JobExecutor
+
+        self._folder = state_folder(None if store is None else str(store))
+        self._executors: dict[str, Executor] = {
+            "script": ScriptExecutor(),
+            "job": JobExecutor(self._folder),
+        }
+        self._agents: dict[str | None, Executor] = {}
+        self._running: dict[str, int] = {}
+        self._closing: dict[str, asyncio.Task[None]] = {}
+        self._linger = linger
+
+    @property
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the `activities` of a Temporal worker."""
+        return [self.run_step, self.open_file]
+
+    @activity.defn(name="failwell.node")
+    async def run_step(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Run one step to its end."""
+        data = unfit(payload)
+        request, plan = request_from_json(data["request"])
+        request, plan = _here(request, plan, data.get("cwd"))
+        async with self._in_run(request.run), _heartbeats():
+            tools = self._tools(data, plan)
+            result = await _stoppable(self._execute(request, tools, data.get("model")))
+        if isinstance(result, Success):
+            reply: dict[str, Any] = {"output": result.output}
+            if result.usage is not None:
+                reply["usage"] = dict(result.usage)
+            fitting = fit(reply)
+            if fitting is not None:
+                return fitting
+            now = SYSTEM_CLOCK.now().timestamp()
+            result = too_large("the output", request.path, at=now, run=request.run)
+        raise _step_error(result)
+
+    @activity.defn(name="failwell.open")
+    async def open_file(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Read and check a sub-workflow whose path was only known at run time."""
+        from failwell.workflow.check.workflow_tree import check_file
+
+        data = unfit(payload)
+        file = _path_here(normpath(join(str(data["folder"]), str(data["file"]))), data.get("cwd"))
+        check = partial(
+            check_file,
+            file,
+            environ=os.environ,
+            allow_outside=bool(data.get("allow_outside")),
+            available=frozenset((*self._executors, *_agent_types())),
+            as_root=False,
+        )
+        try:
+            async with _heartbeats():
+                checked = await asyncio.to_thread(check)
+            if checked.plan is None or not checked.is_usable:
+                raise WorkflowInvalid(file=file, mistakes=list(checked.mistakes))
+        except Fault as fault:
+            failure = Failure.from_exception(fault)
+            raise _step_error(failure) from fault
+        reply = fit({"file": checked.plan.file, "plans": pack_plans(checked.plans)})
+        if reply is None:
+            now = SYSTEM_CLOCK.now().timestamp()
+            failure = too_large("the sub-workflow", data["path"], at=now, run=data["run"])
+            raise _step_error(failure)
+        return reply
+
+    async def close(self) -> None:
+        """Stop everything that the steps of all runs have left running."""
+        for run in {*self._running, *self._closing}:
+            await self._close(run)
+
+    async def _execute(self, request: Request, tools: Tools, model: str | None) -> Success | Failure:
+        try:
+            return await self._executor(request.node.type, model).run(request, tools)
+        except Exception as error:  # noqa: BLE001  (an unexpected error of an executor fails its step only)
+            activity.logger.error("unexpected error in `%s`", request.path, exc_info=error)
+            return defect_failure(error, f"{request.node.type} step", run=request.run, node=request.node.name)
+
+    def _executor(self, node_type: str, model: str | None) -> Executor:
+        executor = self._executors.get(node_type)
+        if executor is not None:
+            return executor
+        if node_type not in _agent_types():
+            raise Validation(
+                kind="validation.config_invalid",
+                message=f"this worker cannot run a step of type `{node_type}`",
+                user_action=UserAction(
+                    ActionKind.FIX_CONFIGURATION, "install failwell[agents] on the workers"
+                ),
+            )
+        from failwell.workflows.agent_nodes import AgentExecutor
+
+        return self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
+
+    def _tools(self, data: Mapping[str, Any], plan: "Plan") -> Tools:
+        folder = run_folder(self._folder, data["run"])
+        make_private(folder)
+        limit = data.get("budget")
+        budget = None
+        if limit is not None:
+            budget = SharedBudget(
+                Budget(usd=limit["usd"], unpriced=limit["unpriced"]), spent_usd=limit["spent"]
+            )
+        return Tools(
+            plan=plan,
+            run_folder=folder,
+            secret=partial(_secret, data.get("secrets") or {}),
+            budget=budget,
+            grace=_GRACE,
+        )
+
+    @asynccontextmanager
+    async def _in_run(self, run: str) -> AsyncGenerator[None]:
+        """Count the steps of a run on this worker, and stop what they left running some time after the last one."""
+        self._running[run] = self._running.get(run, 0) + 1
+        closing = self._closing.pop(run, None)
+        if closing is not None:
+            closing.cancel()
+        try:
+            yield
+        finally:
+            self._running[run] -= 1
+            if not self._running[run]:
+                del self._running[run]
+                self._closing[run] = asyncio.create_task(self._close_later(run))
+
+    async def _close_later(self, run: str) -> None:
+        await asyncio.sleep(self._linger)
+        self._closing.pop(run, None)
+        await self._close(run)
+
+    async def _close(self, run: str) -> None:
+        closing = self._closing.pop(run, None)
+        if closing is not None:
+            closing.cancel()
+        for executor in (*self._executors.values(), *self._agents.values()):
+            await executor.close(run, grace=_GRACE)
+
+
+@asynccontextmanager
+async def _heartbeats() -> AsyncGenerator[None]:
+    """Send heartbeats while the block lasts."""
+    limit = activity.info().heartbeat_timeout
+    interval = _FASTEST_BEAT if limit is None else min(_FASTEST_BEAT, limit.total_seconds() / 3)
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(interval)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+
+
+async def _stoppable(work: Any) -> Any:
+    """Await `work`. If the step is cancelled, `work` has a bounded time to stop what it started."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait((task,), timeout=_GRACE + _STOP_TIMEOUT)
+        raise
+
+
+def _step_error(failure: Failure) -> "ApplicationError":
+    detail = fit(failure_payload(failure)) or fit(failure_payload(replace(failure, output=None)))
+    return step_error(failure, detail or {})
+
+
+def _agent_types() -> tuple[str, ...]:
+    return ("agent", "tool") if find_spec("pydantic_ai") is not None else ()
+
+
+def _secret(sent: Mapping[str, str], reference: str) -> str:
+    """The value of a secret input: sent with the run if payloads are encrypted, else from this worker's environment."""
+    if reference in sent:
+        return sent[reference]
+    name = reference.rpartition(".")[2]
+    variable = f"{SECRET_VARIABLE}{name.upper()}"
+    value = os.environ.get(variable)
+    if value is None:
+        raise Validation(
+            kind="validation.input_invalid",
+            message=f"this worker does not have the secret input `{name}`",
+            user_action=UserAction(
+                ActionKind.FIX_CONFIGURATION,
+                f"set {variable} in the environment of the workers, or encrypt payloads with a codec",
+            ),
+        )
+    return value
+
+
+def _here(request: Request, plan: "Plan", cwd: str | None) -> tuple[Request, "Plan"]:
+    """The request with the folders of this machine. A step runs where the run was submitted, if that folder is here."""
+    call = dict(request.call)
+    if request.node.type == "script":
+        folder = call.get("working_dir")
+        base = _path_here(cwd, cwd) if cwd else None
+        if folder is None:
+            call["working_dir"] = base
+        elif base is not None:
+            call["working_dir"] = _path_here(os.path.join(base, folder), cwd)  # noqa: PTH118
+    return replace(request, call=call), replace(plan, file=_path_here(plan.file, cwd))
+
+
+def _path_here(path: str, cwd: str | None) -> str:
+    """`path`, or the same place below this worker's folder if the folder of the submitter is not on this machine."""
+    if not cwd or os.path.isdir(cwd):  # noqa: PTH112
+        return path
+    here = str(Path.cwd())
+    if path == cwd:
+        return here
+    return here + path[len(cwd) :] if path.startswith(f"{cwd.rstrip('/')}/") else path
