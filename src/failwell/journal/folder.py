@@ -20,6 +20,8 @@ from failwell.journal.journal_faults import BadRunId
 JOURNAL = "journal.db"
 ERRORS = "errors.jsonl"
 NOTIFICATIONS = "notifications.jsonl"
+ENGINE = "engine.json"
+"""In the folder of a run that another engine drives: which one, and where. Its events are copied from there."""
 LAST_RUN = "last"
 """What commands take for the latest run."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -18,9 +18,10 @@ from temporalio.service import RPCError
 from failwell.fault.base import Fault
 from failwell.journal.event import Event as Entry
 from failwell.journal.store import append_with_retry
+from failwell.temporal.engine_record import write_engine
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
 from failwell.temporal.plan_json import pack, pack_plans
-from failwell.temporal.remote_run import Ended, NoWorker, RemoteRun, follow, no_worker
+from failwell.temporal.remote_run import NoWorker, RemoteRun, ended_by_server, follow, no_worker
 from failwell.temporal.run_workflow import NAME
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.fold import fold
@@ -89,7 +90,7 @@ class RemoteDriver:
         self._submitted: list[Event] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._questions: dict[str, asyncio.Task[None]] = {}
-        self._asked: set[str] = set()
+        self._pending_gates: set[str] = set()
         """Gates that were asked here and have not been answered since."""
         self._answering: set[asyncio.Task[Any]] = set()
         """Questions whose answers are being sent."""
@@ -109,15 +110,26 @@ class RemoteDriver:
     async def drive(self, event: Event) -> DriveResult:
         """Submit the run, or attach to it, and follow it until it ends or waits."""
         assert isinstance(event, Begin | Resume)
-        client = await self._engine.connection.connect()
+        connection = self._engine.connection
+        client = await connection.connect()
         run = event.run if isinstance(event, Begin) else self.state.run
         self._file = event.file if isinstance(event, Begin) else self.state.file
-        remote = self._remote = RemoteRun(client, run, self._engine.connection.task_queue)
-        await self._start(event, client, remote)
+        remote = self._remote = RemoteRun(client, run, connection.task_queue)
+        write_engine(self._run_folder, connection)
         if isinstance(event, Begin):
+            await self._start(event, client, remote)
             # The first event has the state that it continues with.
             self.state = State()
             self.state.run = run
+        else:
+            status = await remote.status()
+            if status is not None and status != "running":
+                # It has ended, or was terminated, since it was last seen here.
+                await self._catch_up(remote)
+                if self.state.is_over:
+                    return DriveResult.of(self.state)
+            if status != "running":
+                await self._start(event, client, remote)
         self._loop = asyncio.get_running_loop()
         for early in self._submitted:
             self._send_later(early)
@@ -132,8 +144,6 @@ class RemoteDriver:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _start(self, event: Begin | Resume, client: Any, remote: RemoteRun) -> None:
-        if isinstance(event, Resume) and await remote.exists():
-            return
         state = None
         if isinstance(event, Resume) or event.continues is not None:
             state = pack(self.state.to_dict())
@@ -144,6 +154,7 @@ class RemoteDriver:
             "workflow": self.plans[self._file].name,
             "event": event_to_json(event),
             "plans": pack_plans(self.plans),
+            "sources": pack(self.settings.store.sources(remote.run)),
             "state": state,
             "first": self.state.seq,
             "can_ask": self.settings.asks_limits,
@@ -196,14 +207,7 @@ class RemoteDriver:
                 return result
             if is_over:
                 following.result()
-                status = (await remote.handle().describe()).status
-                name = "gone" if status is None else status.name.lower()
-                raise Ended(
-                    message=f"the server has ended run `{remote.run}` ({name}) before the run could end itself",
-                    run=remote.run,
-                    status=name,
-                    caller_facing=True,
-                )
+                raise ended_by_server(remote.run, await remote.status() or "gone")
             self._wake.clear()
             waking = asyncio.create_task(self._wake.wait())
             done, _ = await asyncio.wait(
@@ -258,7 +262,7 @@ class RemoteDriver:
 
     def _withdraw_question(self, gate: str) -> None:
         """Forget the question of a gate that was answered; cancel it if that happened elsewhere."""
-        self._asked.discard(gate)
+        self._pending_gates.discard(gate)
         question = self._questions.pop(gate, None)
         if question is not None and question not in self._answering:
             question.cancel()
@@ -274,8 +278,8 @@ class RemoteDriver:
         if self.settings.asker is None:
             return
         for task in self.state.tasks.values():
-            if task.gate is not None and task.asked is not None and task.gate not in self._asked:
-                self._asked.add(task.gate)
+            if task.gate is not None and task.asked is not None and task.gate not in self._pending_gates:
+                self._pending_gates.add(task.gate)
                 self._questions[task.gate] = asyncio.create_task(self._ask(task.gate, task.asked))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
-    WorkflowExecutionStatus,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
@@ -69,6 +68,17 @@ def no_worker(task_queue: str, error: Exception | None = None) -> NoWorker:
     return fault
 
 
+def ended_by_server(run: str, status: str) -> Ended:
+    """The fault for a run that ended without its own last event."""
+    return Ended(
+        message=f"the server has ended run `{run}` ({status}) before the run could end itself",
+        run=run,
+        status=status,
+        caller_facing=True,
+        user_action=UserAction(ActionKind.RESUBMIT, f"start it where it stopped: failwell resume {run}"),
+    )
+
+
 class RemoteRun:
     """One run on a server."""
 
@@ -77,19 +87,21 @@ class RemoteRun:
         self.run = run
         self.task_queue = task_queue
 
-    def handle(self, execution: str | None = None) -> "WorkflowHandle[Any, Any]":
+    def workflow_handle(self, execution: str | None = None) -> "WorkflowHandle[Any, Any]":
         """The newest execution of the run, or the one named."""
         return self._client.get_workflow_handle(self.run, run_id=execution)
 
-    async def exists(self) -> bool:
-        """Whether the server has the run, and it has not ended."""
+    async def status(self) -> str | None:
+        """What the server says of the run: `running`, `completed`, `terminated`, …; `None` if it does not have it."""
         try:
-            description = await self.handle().describe()
+            description = await self.workflow_handle().describe()
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
-                return False
+                return None
             raise
-        return description.workflow_type == NAME and description.status == WorkflowExecutionStatus.RUNNING
+        if description.workflow_type != NAME or description.status is None:
+            return None
+        return description.status.name.lower()
 
     async def facts(self, after: int) -> "list[Fact]":
         """The next page of events above number `after`; an empty list if there are none yet.
@@ -108,10 +120,14 @@ class RemoteRun:
         """Where the run is."""
         return await self._query("state", None, None)
 
+    async def origin(self) -> dict[str, Any]:
+        """The workflow, the files and the start of the run."""
+        return await self._query("origin", None, None)
+
     async def answer(self, reply: Mapping[str, Any]) -> str | None:
         """Answer a gate. Returns why the answer was refused, or `None`."""
         try:
-            handle: Any = self.handle()
+            handle: Any = self.workflow_handle()
             await handle.execute_update("answer", dict(reply), rpc_timeout=_QUERY_TIMEOUT)
         except WorkflowUpdateFailedError as error:
             cause = error.cause
@@ -127,7 +143,7 @@ class RemoteRun:
     async def cancel(self, reason: str, by: str) -> None:
         """Ask the server to cancel the run."""
         try:
-            await self.handle().cancel(reason=f"{reason}\n{by}")
+            await self.workflow_handle().cancel(reason=f"{reason}\n{by}")
         except RPCError as error:
             if error.status != RPCStatusCode.NOT_FOUND:
                 raise
@@ -136,11 +152,11 @@ class RemoteRun:
         """Yield the execution and the type of each event in the history, up to the end of the run."""
         execution: str | None = None
         while True:
-            handle = self.handle(execution)
+            handle = self.workflow_handle(execution)
             description = await handle.describe()
             execution = description.run_id
             following: str | None = None
-            async for event in self.handle(execution).fetch_history_events(wait_new_event=True):
+            async for event in self.workflow_handle(execution).fetch_history_events(wait_new_event=True):
                 kind = event.event_type
                 if kind == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
                     following = (
@@ -171,7 +187,9 @@ class RemoteRun:
     async def _query(self, name: str, argument: Any, execution: str | None) -> Any:
         arguments = [] if argument is None else [argument]
         try:
-            return await self.handle(execution).query(name, args=arguments, rpc_timeout=_QUERY_TIMEOUT)
+            return await self.workflow_handle(execution).query(
+                name, args=arguments, rpc_timeout=_QUERY_TIMEOUT
+            )
         except RPCError as error:
             if error.status in (
                 RPCStatusCode.DEADLINE_EXCEEDED,

@@ -152,6 +152,18 @@ class RunWorkflow:
             "cost_usd": round(state.spent, 9),
         }
 
+    @workflow.query(name="origin")
+    def origin(self) -> dict[str, Any]:
+        """What a store records of a run beside its events."""
+        plan = self._plans[self._state.file or self._start["file"]]
+        return {
+            "workflow": plan.name,
+            "file": plan.file,
+            "digest": plan.digest,
+            "started": self._state.started,
+            "sources": self._start["sources"],
+        }
+
     @workflow.update(name="answer")
     async def answer(self, reply: dict[str, Any]) -> dict[str, Any]:
         """Answer a gate. Returns when the answer has taken effect."""
@@ -190,19 +202,21 @@ class RunWorkflow:
 
     def _advance(self) -> None:
         before, first = self._state, self._queue[0]
-        batch = take_turns(self._machine, before, self._queue, now=workflow.time, jitter=self._jitter)
-        if batch.defect is not None:
-            self._record(batch.state, batch.facts)
-            self._end_after_defect(batch.defect.event, batch.defect.error)
+        state, facts, commands, defect = take_turns(
+            self._machine, before, self._queue, now=workflow.time, jitter=self._jitter
+        )
+        if defect is not None:
+            self._record(state, facts)
+            self._end_after_defect(defect.event, defect.error)
             return
         try:
-            for _, _, data in batch.facts:
+            for _, _, data in facts:
                 to_json(data)
         except NotRecordable as fault:
             self._end_after_defect(first, fault)
             return
-        self._record(batch.state, batch.facts)
-        for command in batch.commands:
+        self._record(state, facts)
+        for command in commands:
             self._carry_out(command)
 
     def _record(self, state: State, facts: "list[tuple[str, float, Mapping[str, Any]]]") -> None:

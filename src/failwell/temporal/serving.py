@@ -21,10 +21,10 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     )
 
 
-def run_worker_options(steps: StepActivities) -> dict[str, Any]:
+def run_worker_options(steps: StepActivities, *workflows: type[Any]) -> dict[str, Any]:
     """Options of a `temporalio.worker.Worker` on the task queue of workflow runs. Close `steps` after it has ended."""
     return {
-        "workflows": [RunWorkflow],
+        "workflows": [RunWorkflow, *workflows],
         "activities": steps.activities,
         "workflow_runner": workflow_runner(),
         "max_heartbeat_throttle_interval": _BEAT,

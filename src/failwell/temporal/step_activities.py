@@ -79,7 +79,7 @@ class StepActivities:
         """Run one step to its end."""
         data = unfit(payload)
         request, plan = request_from_json(data["request"])
-        request, plan = _here(request, plan, data.get("cwd"))
+        request, plan = _localized(request, plan, data.get("cwd"))
         async with self._in_run(request.run), _heartbeats():
             tools = self._tools(data, plan)
             result = await _stoppable(self._execute(request, tools, data.get("model")))
@@ -100,7 +100,7 @@ class StepActivities:
         from failwell.workflow.check.workflow_tree import check_file
 
         data = unfit(payload)
-        file = _path_here(normpath(join(str(data["folder"]), str(data["file"]))), data.get("cwd"))
+        file = _local_path(normpath(join(str(data["folder"]), str(data["file"]))), data.get("cwd"))
         check = partial(
             check_file,
             file,
@@ -254,24 +254,24 @@ def _secret(sent: Mapping[str, str], reference: str) -> str:
     return value
 
 
-def _here(request: Request, plan: "Plan", cwd: str | None) -> tuple[Request, "Plan"]:
+def _localized(request: Request, plan: "Plan", cwd: str | None) -> tuple[Request, "Plan"]:
     """The request with the folders of this machine. A step runs where the run was submitted, if that folder is here."""
     call = dict(request.call)
     if request.node.type == "script":
         folder = call.get("working_dir")
-        base = _path_here(cwd, cwd) if cwd else None
+        base = _local_path(cwd, cwd) if cwd else None
         if folder is None:
             call["working_dir"] = base
         elif base is not None:
-            call["working_dir"] = _path_here(os.path.join(base, folder), cwd)  # noqa: PTH118
-    return replace(request, call=call), replace(plan, file=_path_here(plan.file, cwd))
+            call["working_dir"] = _local_path(os.path.join(base, folder), cwd)  # noqa: PTH118
+    return replace(request, call=call), replace(plan, file=_local_path(plan.file, cwd))
 
 
-def _path_here(path: str, cwd: str | None) -> str:
+def _local_path(path: str, cwd: str | None) -> str:
     """`path`, or the same place below this worker's folder if the folder of the submitter is not on this machine."""
     if not cwd or os.path.isdir(cwd):  # noqa: PTH112
         return path
-    here = str(Path.cwd())
+    own = str(Path.cwd())
     if path == cwd:
-        return here
-    return here + path[len(cwd) :] if path.startswith(f"{cwd.rstrip('/')}/") else path
+        return own
+    return own + path[len(cwd) :] if path.startswith(f"{cwd.rstrip('/')}/") else path

@@ -18,6 +18,8 @@ from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.job_activity import JobActivity
 from failwell.temporal.job_workflow import JobWorkflow
 from failwell.temporal.queues import BEAT, instance_queue
+from failwell.temporal.serving import run_worker_options
+from failwell.temporal.step_activities import StepActivities
 
 
 class TemporalWorker:
@@ -48,6 +50,7 @@ class TemporalWorker:
         self._options = options
         self._drain = timedelta(seconds=drain)
         self.jobs = Runtime(folder, rules=Rules(lanes=lanes), limits=limits, drain=drain)
+        self.steps = StepActivities(folder)
         self.instances: list[str] = []
         """The instances whose queues are polled."""
         self.skipped: dict[str, str] = {}
@@ -58,6 +61,7 @@ class TemporalWorker:
         client = await self._options.connect()
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self.jobs)
+            opened.push_async_callback(self.steps.close)
             for worker in [self._run_worker(client), *self._job_workers(client)]:
                 await opened.enter_async_context(worker)
             self._open = opened.pop_all()
@@ -71,8 +75,8 @@ class TemporalWorker:
         return Worker(
             client,
             task_queue=self._options.task_queue,
-            workflows=[JobWorkflow],
             graceful_shutdown_timeout=self._drain,
+            **run_worker_options(self.steps, JobWorkflow),
         )
 
     def _job_workers(self, client: Client) -> list[Worker]:

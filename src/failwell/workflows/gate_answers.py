@@ -6,7 +6,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
-from failwell.journal.folder import run_folder
+from failwell.journal.folder import ENGINE, run_folder
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import Run
 
@@ -46,6 +46,16 @@ class NotStopped(Fault, kind="session.locked"):
     def summary(self) -> str:
         """Which run, and why."""
         return f"the process that runs `{self.run}` could not be stopped: {self.reason}"
+
+
+class OtherEngine(Fault, kind="session.locked"):
+    """A Temporal server has the run, so it cannot be changed here."""
+
+    run: str
+
+    def summary(self) -> str:
+        """Which run, and where to change it."""
+        return f"a Temporal server has run `{self.run}`: use `failwell gates answer` or `failwell stop`"
 
 
 @frozen
@@ -149,12 +159,23 @@ def answer(
     return True
 
 
+def _check_engine(store: SqliteStore, run: str) -> None:
+    """Refuse to write into the copy of a run that another engine drives.
+
+    Raises:
+        OtherEngine: it does.
+    """
+    if (run_folder(store.folder, run) / ENGINE).exists():
+        raise OtherEngine(run=run)
+
+
 def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> None:
     from failwell.runtime.clock import SYSTEM_CLOCK
     from failwell.workflow.run.control import gates_in, refusal
     from failwell.workflow.run.restoring import restore
 
     gate = message["gate"]
+    _check_engine(store, run)
     with store.lock(run):
         tasks = restore(store, run).tasks.values()
         problem = refusal(gates_in(tasks), gate, message["decision"], message.get("payload"))
@@ -196,6 +217,7 @@ def cancel(
 
     is_requested = request_stop()
     if not is_requested and not store.is_locked(run.id):
+        _check_engine(store, run.id)
         if run.status == "interrupted":
             return _close_interrupted(store, run.id)
         if run.status in ("waiting", "parked"):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.base import Fault
 from failwell.journal.event import Event, Fact, from_json, to_json
-from failwell.journal.folder import JOURNAL, check_run_id, run_folder
+from failwell.journal.folder import ENGINE, JOURNAL, check_run_id, run_folder
 from failwell.journal.journal_faults import Locked, RunExists, UnknownRun
 from failwell.journal.lock import Holder, holder_of, run_lock, run_locked
 from failwell.journal.sqlite.database import (
@@ -225,7 +225,7 @@ class SqliteStore:
         rows = self._database.rows(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608  (constants)
         if not rows:
             raise UnknownRun(run=run)
-        return mark_interrupted(_read_run(rows[0]), self._holder)
+        return mark_interrupted(_read_run(rows[0]), self._driver)
 
     def runs(
         self,
@@ -248,7 +248,7 @@ class SqliteStore:
                 "runs", _COLUMNS, "started, id", filters=filters, prefix=prefix, before=before, limit=size
             )
             page = [
-                mark_interrupted(_read_run(row), self._holder)
+                mark_interrupted(_read_run(row), self._driver)
                 for row in self._database.rows(statement, values)
             ]
             matches += [run for run in page if not statuses or run.status in statuses]
@@ -295,6 +295,11 @@ class SqliteStore:
 
     def _holder(self, run: str) -> Holder | None:
         return holder_of(run_folder(self.folder, run))
+
+    def _driver(self, run: str) -> Holder | None:
+        """The process that drives a run; of a run that another engine drives, nothing is known here."""
+        holder = self._holder(run)
+        return Holder() if holder is None and (run_folder(self.folder, run) / ENGINE).exists() else holder
 
     def prune(
         self,

@@ -25,15 +25,6 @@ class Defect(NamedTuple):
     error: Exception
 
 
-class Batch(NamedTuple):
-    """The facts and commands of several events. With a defect, `state` and `facts` end before its event."""
-
-    state: State
-    facts: Facts
-    commands: list[Command]
-    defect: Defect | None = None
-
-
 def take_turns(
     machine: Machine,
     state: State,
@@ -41,8 +32,12 @@ def take_turns(
     *,
     now: Callable[[], float],
     jitter: Callable[[], float],
-) -> Batch:
-    """Advance `state` by the events of `queue`, which are removed from it."""
+) -> tuple[State, Facts, list[Command], Defect | None]:
+    """Advance `state` by the events of `queue`, which are removed from it.
+
+    Returns the state after them, what to record, and what to carry out after it is recorded. With a defect there are
+    no commands, and the state and the facts end before its event.
+    """
     facts: Facts = []
     commands: list[Command] = []
     while queue and len(facts) < MAX_FACTS:
@@ -50,11 +45,11 @@ def take_turns(
         try:
             turn = machine.advance(state, event)
         except Exception as error:  # noqa: BLE001  (whatever the machine raises, its driver closes the run)
-            return Batch(state, facts, [], Defect(event, error))
+            return state, facts, [], Defect(event, error)
         state = turn.state
         facts.extend([(kind, event.at, data) for kind, data in turn.facts])
         commands.extend(turn.commands)
         if commands and isinstance(commands[-1], Continue):
             commands.pop()
             queue.append(Tick(at=now(), jitter=jitter()))
-    return Batch(state, facts, commands)
+    return state, facts, commands, None

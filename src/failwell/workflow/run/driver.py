@@ -141,18 +141,20 @@ class Driver:
 
     async def _turn(self) -> None:
         before, first = self.state, self._queue[0]
-        batch = take_turns(self.machine, before, self._queue, now=self.now, jitter=self.settings.jitter)
-        if batch.defect is not None:
-            await self._end_after_defect(batch.state, batch.facts, batch.defect.event, batch.defect.error)
+        state, facts, commands, defect = take_turns(
+            self.machine, before, self._queue, now=self.now, jitter=self.settings.jitter
+        )
+        if defect is not None:
+            await self._end_after_defect(state, facts, defect.event, defect.error)
             return
-        self.state = batch.state
+        self.state = state
         try:
-            if batch.facts and not await self._write(batch.facts):
+            if facts and not await self._write(facts):
                 return
         except NotRecordable as fault:
             await self._end_after_defect(before, [], first, fault)
             return
-        for command in batch.commands:
+        for command in commands:
             self._carry_out(command)
 
     async def _end_after_defect(self, state: State, facts: Facts, event: Event, error: Exception) -> None:

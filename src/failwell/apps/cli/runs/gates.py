@@ -7,7 +7,9 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import markdown_table, print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store
-from failwell.apps.cli.runs.runs import find_run, journal, resume_line
+from failwell.apps.cli.runs.runs import current_run, journal, resume_line
+from failwell.apps.cli.temporal.remote import answer as remote_answer
+from failwell.apps.cli.temporal.remote import is_remote, sync
 
 
 def add_list_options(parser: ArgumentParser) -> None:
@@ -25,11 +27,11 @@ def run_list(args: Namespace) -> int:
     with journal(args) as store:
         if store is not None:
             runs = (
-                [find_run(store, args.run)]
+                [current_run(args, store)]
                 if args.run
                 else store.runs(statuses=("waiting", "running", "interrupted", "parked"))
             )
-            for run in runs:
+            for run in [sync(store, run, args) for run in runs]:
                 try:
                     rows += [gate.to_dict() for gate in pending_gates(store, run.id)]
                 except StoreCorrupt as damage:
@@ -84,18 +86,12 @@ def run_answer(args: Namespace) -> int:
 
     payload = None if args.payload is None else _payload(args.payload)
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
+        by = args.by or user_name()
+        send = remote_answer if is_remote(store.folder, run.id) else answer
         try:
-            is_live = answer(
-                store,
-                run.id,
-                args.gate,
-                args.value,
-                by=args.by or user_name(),
-                comment=args.comment,
-                payload=payload,
-            )
+            is_live = send(store, run.id, args.gate, args.value, by=by, comment=args.comment, payload=payload)
         except GateRefused as refused:
             raise usage_error(refused.summary(), see=f"failwell gates list {run.id}") from None
         resume = None if is_live else resume_line(args, store, run.id)

@@ -20,6 +20,7 @@ from failwell.apps.cli.records import (
     prune_records,
     state_folder_of,
 )
+from failwell.apps.cli.temporal.connection import TEMPORAL, add_engine
 from failwell.apps.cli.workflows.resume_options import resume_recorded
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ _COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
 
 
 @contextmanager
-def journal(args: Namespace) -> "Generator[SqliteStore | None]":
-    """The journal for reading; `None` if there is none, and none is created."""
+def journal(args: Namespace, *, is_needed: bool = False) -> "Generator[SqliteStore | None]":
+    """The journal for reading; `None` if there is none, and none is created unless it is needed."""
     from failwell.journal.folder import JOURNAL
 
     folder = state_folder_of(args)
-    if not (folder / JOURNAL).exists():
+    if not is_needed and not (folder / JOURNAL).exists():
         yield None
         return
     from failwell.journal.sqlite.run_store import SqliteStore
@@ -73,11 +74,21 @@ def find_run(store: "Store | None", name: str) -> "Run":
     )
 
 
+def current_run(args: Namespace, store: "SqliteStore | None") -> "Run":
+    """`find_run` of `args.run`, brought up to date if a server has it."""
+    run = find_run(store, args.run)
+    assert store is not None
+    from failwell.apps.cli.temporal.remote import sync
+
+    return sync(store, run, args)
+
+
 def add_list_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
     parser.add_argument("--workflow", metavar="NAME", help="only runs of this workflow")
     parser.add_argument("--since", metavar="WHEN", help="only runs started since: `2h`, or a date")
     add_filters(parser, "run", STATUSES)
+    add_engine(parser)
     parser.epilog = "example: failwell runs list --status failed --since 24h"
 
 
@@ -89,9 +100,10 @@ def run_list(args: Namespace) -> int:
 
     see = "failwell runs list --help"
     since = None if args.since is None else moment(args.since, "--since", time(), see)
-    with journal(args) as store:
+    with journal(args, is_needed=args.engine == TEMPORAL) as store:
         rows: list[tuple[Run, RunDetails | None]] = []
         if store is not None:
+            _update(args, store)
             runs = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
             rows = [(run, start_of(store, run)) for run in runs]
     print_table(
@@ -102,6 +114,17 @@ def run_list(args: Namespace) -> int:
         "no runs are recorded yet" if store is None else "no recorded run matches",
     )
     return Exit.DONE
+
+
+def _update(args: Namespace, store: "SqliteStore") -> None:
+    """Bring the runs of servers up to date that have not ended; with `--engine temporal`, all runs of the server."""
+    from failwell.apps.cli.temporal.remote import import_runs, sync
+
+    if args.engine == TEMPORAL:
+        import_runs(args, store)
+        return
+    for run in store.runs(statuses=("running", "waiting", "parked")):
+        sync(store, run, args)
 
 
 def resume_line(args: Namespace, store: "SqliteStore", run: str) -> str:
@@ -202,16 +225,23 @@ def add_cancel_options(parser: ArgumentParser) -> None:
 
 def run_cancel(args: Namespace) -> int:
     """Stop a running workflow and wait until it has ended."""
+    from failwell.apps.cli.temporal.remote import cancel as remote_cancel
+    from failwell.apps.cli.temporal.remote import is_remote
     from failwell.apps.cli.times import span
     from failwell.apps.cli.workflows.terminal import user_name
     from failwell.workflows.gate_answers import NotRunning, cancel
 
     force_after = span(args.force_after, "--force-after", "failwell stop --help")
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
         try:
-            status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
+            if is_remote(store.folder, run.id) and run.ended is None:
+                status = remote_cancel(
+                    store, run.id, by=user_name(), reason=args.reason, patience=force_after
+                )
+            else:
+                status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
         except NotRunning as error:
             raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
         resume = resume_line(args, store, run.id)

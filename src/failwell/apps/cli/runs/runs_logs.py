@@ -11,7 +11,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_aside, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, command_for
-from failwell.apps.cli.runs.runs import find_run, journal
+from failwell.apps.cli.runs.runs import current_run, journal
 from failwell.apps.cli.workflows.progress import step_label
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run_logs(args: Namespace) -> int:
     if args.follow and args.lines is not None:
         raise usage_error("`--follow` and `--lines` exclude each other", see="failwell runs logs --help")
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
         pieces = run_output(store, run.id, step=args.step, follow=args.follow)
         batches: Iterable[list[LogEntry]] = _batches(pieces)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store, command_for, state_folder_of
-from failwell.apps.cli.runs.runs import find_run, journal, resume_command, seconds_of
+from failwell.apps.cli.runs.runs import current_run, journal, resume_command, seconds_of
 from failwell.apps.cli.workflows.detach import LOG
 from failwell.apps.cli.workflows.progress import exit_text, step_label
 from failwell.apps.cli.workflows.resume_options import resume_recorded
@@ -37,7 +37,7 @@ def run_show(args: Namespace) -> int:
     from failwell.workflow.run_details import run_details
 
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
         seen = run_details(store.read(run.id))
         seen.continued_by = store.continuations(run.id)

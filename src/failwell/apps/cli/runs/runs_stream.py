@@ -9,7 +9,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_json_text, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_after, add_name, add_store
-from failwell.apps.cli.runs.runs import find_run, journal
+from failwell.apps.cli.runs.runs import current_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
@@ -29,7 +29,7 @@ def add_tail_options(parser: ArgumentParser) -> None:
 def run_tail(args: Namespace) -> int:
     """Print events until the run ends, or no process drives it any more."""
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
         for event in store.tail(
             run.id, -1 if args.after is None else args.after, give_up=lambda: _has_no_process(store, run.id)
@@ -54,7 +54,7 @@ def add_export_options(parser: ArgumentParser) -> None:
 def run_export(args: Namespace) -> int:
     """Write every event: one JSON object a line, or with `--format json` one document."""
     with journal(args) as store:
-        run = find_run(store, args.run)
+        run = current_run(args, store)
         assert store is not None
         events = store.read(run.id, -1 if args.after is None else args.after)
         pieces = _document(store, run, events, args) if args.format == "json" else _lines(events)

@@ -51,13 +51,14 @@ def add_connection(parser: ArgumentParser) -> None:
     )
 
 
-def add_engine(parser: ArgumentParser) -> None:
-    """Declare `--engine` and how the server is reached."""
+def add_engine(parser: ArgumentParser, *, default: str | None = LOCAL) -> None:
+    """Declare `--engine` and how the server is reached. Without a `default`, it is the one that has the run."""
     parser.add_argument(
         "--engine",
         choices=(LOCAL, TEMPORAL),
-        default=LOCAL,
-        help=f"what runs it: this machine, or the workers of a Temporal server (default: {LOCAL})",
+        default=default,
+        help="what runs it: this machine, or the workers of a Temporal server"
+        f" (default: {default or 'the one that has it'})",
     )
     add_connection(parser)
 

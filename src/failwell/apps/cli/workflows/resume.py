@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name
+from failwell.apps.cli.temporal.connection import add_engine
 from failwell.apps.cli.workflows.run import add_run_options, read_inputs, read_pairs
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def add_options(parser: ArgumentParser) -> None:
         help=f"raise a limit of the run: {', '.join(_LIMITS)}",
     )
     add_run_options(parser)
+    add_engine(parser, default=None)
     parser.epilog = (
         "A run that failed or was cancelled continues under a new id. "
         "Secret inputs are not recorded: give them again with -i."
@@ -38,12 +40,14 @@ def run(args: Namespace) -> int:
     inputs = read_inputs(args)
     limits = _limits(args)
     from failwell.apps.cli.runs.runs import find_run
+    from failwell.apps.cli.temporal.remote import resumed_settings
     from failwell.apps.cli.workflows.run_command import RunCommand
 
     async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import resume
 
         run_id = find_run(settings.store, args.run).id
+        settings = await resumed_settings(args, settings, run_id)
         return await resume(
             run_id, settings, inputs=inputs, accept_changes=args.accept_changes, limits=limits
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
+from failwell.apps.cli.temporal.connection import LOCAL, add_engine
 
 if TYPE_CHECKING:
     from failwell.workflow.run.run_settings import DriveResult, Settings
@@ -30,6 +31,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="check the file and the inputs, print the plan, and run nothing",
     )
     add_run_options(parser)
+    add_engine(parser, default=LOCAL)
     parser.epilog = (
         "The result goes to stdout as JSON, everything else to stderr. "
         "Exit code 3: a typed error that no route handled."

@@ -101,6 +101,7 @@ class RunCommand:
 
     def _settings(self, display: "Progress | None") -> "Settings":
         from failwell.apps.cli.jobs.host import warnings_as_lines
+        from failwell.apps.cli.temporal.remote import engine_of
         from failwell.workflows.api import local_settings
 
         args = self.args
@@ -115,6 +116,8 @@ class RunCommand:
             model=args.model,
             started=self._started,
             while_hosting=warnings_as_lines,
+            # `resume` takes the engine of the run.
+            engine=engine_of(args) if args.command == "run" else None,
         )
 
     def _gate_answers(self, display: "Progress | None") -> Any:

@@ -1,0 +1,131 @@
+"""Runs on Temporal servers, for the commands that run, resume and read workflows.
+
+The server of a run is noted in the run's folder, so these commands need no options to find it.
+"""
+
+from argparse import Namespace
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from failwell.apps.cli.output import print_aside
+from failwell.apps.cli.temporal.connection import LOCAL, TEMPORAL, connection_of
+from failwell.journal.folder import ENGINE, run_folder
+
+if TYPE_CHECKING:
+    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.journal.store import Run
+    from failwell.temporal.connection import ConnectionOptions
+    from failwell.workflow.run.run_settings import DriverFactory, Settings
+
+_T = TypeVar("_T")
+
+
+def engine_of(args: Namespace) -> "DriverFactory | None":
+    """The engine that `--engine` names; `None` for this machine."""
+    return _engine(args, connection_of(args)) if args.engine == TEMPORAL else None
+
+
+def is_remote(folder: Path, run: str) -> bool:
+    """Whether a server has the run."""
+    return (run_folder(folder, run) / ENGINE).exists()
+
+
+async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "Settings":
+    """The settings to resume a run with: on the engine that has it, or that `--engine` names.
+
+    Raises:
+        Usage: it is to be resumed on this machine, and its server still runs it.
+    """
+    from dataclasses import replace
+
+    if not is_remote(settings.folder, run):
+        return replace(settings, engine=engine_of(args))
+    from failwell._extras import need
+
+    need("temporalio", "temporal")
+    from failwell.temporal.engine_record import forget_engine, read_engine
+    from failwell.temporal.run_mirror import remote_run, sync_run
+
+    store: Any = settings.store
+    folder = run_folder(settings.folder, run)
+    connection = connection_of(args) if args.engine == TEMPORAL else read_engine(folder)
+    assert connection is not None
+    await sync_run(store, run)
+    if args.engine != LOCAL:
+        return replace(settings, engine=_engine(args, connection))
+    remote = await remote_run(store, run)
+    if remote is not None and await remote.status() == "running":
+        from failwell.apps.cli.parser import usage_error
+
+        raise usage_error(
+            f"run `{run}` is running on {connection.address}; stop it there first",
+            see=f"failwell stop {run}",
+        )
+    forget_engine(folder)
+    return settings
+
+
+def sync(store: "SqliteStore", run: "Run", args: Namespace | None) -> "Run":
+    """The run as its server has it now. If the server cannot be reached, what is recorded here is shown."""
+    if run.ended is not None or not is_remote(store.folder, run.id):
+        return run
+    from failwell.fault.base import Fault
+
+    try:
+        from failwell.temporal.run_mirror import sync_run
+
+        _wait(sync_run(store, run.id))
+    except (Fault, ImportError) as error:
+        if args is not None:
+            print_aside(args, f"warning: this may be out of date: {error}")
+        return run
+    return store.run(run.id)
+
+
+def import_runs(args: Namespace, store: "SqliteStore") -> None:
+    """Copy the newest runs of the server that the options name."""
+    from failwell.temporal.run_mirror import import_runs as copy_runs
+
+    for run in _wait(copy_runs(store, connection_of(args), limit=args.limit or 50)):
+        print_aside(args, f"warning: run {run} was left out: no worker answers for it")
+
+
+def answer(
+    store: "SqliteStore", run: str, gate: str, value: str, *, by: str, comment: str = "", payload: Any = None
+) -> bool:
+    """Answer a gate of a run on its server. It takes effect at once, so `True` is returned.
+
+    Raises:
+        GateRefused: the gate is not pending, or the value does not fit.
+    """
+    from failwell.temporal.run_mirror import answer_run
+    from failwell.workflows.gate_answers import GateRefused
+
+    reply = {"gate": gate, "decision": value, "by": by, "comment": comment, "payload": payload}
+    problem = _wait(answer_run(store, run, reply))
+    if problem is not None:
+        raise GateRefused(run=run, gate=gate, reason=problem)
+    return True
+
+
+def cancel(store: "SqliteStore", run: str, *, by: str, reason: str, patience: float) -> str:
+    """Cancel a run on its server and return its final status."""
+    from failwell.temporal.run_mirror import cancel_run
+
+    return _wait(cancel_run(store, run, by=by, reason=reason, patience=patience))
+
+
+def _engine(args: Namespace, connection: "ConnectionOptions") -> "DriverFactory":
+    from failwell._extras import need
+
+    need("temporalio", "temporal")
+    from failwell.temporal.remote_driver import TemporalEngine
+
+    return TemporalEngine(connection=connection, model=args.model)
+
+
+def _wait(work: "Coroutine[Any, Any, _T]") -> _T:
+    import asyncio
+
+    return asyncio.run(work)

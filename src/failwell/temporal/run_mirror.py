@@ -1,0 +1,143 @@
+"""The local copies of runs on Temporal servers: brought up to date, answered, cancelled.
+
+A copy is the events of the run in the local journal. With it every command that reads a recorded run works as for a run
+of this machine.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from temporalio.service import RPCError
+
+from failwell.journal.folder import make_private, run_folder
+from failwell.journal.journal_faults import Locked, UnknownRun
+from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.temporal.engine_record import read_engine, write_engine
+from failwell.temporal.plan_json import unpack
+from failwell.temporal.remote_run import NoWorker, RemoteRun
+from failwell.temporal.run_workflow import NAME
+from failwell.workflow.run.run_files import WRITTEN, write_event
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.temporal.connection import ConnectionOptions
+
+_LOG = logging.getLogger("failwell.temporal")
+_POLL = 0.2
+
+
+async def remote_run(store: "SqliteStore", run: str, client: "Client | None" = None) -> RemoteRun | None:
+    """The run on its server; `None` for a run of this machine."""
+    connection = read_engine(run_folder(store.folder, run))
+    if connection is None:
+        return None
+    return RemoteRun(client or await connection.connect(), run, connection.task_queue)
+
+
+async def sync_run(store: "SqliteStore", run: str) -> None:
+    """Copy the events that the server has and the journal does not. A run of this machine is left alone.
+
+    Raises:
+        ServerUnreachable: the server does not answer.
+        NoWorker: no worker answers for the run.
+    """
+    if store.run(run).ended is not None:
+        return
+    remote = await remote_run(store, run)
+    if remote is not None and await remote.status() is not None:
+        await _copy(store, remote)
+
+
+async def _copy(store: "SqliteStore", remote: RemoteRun) -> None:
+    try:
+        with store.lock(remote.run):
+            recorded = store.run(remote.run)
+            after = recorded.events - 1
+            while facts := await remote.facts(after):
+                for event in store.append(remote.run, facts):
+                    if event.type in WRITTEN:
+                        write_event(
+                            run_folder(store.folder, remote.run), remote.run, recorded.workflow, event
+                        )
+                after += len(facts)
+    except Locked:
+        # The process that has the lock follows the run.
+        return
+
+
+async def import_runs(store: "SqliteStore", connection: "ConnectionOptions", *, limit: int) -> list[str]:
+    """Copy the newest runs of a server into the journal, also those that other machines submitted.
+
+    Returns the runs that could not be copied, because no worker answers for them.
+    """
+    client = await connection.connect()
+    missed: list[str] = []
+    async for execution in client.list_workflows(f"WorkflowType = '{NAME}'", limit=limit):
+        remote = RemoteRun(client, execution.id, execution.task_queue)
+        try:
+            await _import(store, connection, remote)
+        except (NoWorker, RPCError):
+            missed.append(execution.id)
+    return missed
+
+
+async def _import(store: "SqliteStore", connection: "ConnectionOptions", remote: RemoteRun) -> None:
+    from dataclasses import replace
+
+    try:
+        recorded = store.run(remote.run)
+    except UnknownRun:
+        origin = await remote.origin()
+        folder = run_folder(store.folder, remote.run)
+        make_private(folder)
+        write_engine(folder, replace(connection, task_queue=remote.task_queue))
+        store.create(
+            remote.run,
+            at=origin["started"],
+            workflow=origin["workflow"],
+            file=origin["file"],
+            digest=origin["digest"],
+            sources=unpack(origin["sources"]),
+        )
+        recorded = store.run(remote.run)
+    if recorded.ended is None:
+        await _copy(store, remote)
+
+
+async def answer_run(store: "SqliteStore", run: str, reply: Mapping[str, Any]) -> str | None:
+    """Answer a gate of a run on a server, and copy what followed. Returns why it was refused, or `None`."""
+    remote = await remote_run(store, run)
+    assert remote is not None
+    problem = await remote.answer(reply)
+    if problem is None:
+        await _copy(store, remote)
+    return problem
+
+
+async def cancel_run(store: "SqliteStore", run: str, *, by: str, reason: str, patience: float) -> str:
+    """Cancel a run on a server, and wait until it has ended. After `patience` seconds it is terminated.
+
+    Returns its final status.
+    """
+    remote = await remote_run(store, run)
+    assert remote is not None
+    deadline = SYSTEM_CLOCK.monotonic() + patience
+    await remote.cancel(reason, by)
+    while await remote.status() == "running":
+        if SYSTEM_CLOCK.monotonic() >= deadline:
+            await remote.workflow_handle().terminate(reason=f"not cancelled within {patience:g} s")
+            break
+        await asyncio.sleep(_POLL)
+    try:
+        await _copy(store, remote)
+    except NoWorker as fault:
+        _LOG.warning("the last events of run %s are missing: %s", run, fault)
+    if store.run(run).ended is None:
+        with store.lock(run):
+            data = {"reason": reason, "by": by, "forced": True}
+            store.append(run, [("run:cancelled", SYSTEM_CLOCK.now().timestamp(), data)])
+    return store.run(run).status
