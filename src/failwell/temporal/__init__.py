@@ -12,12 +12,22 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.temporal.connection import ConnectionOptions as ConnectionOptions
+    from failwell.temporal.job_client import AsyncClient as AsyncClient
+    from failwell.temporal.job_client import AsyncJobHandle as AsyncJobHandle
+    from failwell.temporal.job_client import Client as Client
+    from failwell.temporal.job_client import JobHandle as JobHandle
+    from failwell.temporal.worker import TemporalWorker as TemporalWorker
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "AsyncClient": "failwell.temporal.job_client",
+            "AsyncJobHandle": "failwell.temporal.job_client",
+            "Client": "failwell.temporal.job_client",
             "ConnectionOptions": "failwell.temporal.connection",
+            "JobHandle": "failwell.temporal.job_client",
+            "TemporalWorker": "failwell.temporal.worker",
         },
     )

@@ -12,20 +12,15 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.integrations.temporal import to_application_error
 from failwell.jobs.faults import QueueStopped
-from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
 from failwell.jobs.job_error import job_error
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.rows import request_from, request_to_json, result_to_json
-from failwell.temporal.queues import BEAT, JOB_ACTIVITY
+from failwell.jobs.store.rows import result_to_json
+from failwell.temporal.job_payload import is_job_id, request_of
+from failwell.temporal.queues import BEAT, JOB_ACTIVITY, JOB_PREFIX
 
 STOPPED = "failwell.WorkerStopped"
 """The type of the failure of a job whose worker was stopped; Temporal starts it on another one."""
-
-
-def job_payload(request: JobRequest) -> dict[str, Any]:
-    """A request as the input of the activity."""
-    fields: dict[str, Any] = loads(request_to_json(request))
-    return {"instance": request.instance, "priority": request.priority, **fields}
 
 
 class JobActivity:
@@ -42,7 +37,7 @@ class JobActivity:
         """
         info = activity.info()
         key = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}/{info.activity_id}"
-        request = request_from(payload, payload["instance"], payload.get("priority", 0), key)
+        request = request_of(payload, key)
         beats = asyncio.ensure_future(self._beat())
         try:
             job = await self._ended(request, info.attempt)
@@ -57,10 +52,11 @@ class JobActivity:
 
     async def _ended(self, request: JobRequest, attempt: int) -> Job:
         """The job once it has ended. If the activity is cancelled, the job is cancelled first."""
-        job = await self._jobs.submit_request(request)
+        queue = self._jobs.queue
+        job = await queue.submit(request, _job_id(activity.info().workflow_id))
         if job.state is JobState.CANCELLED:
             # An earlier attempt was stopped together with its worker.
-            job = await self._jobs.submit_request(replace(request, key=f"{request.key}#{attempt}"))
+            job = await queue.submit(replace(request, key=f"{request.key}#{attempt}"), new_job_id())
         try:
             return await self._jobs.wait(job.id)
         except asyncio.CancelledError:
@@ -77,6 +73,12 @@ class JobActivity:
         while True:
             activity.heartbeat()
             await asyncio.sleep(BEAT)
+
+
+def _job_id(workflow: str | None) -> str:
+    """The id of a local job: that of the job that was submitted, or a new one for a node of a run."""
+    name = (workflow or "").removeprefix(JOB_PREFIX)
+    return name if is_job_id(name) else new_job_id()
 
 
 def _final(error: ApplicationError) -> ApplicationError:

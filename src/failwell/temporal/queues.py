@@ -2,6 +2,8 @@
 
 JOB_WORKFLOW = "failwell.job"
 """The workflow type of one job, on the queue of workflow runs."""
+JOB_PREFIX = "failwell-job/"
+"""How the id of the workflow of a job begins; the id of the job follows."""
 JOB_ACTIVITY = "failwell.job"
 """The activity type that runs one job, on the queue of its instance."""
 HEARTBEAT_TIMEOUT = 20.0

@@ -21,6 +21,7 @@ from failwell.apps.cli.records import (
     prune_records,
     state_folder_of,
 )
+from failwell.apps.cli.temporal.connection import TEMPORAL, add_engine
 
 if TYPE_CHECKING:
     from failwell.apps.cli.batches.watch_table import Listing
@@ -110,11 +111,16 @@ def add_list_options(parser: ArgumentParser) -> None:
     add_limit(parser)
     add_watch(parser)
     add_store(parser)
+    add_engine(parser)
     parser.epilog = "example: failwell jobs list --status failed --kind provider.rate_limited --since 2h"
 
 
 def run_list(args: Namespace) -> int:
     """List jobs, newest first."""
+    if args.engine == TEMPORAL:
+        from failwell.apps.cli.temporal.jobs import list_jobs
+
+        return list_jobs(args)
     from failwell.apps.cli.batches.watch_table import Listing, watch_table
     from failwell.apps.cli.jobs.jobs_show import COLUMNS, OPTIONAL
 
@@ -149,6 +155,7 @@ def add_cancel_options(parser: ArgumentParser) -> None:
     add_name(parser, "job", optional=True)
     add_all(parser, "cancel")
     add_store(parser)
+    add_engine(parser)
     parser.epilog = (
         "A running job is asked to stop, and killed if it does not. "
         "Without a terminal, `--all` changes nothing unless `--yes` is given, and the exit code is 2. "
@@ -162,6 +169,14 @@ def run_cancel(args: Namespace) -> int:
     from failwell.apps.cli.jobs.jobs_show import cancelled_text, certainty
 
     is_bulk = wants_all(args, "failwell jobs cancel --help")
+    if args.engine == TEMPORAL:
+        from failwell.apps.cli.temporal.jobs import cancel_job
+
+        if is_bulk:
+            raise usage_error(
+                "`--all` and `--engine temporal` exclude each other", see="failwell jobs cancel --help"
+            )
+        return cancel_job(args)
     with job_queue(args) as queue:
         if is_bulk:
             return cancel_all(args, queue)

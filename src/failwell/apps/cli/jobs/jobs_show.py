@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_json, print_text
 from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.temporal.connection import TEMPORAL, add_engine
 from failwell.apps.cli.times import clock, iso, lasted
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def add_show_options(parser: ArgumentParser) -> None:
     """Declare which job."""
     add_name(parser, "job")
     add_store(parser)
+    add_engine(parser)
     parser.epilog = "example: failwell jobs show last"
 
 
@@ -139,16 +141,31 @@ def run_show(args: Namespace) -> int:
     from failwell.apps.cli.jobs.jobs import find_job, job_queue
     from failwell.jobs.output_lines import read_lines
 
+    if args.engine == TEMPORAL:
+        from failwell.apps.cli.temporal.jobs import show_job
+
+        return show_job(args)
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
         assert queue is not None
         events = queue.store.events(job=job.id)
         printed = read_lines(queue.store.folder, job.id)
-        data = summary(job, queue.registry)
-        result = result_json(job)
-        if args.format != "json":
-            # JSON output has the result as it is stored; on a screen, secrets are masked.
-            result = masked(result, job, queue.registry)
+        return print_record(args, job, queue.registry, events, printed)
+
+
+def print_record(
+    args: Namespace,
+    job: "Job",
+    registry: "CapabilityRegistry",
+    events: "Sequence[Event]" = (),
+    printed: "Sequence[OutputLine]" = (),
+) -> int:
+    """Print a job with its events and its output."""
+    data = summary(job, registry)
+    result = result_json(job)
+    if args.format != "json":
+        # JSON output has the result as it is stored; on a screen, secrets are masked.
+        result = masked(result, job, registry)
     if args.format == "json":
         texts = {"lines": [line_json(item) for item in printed]} if printed else {}
         print_json({**data, **result, "events": [event_json(item) for item in events], **texts})

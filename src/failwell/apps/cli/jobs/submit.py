@@ -8,12 +8,14 @@ from failwell.apps.cli.jobs.jobs import find_job, job_queue, unknown_capability
 from failwell.apps.cli.output import print_aside, print_json, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
+from failwell.apps.cli.temporal.connection import TEMPORAL, add_engine, engine_command
 from failwell.apps.cli.times import lasted, span, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from failwell.apps.cli.jobs.wait_progress import WaitProgress
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
@@ -86,8 +88,10 @@ def add_submit_options(parser: ArgumentParser) -> None:
         "--stream", action="store_true", help="run it here and print its items as they come, one a line"
     )
     add_store(parser)
+    add_engine(parser)
     parser.epilog = (
         "Jobs wait until `failwell workers run` runs them, or a command waits with `--wait`. "
+        "With `--engine temporal`, `failwell temporal worker` runs them on any machine. "
         "example: failwell jobs submit transcribe audio=talk.wav --wait"
     )
 
@@ -110,6 +114,7 @@ def add_wait_options(parser: ArgumentParser) -> None:
     """Declare which job."""
     add_name(parser, "job")
     add_store(parser)
+    add_engine(parser)
 
 
 def add_wait(parser: ArgumentParser) -> None:
@@ -125,6 +130,8 @@ def run_submit(args: Namespace) -> int:
     if args.stream and excluded is not None:
         option = f"--{excluded}"
         raise usage_error(f"`--stream` and `{option}` exclude each other", see=_SEE)
+    if args.engine == TEMPORAL:
+        return _submit_remote(args)
     if args.source is not None:
         return _submit_file(args)
     if args.instance is None:
@@ -141,6 +148,21 @@ def run_submit(args: Namespace) -> int:
         assert queue is not None
         is_hosted = args.wait or queue.store.is_hosted()
         return print_submitted(args, queue, queue.submit(request), is_hosted=is_hosted)
+
+
+def _submit_remote(args: Namespace) -> int:
+    """Submit a job to the workers of a Temporal server, which check its arguments."""
+    from failwell.apps.cli.temporal.jobs import submit_job
+    from failwell.jobs.capability_registry import CapabilityRegistry
+
+    local = next((name for name in ("source", "group", "callback", "stream") if getattr(args, name)), None)
+    if local is not None:
+        option = "from" if local == "source" else local
+        raise usage_error(f"`--{option}` and `--engine temporal` exclude each other", see=_SEE)
+    if args.instance is None:
+        raise usage_error("missing INSTANCE", see=_SEE)
+    texts = CapabilityRegistry(state_folder_of(args)).text_parameters(args.instance, args.method or "execute")
+    return submit_job(args, _request(args, texts))
 
 
 def _submit_file(args: Namespace) -> int:
@@ -170,6 +192,10 @@ def run_retry(args: Namespace) -> int:
 
 def run_wait(args: Namespace) -> int:
     """Wait for the end of a job."""
+    if args.engine == TEMPORAL:
+        from failwell.apps.cli.temporal.jobs import wait_for_job
+
+        return wait_for_job(args, args.job)
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
         assert queue is not None
@@ -210,7 +236,7 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
                 code = Exit.INTERRUPTED
             job = ended or queue.find(job.id)
     if job.state in FINAL:
-        return print_end(args, job, queue)
+        return print_end(args, job, queue.registry)
     print_aside(
         args,
         f"job {job.id} is {job.state} and stays recorded; `failwell jobs wait {job.id}` waits for it again",
@@ -270,7 +296,7 @@ class _Reasons:
             print_aside(self._args, f"it does not run yet: {reason}")
 
 
-def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
+def print_end(args: Namespace, job: "Job", registry: "CapabilityRegistry") -> int:
     """Print the end of a job: its result, or its stored error."""
     from failwell.apps.cli.error_output import exit_for, print_report
     from failwell.apps.cli.jobs.jobs_show import result_json, summary
@@ -280,13 +306,14 @@ def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
     completed = job.state.value == "completed"
     if args.format == "json":
         # The result belongs to the caller and is not masked.
-        print_json({**summary(job, queue.registry), **result_json(job)})
+        print_json({**summary(job, registry), **result_json(job)})
         return Exit.DONE if completed else Exit.FAILED if job.error is None else exit_for(job.error)
     if completed:
         print_json(result_json(job)["result"])
         return Exit.DONE
     end = "was cancelled" if job.state.value == "cancelled" else "failed"
-    print_aside(args, f"job {job.id} {end}; `failwell jobs show {job.id}` shows its record")
+    command = engine_command(args, "jobs", "show", job.id)
+    print_aside(args, f"job {job.id} {end}; `{command}` shows its record")
     if job.error is None:
         from failwell.jobs.job import result_of
 

@@ -73,3 +73,18 @@ def connection_of(args: Namespace) -> "ConnectionOptions":
     from failwell.temporal.connection import connection_options
 
     return connection_options(**{name: getattr(args, name) for name in _NAMES})
+
+
+def engine_command(args: Namespace, *words: str) -> str:
+    """A command that works when it is pasted: it names the same server and state folder as this one."""
+    from failwell.apps.cli.records import command_for
+
+    if getattr(args, "engine", LOCAL) == LOCAL:
+        return " ".join(["failwell", *words])
+    options = [
+        part
+        for name in _NAMES
+        if (value := getattr(args, name)) is not None
+        for part in (f"--{name.replace('_', '-')}", *(() if value is True else (str(value),)))
+    ]
+    return command_for(args, *words, "--engine", TEMPORAL, *options)

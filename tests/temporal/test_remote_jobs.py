@@ -1,0 +1,137 @@
+"""Jobs that a worker in a process of its own runs for a real Temporal server."""
+
+import signal
+from collections.abc import Generator
+from json import loads
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("temporalio")
+
+from failwell import describe
+from failwell.fault.capability import CapabilityCancelledError, CapabilityInputError
+from failwell.jobs.faults import UnknownJob
+from failwell.temporal import Client
+from tests.apps.running import Done, failwell
+from tests.temporal.worker_process import WorkerProcess, is_alive, wait_until, worker_process
+from tests.temporal_server import server, task_queue
+
+
+class Place:
+    """A worker and its queue."""
+
+    def __init__(self, worker: WorkerProcess, queue: str, folder: Path) -> None:
+        self.worker = worker
+        self.queue = queue
+        self.folder = folder
+
+    def client(self) -> Client:
+        return Client(address=server().address, task_queue=self.queue)
+
+    def jobs(self, *arguments: str) -> Done:
+        options = ("--engine", "temporal", "--address", server().address, "--task-queue", self.queue)
+        return failwell("jobs", *arguments, *options, "--store", str(self.folder / "other"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
+    folder = tmp_path_factory.mktemp("temporal")
+    queue = task_queue()
+    with worker_process(server().address, queue, folder / "store") as worker:
+        yield Place(worker, queue, folder)
+
+
+def test_the_worker_names_its_queue_and_its_capabilities(place: Place) -> None:
+    started = place.worker.started
+
+    assert started["task_queue"] == place.queue
+    assert started["instances"] == ["double", "refuse", "shout", "wait_for"]
+
+
+def test_a_job_is_submitted_by_the_command_and_its_result_is_printed(place: Place) -> None:
+    done = place.jobs("submit", "double", "number=21", "--wait")
+
+    assert (done.code, loads(done.out)) == (0, 42)
+
+
+def test_a_failed_job_has_the_kind_and_the_exit_code_of_a_local_one(place: Place) -> None:
+    done = place.jobs("submit", "refuse", "text=way", "--wait", "--json")
+
+    assert done.code == 2
+    assert done.data["status"] == "failed"
+    assert done.data["error"]["kind"] == "validation.input_invalid"
+    # The record of the worker's machine has the same id.
+    assert done.data["error"]["scene"]["job"] == done.data["id"]
+
+
+def test_a_python_client_submits_functions_and_names_and_gets_typed_errors(place: Place) -> None:
+    with place.client() as client:
+        assert client.submit("shout", text="hi").result(30) == "HI"
+
+        with pytest.raises(CapabilityInputError) as raised:
+            client.submit("refuse", text="way").result(30)
+        assert describe(raised.value).kind == "validation.input_invalid"
+
+        with pytest.raises(UnknownJob):
+            client.job("never-submitted").status()
+
+
+def test_a_key_makes_a_second_job_the_first(place: Place) -> None:
+    with place.client() as client:
+        keyed = client.with_options(key="only-once")
+        first = keyed.submit("double", number=1)
+        assert first.result(30) == 2
+        second = keyed.submit("double", number=5)
+
+        assert (second.id, second.result(30)) == (first.id, 2)
+
+
+@pytest.mark.slow
+def test_a_cancelled_job_stops_with_its_process(place: Place) -> None:
+    mark = place.folder / "cancelled"
+    with place.client() as client:
+        job = client.submit("wait_for", file=str(place.folder / "never"), mark=str(mark))
+        wait_until(mark.exists)
+        done = place.jobs("cancel", job.id)
+
+        assert (done.code, done.out) == (0, f"job {job.id} is cancelled\n")
+        with pytest.raises(CapabilityCancelledError):
+            job.result(30)
+    wait_until(lambda: not is_alive(int(mark.read_text())))
+    assert place.jobs("show", job.id, "--json").data["status"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_a_stopped_worker_lets_another_one_run_its_job(tmp_path: Path) -> None:
+    queue, mark, file = task_queue(), tmp_path / "mark", tmp_path / "file"
+    with (
+        Client(address=server().address, task_queue=queue) as client,
+        worker_process(server().address, queue, tmp_path / "a") as first,
+    ):
+        job = client.submit("wait_for", file=str(file), mark=str(mark))
+        wait_until(mark.exists)
+        code = first.stop()
+        file.touch()
+        with worker_process(server().address, queue, tmp_path / "b"):
+            assert job.result(60) == "done"
+
+    assert code == 0
+    assert len(mark.read_text().split()) == 2
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_worker_at_once_with_everything_it_started(tmp_path: Path) -> None:
+    queue, mark = task_queue(), tmp_path / "mark"
+    with (
+        Client(address=server().address, task_queue=queue) as client,
+        worker_process(server().address, queue, tmp_path / "a") as worker,
+    ):
+        job = client.submit("wait_for", file=str(tmp_path / "never"), mark=str(mark))
+        wait_until(mark.exists)
+        worker.process.send_signal(signal.SIGINT)
+        worker.process.send_signal(signal.SIGTERM)
+        worker.process.wait(20)
+        job.cancel()
+
+    wait_until(lambda: not is_alive(int(mark.read_text())))
