@@ -17,6 +17,7 @@ from failwell.adapters.rules import Rule
 from failwell.adapters.waits import wait_of
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.fault.frozen import draft_of
 from failwell.fault.kind import Kind
 from failwell.fault.registry import kind as registered_kind
 
@@ -168,7 +169,7 @@ def needed_mb(message: str) -> float | None:
 
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
-_new = object.__new__
+_new_metadata = draft_of(ProviderMetadata)
 
 
 def classify(facts: Facts, now: datetime | None = None) -> Reading:
@@ -186,19 +187,15 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     known = registered_kind(rule.kind)
     code = _machine_code(facts.codes)
     headers = facts.headers
-    # Called as a class, each would first have its keywords put into a dictionary and taken out again.
-    metadata = _new(ProviderMetadata)
-    ProviderMetadata.__init__(
-        metadata,
-        sdk=facts.sdk,
-        exception_type=facts.exception_type or None,
-        status_code=facts.status,
-        code=code,
-        request_id=facts.request_id,
-        retry_after=None if wait is None else wait.after,
-        headers=allow_listed(headers) if headers else {},
-    )
-    reading = _new(Reading)
+    metadata = _new_metadata()
+    metadata.sdk, metadata.exception_type = facts.sdk, facts.exception_type or None
+    metadata.status_code, metadata.code = facts.status, code
+    metadata.request_id = facts.request_id
+    metadata.retry_after = None if wait is None else wait.after
+    metadata.headers = allow_listed(headers) if headers else {}
+    metadata.__class__ = ProviderMetadata
+    reading = object.__new__(Reading)
+    # Called as a class, it would first have its keywords put into a dictionary and taken out again.
     Reading.__init__(
         reading,
         kind=rule.kind,

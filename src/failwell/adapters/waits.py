@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from failwell.adapters.facts import Facts, Objects, objects_of
 from failwell.adapters.headers import lower_headers
 from failwell.fault.facts import LONGEST_WAIT, Confidence, NotBefore
+from failwell.fault.frozen import draft_of
 
 _EPOCH = 1_000_000_000.0
 """A number beyond this is a time of day, not a wait: no server requests thirty years."""
@@ -89,6 +90,7 @@ class Waits(NamedTuple):
 
 
 _TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
+_new_delay = draft_of(NotBefore)
 
 
 class _Statements:
@@ -130,9 +132,10 @@ def wait_of(facts: Facts, now: datetime | None = None) -> tuple[NotBefore | None
     if not waits:
         return None, nonsense
     _, seconds, source, confidence = waits[0] if len(waits) == 1 else max(waits)
-    # As a call of the class it would take twice as long.
-    not_before = object.__new__(NotBefore)
-    NotBefore.__init__(not_before, after=seconds, source=source, confidence=confidence)
+    not_before = _new_delay()
+    not_before.after, not_before.at = seconds, None
+    not_before.source, not_before.confidence = source, confidence
+    not_before.__class__ = NotBefore
     return not_before, nonsense
 
 

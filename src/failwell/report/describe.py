@@ -12,6 +12,7 @@ from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
 from failwell.fault.facts import DENYING, NotBefore, Origin, UserAction
+from failwell.fault.frozen import draft_of
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, type_name
 from failwell.fault.registry import KINDS, is_kind
@@ -19,6 +20,7 @@ from failwell.report.failure_context import current_scene, ledger_of, merge, nea
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.report.record import (
     NOWHERE,
+    SCHEMA,
     Attempt,
     Cause,
     ErrorReport,
@@ -55,6 +57,7 @@ _MOST_WAITS = 256
 _REPORT = "__failwell_report__"
 _actions: dict[str, UserAction] = {}
 _NO_ADVICE = UserAction(ActionKind.UNKNOWN, "")
+_new_report = draft_of(ErrorReport)
 
 
 def describe(
@@ -131,11 +134,11 @@ def _describe(
     attempts: Sequence[Attempt],
 ) -> ErrorReport:
     tries = checked_attempts(attempts) if attempts else ()
-    ours = is_fault(error)
+    ours = issubclass(type(error), Fault)
     if tries and (ours or ledger_of(error) is not None):
         # What the loop was told about the call; what the exception says itself comes first.
         called = (called[0] or tries[-1].provider, called[1] or tries[-1].model)
-    finished = finished_report(error, ours=ours)
+    finished = finished_report(error, ours=ours) if ours or _REPORT in instance_dict(error) else None
     if finished is not None:
         return _completed(finished, called, scene, tries)
     refresh()
@@ -180,43 +183,38 @@ def _build(
         not_before = with_end(not_before, when) if as_read else usable(wait, not_before, when)
     short = reading.resource_shortfall
     spoken = policy is not TracebackPolicy.STRICT
-    # Called as a class, it would first have its keywords put into a dictionary and taken out again.
-    report = object.__new__(ErrorReport)
-    ErrorReport.__init__(
-        report,
-        id=new_id(),
-        kind=reading.kind,
-        category=category,
-        certainty=reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty),
-        blame=reading.blame or (Blame.OURSELVES if known is None else known.blame),
-        retryable=category.retryable and reading.retryable is not False and status not in DENYING,
-        message=_message(error, reading, known, policy, ours=ours, as_read=as_read),
-        title=reading.kind if known is None else known.title,
-        error_type=name,
-        user_action=advice_of(known, not_before)
-        if reading.user_action is None
-        else _action(reading.user_action, known, not_before),
-        fingerprint=fingerprint(reading.kind, name, provider, status, code, site(stack) if stack else ""),
-        occurred_at=when,
-        caller_facing=reading.caller_facing,
-        origin=reading.origin or origin_of(reading.kind, caller_facing=reading.caller_facing),
-        scene=where,
-        provider=provider,
-        model=model,
-        provider_metadata=metadata,
-        not_before=not_before,
-        fields_invalid=None
-        if reading.fields_invalid is None
-        else usable(field_names, reading.fields_invalid),
-        resource_shortfall=None if short is None else usable(shortfall, short),
-        details=dict(reading.details) if as_read else _details(reading.details, ours=ours),
-        causes=_causes(below, was_cut, policy, edge) if below else (),
-        frames=frames,
-        attempts=attempts,
-        evidence=reading.evidence,
-        internal=_internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None,
+    invalid, advice, message = reading.fields_invalid, reading.user_action, reading.message
+    report: Any = _new_report()
+    report.id = new_id()
+    report.kind = kind = reading.kind
+    report.category, report.error_type = category, name
+    report.certainty = reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty)
+    report.blame = reading.blame or (Blame.OURSELVES if known is None else known.blame)
+    report.retryable = category.retryable and reading.retryable is not False and status not in DENYING
+    report.message = (
+        message if as_read and message and not spoken else _message(error, reading, known, policy, ours=ours)
     )
-    if report.kind in UNKNOWN:
+    report.title = kind if known is None else known.title
+    report.user_action = (
+        advice_of(known, not_before) if advice is None else _action(advice, known, not_before)
+    )
+    report.fingerprint = fingerprint(kind, name, provider, status, code, site(stack) if stack else "")
+    report.caller_facing, report.handled = reading.caller_facing, False
+    report.origin = reading.origin or origin_of(kind, caller_facing=reading.caller_facing)
+    report.occurred_at, report.scene = when, where
+    report.provider, report.model, report.provider_metadata = provider, model, metadata
+    report.not_before, report.schema, report.extra = not_before, SCHEMA, {}
+    report.fields_invalid = None if invalid is None else usable(field_names, invalid)
+    report.resource_shortfall = None if short is None else usable(shortfall, short)
+    report.details = {**reading.details} if as_read else _details(reading.details, ours=ours)
+    report.causes = _causes(below, was_cut, policy, edge) if below else ()
+    report.frames, report.attempts, report.evidence = frames, attempts, reading.evidence
+    report.internal = (
+        _internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None
+    )
+    report.__class__ = ErrorReport
+    report.__post_init__()
+    if kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not as_read and not _is_slim(report.details)
     if bulky or spoken or len(below) > 4 or attempts or report.fields_invalid:
@@ -309,7 +307,6 @@ def _message(
     policy: TracebackPolicy,
     *,
     ours: bool,
-    as_read: bool,
 ) -> str:
     if ours:
         text = _own_words(error)
@@ -317,10 +314,8 @@ def _message(
         from failwell.report.exception_text import message_of
 
         text = message_of(error)
-    elif as_read or reading.message is None:
-        text = reading.message
     else:
-        text = masked(reading.message)
+        text = reading.message and masked(reading.message)
     if text:
         return text
     return reading.kind if known is None else known.summary

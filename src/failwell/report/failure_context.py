@@ -387,6 +387,6 @@ def nearest_ledger(error: BaseException) -> Ledger | None:
             return attached.ledger
         cause = cause_of(link)
         if cause is None:
-            break
+            return None
         link = cause
     return None

@@ -105,7 +105,10 @@ def category_of(reading: Reading) -> Category:
 
 
 def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Reading:
-    reading = _read(error)
+    # A foreign property may raise anything, and one failure must not become two.
+    reading = safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
+    if reading is _ADAPTER_FAILED and lacks_handles(error):
+        reading = NO_HANDLE
     if reading.inner is not None:
         inside = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
         if inside is not None:
@@ -149,12 +152,6 @@ def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int])
         evidence=(*inside.evidence, Evidence(rule=reading.rule, basis="cause", saw=type_name(inner))),
         recorded=inside.recorded or reading.recorded,
     )
-
-
-def _read(error: BaseException) -> Reading:
-    # A foreign property may raise anything, and one failure must not become two.
-    reading = safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
-    return NO_HANDLE if reading is _ADAPTER_FAILED and lacks_handles(error) else reading
 
 
 def lacks_handles(error: BaseException) -> bool:

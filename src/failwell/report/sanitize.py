@@ -14,6 +14,7 @@ from failwell.adapters.headers import is_allow_listed
 from failwell.adapters.reading import Reading
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.frozen import draft_of
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
 from failwell.report.redact import are_clean, clean_groups, mask_known, masked, masked_headers
@@ -33,6 +34,7 @@ _PLAIN_TEXTS = frozenset({str})
 _PLAIN_VALUES = frozenset({str, int, type(None)})
 _PLAIN_NUMBERS = frozenset({int, float, type(None)})
 _LONGEST_NUMBER = 2**63
+_new_delay = draft_of(NotBefore)
 
 
 def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
@@ -140,15 +142,11 @@ def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
 
 def with_end(delay: NotBefore, when: datetime) -> NotBefore:
     """`wait` for a delay of a recordable reading: only the time at which it is over is missing."""
-    # As a call of the class it would take twice as long.
-    not_before = object.__new__(NotBefore)
-    NotBefore.__init__(
-        not_before,
-        after=delay.after,
-        at=when + timedelta(0, delay.after),
-        source=delay.source,
-        confidence=delay.confidence,
-    )
+    not_before = _new_delay()
+    not_before.after = after = delay.after
+    not_before.at = when + timedelta(0, after)
+    not_before.source, not_before.confidence = delay.source, delay.confidence
+    not_before.__class__ = NotBefore
     return not_before
 
 
