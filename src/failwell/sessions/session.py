@@ -70,7 +70,7 @@ class Session:
         folder: Path,
         on_text: Callable[[str], object] | None = None,
     ) -> None:
-        from failwell.workflows.agent_run import AgentRun
+        from failwell.workflows.agent_steps.run_resources import AgentRun
 
         self._log = log
         self._agent = agent
@@ -230,7 +230,7 @@ class Session:
         """One attempt at the latest turn. However it ends, its end is recorded and no tool call stays open."""
         import asyncio
 
-        from failwell.workflows.agent_answers import late_answer, scene_of, turn_report
+        from failwell.workflows.agent_steps.answers import late_answer, scene_of, turn_report
 
         request = self._agent.request(
             self.id, self.state.turn, folder=self._working_folder, approved=approved
@@ -267,8 +267,8 @@ class Session:
     async def _answer(self, request: "Request", recorder: SessionRecorder) -> str:
         from failwell.turns.turn import Turn
         from failwell.workflow.failure import Failure
-        from failwell.workflows.agent_answers import system_text
-        from failwell.workflows.agent_run import AgentSettings, tool_context
+        from failwell.workflows.agent_steps.answers import system_text
+        from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
 
         tools, settings = self._tools(), AgentSettings(request, self._agent.plan)
         is_raw = settings.own.get("output_mode") == "raw"
@@ -295,8 +295,8 @@ class Session:
     def _read(self, request: "Request", tools: "Tools", text: str) -> "Success | Failure":
         """The answer as the declared output, checked as that of a step."""
         from failwell.workflow.output_schemas import OutputSchemas
-        from failwell.workflows.agent_answers import scene_of
-        from failwell.workflows.agent_step import AgentStep
+        from failwell.workflows.agent_steps.answers import scene_of
+        from failwell.workflows.agent_steps.visit import AgentStep
 
         step = AgentStep(
             self._agents,

@@ -329,7 +329,7 @@ def local_settings(
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.workflow.run.run_settings import Settings
     from failwell.workflow.run.script_executor import ScriptExecutor
-    from failwell.workflows.agent_nodes import AgentExecutor
+    from failwell.workflows.agent_steps.executor import AgentExecutor
     from failwell.workflows.job_nodes import JobExecutor
 
     folder = state_folder(None if store is None else str(store))

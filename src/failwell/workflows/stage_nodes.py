@@ -9,10 +9,10 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import StageSpec
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflows.agent_answers import late_answer, object_in, scene_of, system_text, usage_record
-from failwell.workflows.agent_log import AgentLog
-from failwell.workflows.agent_nodes import AgentExecutor
-from failwell.workflows.agent_run import AgentSettings, tool_context
+from failwell.workflows.agent_steps.answers import late_answer, object_in, scene_of, system_text, usage_record
+from failwell.workflows.agent_steps.executor import AgentExecutor
+from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
+from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.stage_limits import StageLimits
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import AgentSpec, StageSpec, Template
 from failwell.workflow.run.executor import Tools
-from failwell.workflows.agent_log import AgentLog
+from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.decision.budget import Budget

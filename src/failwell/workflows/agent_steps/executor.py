@@ -9,9 +9,9 @@ from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflows.agent_answers import checked, late_answer, scene_of, turn_report
-from failwell.workflows.agent_run import AgentRun, AgentSettings, tool_context
-from failwell.workflows.agent_step import AgentStep
+from failwell.workflows.agent_steps.answers import checked, late_answer, scene_of, turn_report
+from failwell.workflows.agent_steps.run_resources import AgentRun, AgentSettings, tool_context
+from failwell.workflows.agent_steps.visit import AgentStep
 
 if TYPE_CHECKING:
     from failwell.interaction import InteractionQueue
@@ -80,7 +80,7 @@ class AgentExecutor:
 
     def _queue(self) -> "InteractionQueue":
         if self._people is None:
-            from failwell.workflows.agent_dialog import people
+            from failwell.workflows.agent_steps.dialog import people
 
             self._people = people(self._asker)
         return self._people

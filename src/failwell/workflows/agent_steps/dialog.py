@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from failwell.fault.base import Fault
 from failwell.interaction import Answer, Ask, InteractionQueue, Option, Refusal, Request, Select
 from failwell.runtime.suppress import catch_async
-from failwell.workflows.agent_answers import object_in
-from failwell.workflows.agent_run import Asker
-from failwell.workflows.agent_validator import as_text, shortened
+from failwell.workflows.agent_steps.answers import object_in
+from failwell.workflows.agent_steps.run_resources import Asker
+from failwell.workflows.agent_steps.validator import as_text, shortened
 
 if TYPE_CHECKING:
     from failwell.workflow.run.run_settings import GateAnswer
-    from failwell.workflows.agent_step import AgentStep
+    from failwell.workflows.agent_steps.visit import AgentStep
 
     AskPerson = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
 

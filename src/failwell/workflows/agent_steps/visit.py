@@ -11,7 +11,7 @@ from failwell.workflow.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failu
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflows.agent_answers import (
+from failwell.workflows.agent_steps.answers import (
     checked,
     correction,
     object_in,
@@ -19,8 +19,14 @@ from failwell.workflows.agent_answers import (
     system_text,
     usage_record,
 )
-from failwell.workflows.agent_log import AgentLog
-from failwell.workflows.agent_run import AgentRun, AgentSettings, Asker, file_prices, tool_context
+from failwell.workflows.agent_steps.run_resources import (
+    AgentRun,
+    AgentSettings,
+    Asker,
+    file_prices,
+    tool_context,
+)
+from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.interaction import InteractionQueue
@@ -88,7 +94,7 @@ class AgentStep:
         result = await self.answer(prompt)
         dialog: Mapping[str, Any] | None = self._settings.own.get("dialog")
         if dialog is not None and isinstance(result, Success):
-            from failwell.workflows.agent_dialog import conversation
+            from failwell.workflows.agent_steps.dialog import conversation
 
             text = await conversation(self, dialog, prompt, result.output)
             if text is not None:
@@ -96,7 +102,7 @@ class AgentStep:
                 result = await self.answer(prompt)
         validator: Mapping[str, Any] | None = self._settings.own.get("validator")
         if validator is not None and isinstance(result, Success):
-            from failwell.workflows.agent_validator import feedback
+            from failwell.workflows.agent_steps.validator import feedback
 
             text = await feedback(self, validator, prompt, result.output)
             if text is not None:

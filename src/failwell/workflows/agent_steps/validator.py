@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.base import Fault
 from failwell.runtime.suppress import catch_async
-from failwell.workflows.agent_answers import object_in
-from failwell.workflows.agent_run import Asker
+from failwell.workflows.agent_steps.answers import object_in
+from failwell.workflows.agent_steps.run_resources import Asker
 
 if TYPE_CHECKING:
-    from failwell.workflows.agent_step import AgentStep
+    from failwell.workflows.agent_steps.visit import AgentStep
 
 VERDICT: dict[str, Any] = {
     "type": "object",
