@@ -148,7 +148,7 @@ class StepActivities:
                     ActionKind.FIX_CONFIGURATION, "install failwell[agents] on the workers"
                 ),
             )
-        from failwell.workflows.agent_nodes import AgentExecutor
+        from failwell.workflows.agent_steps.executor import AgentExecutor
 
         return self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
 
