@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from failwell.workflows.recorded_runs import list_runs as list_runs
     from failwell.workflows.recorded_runs import read_events as read_events
     from failwell.workflows.recorded_runs import read_logs as read_logs
+    from failwell.workflows.stage_code import StagePhase as StagePhase
+    from failwell.workflows.stage_code import Verdict as Verdict
 else:
     from failwell._lazy import lazy_names
 
@@ -61,8 +63,10 @@ else:
             "NothingToResume": "failwell.workflow.run.run_faults",
             "Run": "failwell.journal.store",
             "RunResult": "failwell.workflows.api",
+            "StagePhase": "failwell.workflows.stage_code",
             "UnknownRun": "failwell.journal.journal_faults",
             "UnknownStatus": "failwell.journal.journal_faults",
+            "Verdict": "failwell.workflows.stage_code",
             "Workflow": "failwell.workflows.api",
             "WorkflowInvalid": "failwell.workflow.run.run_faults",
             "answer_gate": "failwell.workflows.recorded_runs",

@@ -46,7 +46,8 @@ class StageExecutor:
             failure = late_answer(request, timeout, error, scene)
         except Exception as error:  # noqa: BLE001  (whatever a model, its SDK, a tool or code raises fails the phase)
             # Its kind stays that of the provider: the stage decides about another attempt, and the file routes by it.
-            report = describe(error, scene=scene, origin=None if isinstance(error, Fault) else "call")
+            origin = "call" if request.call["phase"] == "act" else "tool"
+            report = describe(error, scene=scene, origin=None if isinstance(error, Fault) else origin)
             failure = Failure(report=report, typed=True)
         else:
             result: dict[str, Any] = {

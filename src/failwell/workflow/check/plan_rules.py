@@ -8,6 +8,7 @@ from failwell.workflow.check.declared_references import declared
 from failwell.workflow.check.error_routes import routes
 from failwell.workflow.check.group_rules import groups
 from failwell.workflow.check.secret_flow import secrets
+from failwell.workflow.check.stage_rules import stages
 from failwell.workflow.check.step_rules import BUILT_IN, children, executors, limits, syntax
 from failwell.workflow.check.targets import targets
 from failwell.workflow.check.template_names import names
@@ -19,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     syntax,
     targets,
     groups,
+    stages,
     routes,
     names,
     declared,
