@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from failwell.workflow.run.run_faults import NothingToResume as NothingToResume
     from failwell.workflow.run.run_faults import WorkflowInvalid as WorkflowInvalid
     from failwell.workflow.run.run_settings import GateAnswer as GateAnswer
+    from failwell.workflow.state_machine import Stage as Stage
+    from failwell.workflow.state_machine import StateMachine as StateMachine
     from failwell.workflows.api import RunResult as RunResult
     from failwell.workflows.api import Workflow as Workflow
     from failwell.workflows.api import aresume as aresume
@@ -63,7 +65,9 @@ else:
             "NothingToResume": "failwell.workflow.run.run_faults",
             "Run": "failwell.journal.store",
             "RunResult": "failwell.workflows.api",
+            "Stage": "failwell.workflow.state_machine",
             "StagePhase": "failwell.workflows.stage_code",
+            "StateMachine": "failwell.workflow.state_machine",
             "UnknownRun": "failwell.journal.journal_faults",
             "UnknownStatus": "failwell.journal.journal_faults",
             "Verdict": "failwell.workflows.stage_code",

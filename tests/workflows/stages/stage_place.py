@@ -1,7 +1,7 @@
 """A folder with a stage file, the replies of a scripted model and a state folder; stages run through the command."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class StagePlace:
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
-    def script(self, **replies: list[Mapping[str, Any]]) -> None:
+    def script(self, **replies: Sequence[Mapping[str, Any]]) -> None:
         """The replies of the model by stage; `_2` at the end of a name is its second attempt."""
         agents = {name.replace("__", "#"): list(entries) for name, entries in replies.items()}
         self.write("replies.yaml", json.dumps({"agents": agents}))

@@ -51,7 +51,7 @@ class Compiled:
 def compile_file(
     path: str | os.PathLike[str], *, environ: Mapping[str, str], allow_outside: bool = False
 ) -> Compiled:
-    """Compile the workflow file at `path`; `environ` has the variables that it may use.
+    """Compile the workflow file at `path`; `environ` has the variables that it may use. A Python file is imported.
 
     Raises:
         Validation: there is no such file, or it may not be read.
@@ -61,6 +61,10 @@ def compile_file(
     def load_root() -> tuple[Loaded, WorkflowMistakes]:
         log = WorkflowMistakes()
         try:
+            if file.endswith(".py"):
+                from failwell.workflow.compile.python_file import load_python
+
+                return load_python(file), log
             return load(file, log, environ, allow_outside=allow_outside), log
         except OSError as error:
             if isinstance(error, FileNotFoundError) and (refusal := registry_refusal(file)) is not None:
