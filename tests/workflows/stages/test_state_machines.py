@@ -50,6 +50,12 @@ machine = StateMachine(
 )
 """
 
+LOCAL = """\
+from failwell.workflows import Stage, StateMachine
+
+machine = StateMachine(name="m", stages=[Stage(id="a", setup=lambda phase: None)])
+"""
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> StagePlace:
@@ -75,7 +81,7 @@ def test_mistakes_of_a_machine_in_python_name_the_line_of_the_stage(place: Stage
     done = failwell("validate", "wrong_machine.py", cwd=place.folder)
 
     assert done.code == 2
-    assert "wrong_machine.py:26:1" in done.err + done.out
+    assert "wrong_machine.py:25:1" in done.err + done.out
     assert "did you mean `review`?" in done.err + done.out
 
 
@@ -84,11 +90,7 @@ def test_a_python_file_that_is_no_machine_says_what_it_lacks(place: StagePlace) 
         "no_machine.py": ("x = 1\n", "it must have one `StateMachine`, and has 0"),
         "broken_machine.py": ("import nothing_of_that_name\n", "cannot import broken_machine.py"),
         "json.py": ("x = 1\n", "another module is called `json`; rename the file"),
-        "local_machine.py": (
-            "from failwell.workflows import Stage, StateMachine\n"
-            "machine = StateMachine(name='m', stages=[Stage(id='a', setup=lambda phase: None)])\n",
-            "a phase must be a function that its module names",
-        ),
+        "local_machine.py": (LOCAL, "a phase must be a function that its module names"),
     }
 
     for name, (text, message) in files.items():
