@@ -91,3 +91,29 @@ def test_a_gate_is_answered_by_the_usual_command_and_a_second_answer_is_refused(
     assert shown["status"] == "completed"
     resumed = [event["data"] for event in project.events() if event["type"] == "human_gate:resumed"]
     assert [(data["decision"], data["decided_by"]) for data in resumed] == [("yes", "ann")]
+
+
+STAGES = """
+workflow: {name: stages, entry_point: draft, runtime: {default_model: "scripted:replies.yaml"}}
+stages:
+  - id: draft
+    setup: {topic: rain}
+    prompt: "Write about {{ ctx.topic }}."
+    assert: [{when: "{{ act.output.result == 'bad' }}", verdict: retry, feedback: too short}]
+    retryPolicy: {maxAttempts: 2}
+    next: [{parallel: [left, right], join: end}]
+  - {id: left, exit: {side: left}}
+  - {id: right, exit: {side: right}}
+  - {id: end, exit: {sides: "{{ siblings | list }}", topic: "{{ ctx.topic }}"}}
+"""
+
+
+def test_a_state_machine_runs_on_temporal_as_on_one_machine(project: Project) -> None:
+    replies = "agents: {draft: [{text: bad}], 'draft#2': [{text: good}]}\nreplies: [{text: done}]\n"
+    (project.folder / "replies.yaml").write_text(replies)
+
+    done = project.run(STAGES)
+    local = project.type("run", str(project.folder / "workflow.yaml"), "--run-id", "here")
+
+    assert done.code == local.code == 0, done.err
+    assert done.data == local.data == {"sides": ["left", "right"], "topic": "rain"}

@@ -19,6 +19,7 @@ from failwell.files import item_tree
 from failwell.workflow import plan as plans
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Limits, Plan
+from failwell.workflow.retry_policy import renews
 
 _TAG = "$"
 _MODULES = (plans, item_tree, match, policy, backoff, budget, axes)
@@ -72,6 +73,9 @@ def to_json(value: Any, *, without: frozenset[str] = frozenset()) -> Any:
     if isinstance(value, frozenset):
         members = cast("frozenset[Any]", value)
         return {_TAG: "set", "items": [write(item) for item in sorted(members, key=str)]}
+    if value is renews:
+        # The one function in a plan: the retry of a step has it.
+        return {_TAG: "renews"}
     record = cast("type[Any]", type(value))
     if record.__name__ not in _classes():
         raise TypeError(f"a {record.__name__} is no part of a plan")
@@ -103,6 +107,8 @@ def from_json(data: Any) -> Any:
             return tuple(from_json(item) for item in values["items"])
         case "set":
             return frozenset(from_json(item) for item in values["items"])
+        case "renews":
+            return renews
         case "float":
             return float(values["value"])
         case _:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from temporalio.exceptions import ApplicationError
 
     from failwell.workflow.plan import Plan
+    from failwell.workflows.agent_steps.executor import AgentExecutor
 
 SECRET_VARIABLE = "FAILWELL_SECRET_"  # noqa: S105  (the name of a variable)
 """With the name of a secret input in upper case: the variable that a worker takes it from."""
@@ -64,7 +65,7 @@ class StepActivities:
             "script": ScriptExecutor(),
             "job": JobExecutor(self._folder),
         }
-        self._agents: dict[str | None, Executor] = {}
+        self._agents: dict[str | None, AgentExecutor] = {}
         self._running: dict[str, int] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
         self._linger = linger
@@ -150,7 +151,12 @@ class StepActivities:
             )
         from failwell.workflows.agent_steps.executor import AgentExecutor
 
-        return self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
+        agents = self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
+        if node_type == "stage":
+            from failwell.workflows.stage_nodes import StageExecutor
+
+            return StageExecutor(agents)
+        return agents
 
     def _tools(self, data: Mapping[str, Any], plan: "Plan") -> Tools:
         folder = run_folder(self._folder, data["run"])
@@ -232,7 +238,7 @@ def _step_error(failure: Failure) -> "ApplicationError":
 
 
 def _agent_types() -> tuple[str, ...]:
-    return ("agent", "tool") if find_spec("pydantic_ai") is not None else ()
+    return ("agent", "stage", "tool") if find_spec("pydantic_ai") is not None else ()
 
 
 def _secret(sent: Mapping[str, str], reference: str) -> str:

@@ -77,7 +77,8 @@ def stage_retry(max_attempts: int, backoff: Backoff, retry_on: Iterable[str] | N
     return Policy(rules=(*rules, *_rules(Match(), schedule)), name="stage")
 
 
-def _renews(report: ErrorReport) -> bool:
+def renews(report: ErrorReport) -> bool:
+    """Whether it is known when a used-up quota is renewed."""
     return report.not_before is not None
 
 
@@ -92,6 +93,6 @@ def _rules(match: Match, schedule: Schedule) -> list[Rule]:
         resource = replace(match, categories=frozenset({Category.RESOURCE}))
         rules.append(Rule(match=resource, schedule=schedule, retryable=True, name="resource"))
     if not match.categories or Category.CAPACITY in match.categories:
-        capacity = replace(match, categories=frozenset({Category.CAPACITY}), predicate=_renews)
+        capacity = replace(match, categories=frozenset({Category.CAPACITY}), predicate=renews)
         rules.append(Rule(match=capacity, schedule=schedule, retryable=True, name="capacity"))
     return [*rules, Rule(match=match, schedule=schedule, name="retry")]

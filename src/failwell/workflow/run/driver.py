@@ -285,7 +285,7 @@ class Driver:
                 error, f"{request.node.type} step", run=request.run, node=request.node.name
             )
             _LOG.error("%s: unexpected error in `%s`", result.report.id, path, exc_info=error)
-        if self._budget is not None and request.node.type != "agent" and result.usage:
+        if self._budget is not None and request.node.type not in ("agent", "stage") and result.usage:
             # An agent takes what it spends from the budget itself.
             self._budget.settle(0, to_micro_cents(result.usage.get("cost_usd") or 0.0))
         self._work.pop(path, None)
