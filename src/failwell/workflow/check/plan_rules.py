@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.files.mistakes import Mistake
+from failwell.workflow.check.agent_rules import agents
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.check.declared_references import declared
 from failwell.workflow.check.error_routes import routes
@@ -28,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     secrets,
     limits,
     executors,
+    agents,
 )
 
 

@@ -20,11 +20,13 @@ _MICRO_CENTS_PER_DOLLAR = 100_000_000
 _FENCE = "```"
 
 
-def system_text(request: Request, is_raw: bool = False) -> str | None:
+def system_text(request: Request, is_raw: bool = False, kit: str = "") -> str | None:
     """What the model is told first: the workflow's instructions, the agent's, and the form of its answer."""
     from json import dumps
 
     parts: list[str] = [text for text in request.call.get("instructions", ()) if text.strip()]
+    if kit:
+        parts.append(kit)
     if request.call["system_prompt"]:
         parts.append(request.call["system_prompt"])
     if request.node.output is not None and not is_raw:

@@ -11,6 +11,7 @@ from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import AgentSpec, StageSpec, Template
 from failwell.workflow.run.executor import Tools
+from failwell.workflows.agent_steps.conversations import Conversations
 from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class AgentRun:
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
         self._approved: dict[str, SharedBudget] = {}
+        self.conversations = Conversations(folder)
 
     async def chain(
         self, request: Request, tools: Tools, settings: "AgentSettings", asker: Asker | None = None
@@ -125,6 +127,9 @@ class AgentRun:
         approver: "Approver | None",
         completion: "Tool | None" = None,
         once: "OnceCalls | None" = None,
+        *,
+        servers: "Mapping[str, Mapping[str, Any]] | None" = None,
+        agents: "Mapping[str, Tool] | None" = None,
     ) -> "Dispatcher":
         """Runs the tool calls of a node.
 
@@ -135,6 +140,8 @@ class AgentRun:
             approver: Asks a person whether a tool may be called.
             completion: The tool that ends a stage.
             once: Keeps calls from happening twice; by default within one visit of the node.
+            servers: MCP servers besides those of the file.
+            agents: Agents that are called as tools, granted to this node.
 
         Raises:
             ToolTerminal: an MCP server does not start.
@@ -144,9 +151,17 @@ class AgentRun:
 
         names: list[str] | None = settings.own.get("tools")
         folder = settings.folder(tools.plan.folder)
-        # The tools of the file come last: a server cannot take the place of one.
-        registry = {**await self._server_tools(tools.plan, names, folder), **self._tools_of(tools.plan)}
-        granted = granted_names(names, registry, frozenset(tools.plan.runtime.get("mcp_servers") or ()))
+        of_file: Mapping[str, Mapping[str, Any]] = tools.plan.runtime.get("mcp_servers") or {}
+        all_servers = {**of_file, **(servers or {})}
+        registry = {
+            # The tools of the file come last: a server cannot take the place of one.
+            **await self._server_tools(all_servers, names, folder),
+            **(agents or {}),
+            **self._tools_of(tools.plan),
+        }
+        granted = granted_names(names, registry, frozenset(all_servers))
+        if granted is not None:
+            granted += agents or ()
         if completion is not None:
             registry[completion.name] = completion
             granted = [*(granted or ()), completion.name]
@@ -183,10 +198,9 @@ class AgentRun:
         return tools
 
     async def _server_tools(
-        self, plan: "Plan", granted: "list[str] | None", folder: Path
+        self, servers: Mapping[str, Mapping[str, Any]], granted: "list[str] | None", folder: Path
     ) -> "dict[str, Tool]":
-        """The tools of the MCP servers that a file names, of those that an agent may call."""
-        servers: Mapping[str, Mapping[str, Any]] = plan.runtime.get("mcp_servers") or {}
+        """The tools of MCP servers, of those that an agent may call."""
         tools: dict[str, Tool] = {}
         for name, settings in servers.items():
             if granted is None or any(other == name or other.startswith(f"{name}__") for other in granted):

@@ -11,6 +11,7 @@ from failwell.workflow.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failu
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
+from failwell.workflow.skills.plugin_files import PluginAgent
 from failwell.workflows.agent_steps.answers import (
     checked,
     correction,
@@ -19,6 +20,7 @@ from failwell.workflows.agent_steps.answers import (
     system_text,
     usage_record,
 )
+from failwell.workflows.agent_steps.kit import EMPTY_KIT, agent_kit
 from failwell.workflows.agent_steps.run_resources import (
     AgentRun,
     AgentSettings,
@@ -68,6 +70,7 @@ class AgentStep:
         self._people = people
         self._settings = AgentSettings(request, tools.plan)
         self._log = AgentLog(tools.note, request)
+        self._kit = EMPTY_KIT
         self._turn: Turn | None = None
         self._turns: list[Turn] = []
 
@@ -90,6 +93,9 @@ class AgentStep:
         """
         if self._settings.own.get("agent") is not None:
             return await self._own_agent()
+        self._kit = agent_kit(self._settings.own, self._tools.plan)
+        for note in self._kit.notes:
+            self._log.write(f"skill {note}")
         prompt: str = self._request.call["prompt"] or ""
         result = await self.answer(prompt)
         dialog: Mapping[str, Any] | None = self._settings.own.get("dialog")
@@ -115,12 +121,17 @@ class AgentStep:
         if turn is None:
             turn = self._turn = await self._open_turn()
             self._turns.append(turn)
-        result = self.read(await turn.run(prompt, system=system_text(self._request, self._is_raw)))
+        key = self._conversation_key
+        history = [] if key is None else self._run.conversations.read(key)
+        system = system_text(self._request, self._is_raw, self._kit.text)
+        result = self.read(await turn.run(prompt, system=system, history=history))
         for _ in range(self._settings.corrections):
             if not isinstance(result, Failure) or result.kind != "internal.schema_violation":
                 break
             self._log.write("answer: internal.schema_violation; asked again")
             result = self.read(await turn.correct(correction(result)))
+        if key is not None and isinstance(result, Success):
+            self._run.conversations.keep(key, turn.messages)
         return result
 
     async def ask_model(self, asker: Asker, prompt: str, system: str) -> str:
@@ -159,6 +170,16 @@ class AgentStep:
         """Write a line to the log of the run."""
         self._log.write(line)
 
+    async def _call_agent(self, name: str, agent: PluginAgent, task: str) -> str:
+        turn = await self.open_conversation(Asker(name=name), most_calls=1)
+        return await turn.run(task, system=agent.text)
+
+    @property
+    def _conversation_key(self) -> str | None:
+        """The conversation that this visit continues: one for each key and working folder."""
+        key: str | None = self._settings.own.get("session_key")
+        return None if key is None else f"{key}\n{self._settings.folder(self._tools.plan.folder)}"
+
     @property
     def _is_raw(self) -> bool:
         return self._settings.own.get("output_mode") == "raw"
@@ -169,7 +190,14 @@ class AgentStep:
         request, tools, settings = self._request, self._tools, self._settings
         return Turn(
             await self._run.chain(request, tools, settings),
-            await self._run.dispatcher(request, tools, settings, self._approver),
+            await self._run.dispatcher(
+                request,
+                tools,
+                settings,
+                self._approver,
+                servers=self._kit.servers,
+                agents=self._kit.tools(self._call_agent),
+            ),
             tool_context(request, tools, settings),
             most_calls=settings.most_calls,
             max_tokens=settings.own.get("max_tokens"),

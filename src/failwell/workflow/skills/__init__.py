@@ -1,0 +1,1 @@
+"""What agents may be given from outside their file: skills, and plugins that hold skills, agents and servers."""
