@@ -314,6 +314,18 @@ def _sentry(error: BaseException) -> str:
     return "".join(mailbox.letters)
 
 
+def _temporal(error: BaseException) -> str:
+    from temporalio.api.failure.v1 import Failure
+    from temporalio.converter import DataConverter
+
+    from failwell.integrations.temporal import to_application_error
+
+    stored = Failure()
+    converter = DataConverter.default
+    converter.failure_converter.to_failure(to_application_error(error), converter.payload_converter, stored)
+    return str(stored)
+
+
 DOORS: dict[str, Door] = {
     "view for users": Door("", "shown", _view("user")),
     "view for models": Door("", "shown", _view("model")),
@@ -343,6 +355,7 @@ DOORS: dict[str, Door] = {
     "structlog": Door("integrations.structlog", "operator", _structlog),
     "otel": Door("otel", "operator", _otel),
     "sentry": Door("sentry", "operator", _sentry),
+    "temporal": Door("integrations._temporal_errors", "operator", _temporal),
 }
 
 _WRITERS = (
@@ -361,6 +374,10 @@ PARTS: Mapping[str, str] = {
     "delivery.caller_report": "asgi",
     "delivery.problem_schema": "fastapi",
     "integrations.fastapi": "fastapi",
+    **{
+        f"integrations.{name}": "temporal"
+        for name in ("_temporal_activity", "_temporal_plugin", "_temporal_workflow", "temporal")
+    },
     **{
         f"integrations.{name}": "tools of agents"
         for name in (
@@ -393,7 +410,6 @@ BRIDGES = frozenset(
         "pydantic_ai",
         "ray",
         "stamina",
-        "temporal",
         "tenacity",
     )
 )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
+from failwell.adapters.answers import take
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
@@ -21,6 +22,12 @@ from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore
 
 _SCHEMA = "failwell.error/"
+MODEL_ERROR = "pydantic_ai_model_error"
+"""The key under which pydantic-ai encodes the exception of a model call in the details."""
+_HOME = "pydantic_ai.exceptions"
+_FIELDS = ("body", "headers", "provider_error_code", "provider_error_type", "retry_after", "in_stream")
+_StandIn = type("ModelAPIError", (Exception,), {"__module__": _HOME})
+"""The adapter of pydantic-ai knows exceptions by the names of their classes."""
 _TIMEOUTS: dict[str, tuple[str, Certainty | None]] = {
     "START_TO_CLOSE": ("worker.timeout", None),
     "HEARTBEAT": ("worker.stalled", None),
@@ -31,7 +38,9 @@ _TIMEOUTS: dict[str, tuple[str, Certainty | None]] = {
 
 
 def _application(error: BaseException) -> Reading:
-    recorded = _report_in(safe_getattr(error, "details"))
+    details = safe_getattr(error, "details")
+    recorded = report_in(details)
+    encoded = None if recorded is not None else _model_error(details)
     name = str_attr(error, "type")
     known = _by_name(name)
     veto = False if safe_getattr(error, "non_retryable") is True else None
@@ -44,12 +53,12 @@ def _application(error: BaseException) -> Reading:
         saw="report" if recorded is not None else name or "ApplicationError",
         retryable=veto,
         not_before=NotBefore(after=wait.total_seconds(), source="next_retry_delay") if has_delay else None,
-        inner=None if recorded is not None or known else cause_of(error),
+        inner=encoded or (None if recorded is not None or known else cause_of(error)),
         recorded=recorded,
     )
 
 
-def _report_in(details: object) -> Mapping[str, Any] | None:
+def report_in(details: object) -> Mapping[str, Any] | None:
     """The report among an error's details, if one of them is a report."""
     if not isinstance(details, list | tuple):
         return None
@@ -59,6 +68,23 @@ def _report_in(details: object) -> Mapping[str, Any] | None:
             if str(mapping.get("schema", "")).startswith(_SCHEMA) and isinstance(mapping.get("kind"), str):
                 return mapping
     return None
+
+
+def _model_error(details: object) -> BaseException | None:
+    """The exception of a model call that pydantic-ai encodes in the first detail: a stand-in of the same name."""
+    first = cast("list[object]", details)[0] if isinstance(details, list | tuple) and details else None
+    encoded = take(first, MODEL_ERROR)
+    args, state, name = take(encoded, "args"), take(encoded, "state"), take(encoded, "qualname")
+    if not isinstance(args, list) or type(name) is not str or not name.isidentifier():
+        return None
+    stand_in = type(name, (_StandIn,), {"__module__": _HOME})()
+    fields = {name: value for name in _FIELDS if (value := take(state, name)) is not None}
+    # `ModelHTTPError(status, model, body)`; every other one is `(model, message)`.
+    values = cast("list[object]", args)
+    if values and type(values[0]) is int:
+        fields |= dict(zip(("status_code", "model_name", "body"), values, strict=False))
+    stand_in.__dict__.update(fields)
+    return stand_in
 
 
 def _by_name(name: str | None) -> str | None:

@@ -1,0 +1,100 @@
+"""The plugin of Temporal for clients and workers. Importing this module loads temporalio."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, cast
+
+from temporalio.converter import DataConverter, FailureConverter, PayloadConverter
+from temporalio.exceptions import FailureError
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    Interceptor,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowRunner,
+)
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from failwell.adapters.safe_getattr import safe_call
+from failwell.decision.policy import SCHEDULES, Policy
+from failwell.fault.base import Fault
+from failwell.integrations._temporal_activity import ActivitySettings, ReportedActivity
+from failwell.integrations._temporal_errors import to_application_error
+from failwell.integrations._temporal_workflow import is_wrapper, workflow_class
+from failwell.runtime.retry_options import RetryOptions
+
+
+class ReliabilityPlugin(SimplePlugin):
+    """What `failwell.integrations.temporal.reliability` returns."""
+
+    def __init__(
+        self,
+        options: RetryOptions,
+        *,
+        non_retryable: Collection[str],
+        idempotent_activities: Collection[str],
+        workflow_failures: tuple[type[BaseException], ...],
+    ) -> None:
+        interceptor = _Reliability(options, non_retryable, idempotent_activities, workflow_failures)
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]  (Temporal's types are open)
+            "failwell.reliability",
+            data_converter=_with_reports,
+            interceptors=[interceptor],
+            workflow_runner=_with_passthrough,
+            # Also raised outside the interceptor, as where a workflow is made.
+            workflow_failure_exception_types=[Fault],
+        )
+
+
+class _Reliability(Interceptor):
+    def __init__(
+        self,
+        options: RetryOptions,
+        non_retryable: Collection[str],
+        idempotent_activities: Collection[str],
+        workflow_failures: tuple[type[BaseException], ...],
+    ) -> None:
+        self._settings = ActivitySettings(options, non_retryable, idempotent_activities)
+        self._workflow_class = workflow_class(workflow_failures, _most_attempts(options.policy))
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        return ReportedActivity(next, self._settings)
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: ARG002  (Temporal passes it)
+    ) -> type[WorkflowInboundInterceptor]:
+        return self._workflow_class
+
+
+def _most_attempts(policy: Policy) -> int:
+    """What bounds an activity without `maximum_attempts` where no worker answers: as many as any schedule allows."""
+    schedules = [rule.schedule for rule in policy.rules if rule.schedule is not None]
+    return max(schedule.max_attempts for schedule in (*schedules, *SCHEDULES.values()))
+
+
+class _Reports:
+    """A failure converter that writes the report of what no interceptor has seen."""
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Any) -> None:
+        if isinstance(exception, Exception) and (
+            not isinstance(exception, FailureError) or is_wrapper(exception)
+        ):
+            exception = safe_call(to_application_error, exception, exception)
+        parent: Any = super()
+        parent.to_failure(exception, payload_converter, failure)
+
+
+def _with_reports(converter: DataConverter | None) -> DataConverter:
+    base = DataConverter.default if converter is None else converter
+    own: type[FailureConverter] = base.failure_converter_class
+    if issubclass(own, _Reports):
+        return base
+    return replace(base, failure_converter_class=type(f"{own.__name__}WithReports", (_Reports, own), {}))
+
+
+def _with_passthrough(runner: WorkflowRunner | None) -> WorkflowRunner:
+    if not isinstance(runner, SandboxedWorkflowRunner):
+        return cast("WorkflowRunner", runner)
+    return replace(runner, restrictions=runner.restrictions.with_passthrough_modules("failwell"))
