@@ -83,7 +83,7 @@ class _Workflow(WorkflowInboundInterceptor):
         try:
             return await call
         except workflow.NondeterminismError:
-            # A worker with the right code goes on with it.
+            # A worker with the right code continues it.
             raise
         except self.workflow_failures as error:
             if isinstance(error, workflow.ContinueAsNewError) or not isinstance(error, Exception):
