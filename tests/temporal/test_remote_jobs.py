@@ -135,3 +135,30 @@ def test_a_second_signal_ends_the_worker_at_once_with_everything_it_started(tmp_
         job.cancel()
 
     wait_until(lambda: not is_alive(int(mark.read_text())))
+
+
+@pytest.mark.slow
+def test_a_job_node_runs_on_the_machine_that_has_its_capability(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(
+        """
+workflow:
+  name: doubled
+  entry_point: double
+agents:
+  - name: double
+    type: job
+    job: double
+    arguments: {number: 21}
+    routes: [{to: $end}]
+output: {answer: "{{ double.output.result }}"}
+"""
+    )
+    options = ("--engine", "temporal", "--address", server().address, "--task-queue", place.queue)
+    with worker_process(server().address, place.queue, tmp_path / "bare", capabilities=None) as bare:
+        done = failwell(
+            "run", str(tmp_path / "flow.yaml"), *options, "--store", str(tmp_path / "own"), "--json"
+        )
+
+    assert bare.started["instances"] == []
+    assert done.code == 0, done.err
+    assert "42" in done.out

@@ -35,12 +35,14 @@ class WorkerProcess:
 
 
 @contextmanager
-def worker_process(address: str, queue: str, store: Path, *options: str) -> Generator[WorkerProcess]:
+def worker_process(
+    address: str, queue: str, store: Path, *, capabilities: Path | None = CAPABILITIES
+) -> Generator[WorkerProcess]:
     """A worker that polls its queues; it is killed at the end unless it has ended."""
     command = [
         *(sys.executable, "-m", "failwell", "temporal", "worker", "--json"),
         *("--address", address, "--task-queue", queue, "--store", str(store)),
-        *("--capabilities", str(CAPABILITIES), *options),
+        *(() if capabilities is None else ("--capabilities", str(capabilities))),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment())
     with process:

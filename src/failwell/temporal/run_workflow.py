@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
         unfit,
     )
     from failwell.temporal.plan_json import pack, pack_plans, request_to_json, unpack, unpack_plans
+    from failwell.temporal.queues import instance_queue
     from failwell.workflow.failure import derived_id
     from failwell.workflow.machine.advance import Machine
     from failwell.workflow.machine.batch import take_turns
@@ -250,6 +251,8 @@ class RunWorkflow:
                     "request": request_to_json(command, plan),
                     "budget": self._budget(),
                 }
+                if command.node.type == "job":
+                    work["instance"] = command.call["target"]
                 self._hold_or_begin(work)
             case Open():
                 work = {
@@ -282,9 +285,12 @@ class RunWorkflow:
             failure = too_large("the input", path, at=workflow.time(), run=self._start["run"])
             self._queue.append(Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter()))
             return
+        queue = workflow.info().task_queue
         activity = workflow.start_activity(
             work["activity"],
             argument,
+            # A job runs where its capability is.
+            task_queue=instance_queue(queue, work["instance"]) if "instance" in work else queue,
             start_to_close_timeout=_LONGEST,
             heartbeat_timeout=timedelta(seconds=self._start.get("heartbeat", HEARTBEAT)),
             retry_policy=RetryPolicy(

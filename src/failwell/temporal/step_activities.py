@@ -35,6 +35,7 @@ from failwell.workflow.run.run_faults import WorkflowInvalid, defect_failure
 if TYPE_CHECKING:
     from temporalio.exceptions import ApplicationError
 
+    from failwell.jobs.runtime import Runtime
     from failwell.workflow.plan import Plan
     from failwell.workflows.agent_steps.executor import AgentExecutor
 
@@ -53,17 +54,20 @@ class StepActivities:
 
     Args:
         store: The state folder, for files of runs and claims of tools.
+        jobs: The job queue of this process. Without it, steps use the queue of the state folder.
         linger: Seconds after the last step of a run, after which what its steps left running is stopped.
     """
 
-    def __init__(self, store: str | Path | None = None, *, linger: float = _LINGER) -> None:
+    def __init__(
+        self, store: str | Path | None = None, *, jobs: "Runtime | None" = None, linger: float = _LINGER
+    ) -> None:
         from failwell.workflow.run.script_executor import ScriptExecutor
         from failwell.workflows.job_nodes import JobExecutor
 
         self._folder = state_folder(None if store is None else str(store))
         self._executors: dict[str, Executor] = {
             "script": ScriptExecutor(),
-            "job": JobExecutor(self._folder),
+            "job": JobExecutor(self._folder, jobs=jobs),
         }
         self._agents: dict[str | None, AgentExecutor] = {}
         self._running: dict[str, int] = {}

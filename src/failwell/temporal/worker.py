@@ -50,7 +50,7 @@ class TemporalWorker:
         self._options = options
         self._drain = timedelta(seconds=drain)
         self.jobs = Runtime(folder, rules=Rules(lanes=lanes), limits=limits, drain=drain)
-        self.steps = StepActivities(folder)
+        self.steps = StepActivities(folder, jobs=self.jobs)
         self.instances: list[str] = []
         """The instances whose queues are polled."""
         self.skipped: dict[str, str] = {}
@@ -81,7 +81,7 @@ class TemporalWorker:
 
     def _job_workers(self, client: Client) -> list[Worker]:
         """One worker for each enabled instance of a registered capability that can run on this machine."""
-        activity = JobActivity(self.jobs).run
+        activities = [JobActivity(self.jobs).run, self.steps.run_step]
         registry = self.jobs.registry
         workers: list[Worker] = []
         for name in registry.names():
@@ -92,15 +92,15 @@ class TemporalWorker:
                     continue
                 self.instances.append(instance)
                 workers.append(
-                    self._job_worker(client, instance, registry.manifest(name).concurrency, activity)
+                    self._job_worker(client, instance, registry.manifest(name).concurrency, activities)
                 )
         return workers
 
-    def _job_worker(self, client: Client, instance: str, concurrency: int, activity: Any) -> Worker:
+    def _job_worker(self, client: Client, instance: str, concurrency: int, activities: list[Any]) -> Worker:
         return Worker(
             client,
             task_queue=instance_queue(self._options.task_queue, instance),
-            activities=[activity],
+            activities=activities,
             # No more than the instance runs at a time: what waits here could start on another machine.
             max_concurrent_activities=concurrency,
             max_heartbeat_throttle_interval=timedelta(seconds=BEAT),

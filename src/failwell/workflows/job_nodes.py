@@ -29,12 +29,18 @@ class JobExecutor:
     Args:
         folder: The state folder.
         while_hosting: A context that is entered for as long as this process hosts the jobs.
+        jobs: A runtime of this process that is running already. It is not stopped when a run ends.
     """
 
     def __init__(
-        self, folder: Path, while_hosting: Callable[[], AbstractContextManager[None]] | None = None
+        self,
+        folder: Path,
+        while_hosting: Callable[[], AbstractContextManager[None]] | None = None,
+        *,
+        jobs: "Runtime | None" = None,
     ) -> None:
         self._folder = folder
+        self._jobs = jobs
         self._while_hosting = while_hosting
         self._opening: Future[Runtime | JobClient] | None = None
         self._schemas: OutputSchemas | None = None
@@ -114,6 +120,8 @@ class JobExecutor:
         return opening
 
     async def _open(self) -> "Runtime | JobClient":
+        if self._jobs is not None:
+            return self._jobs
         from failwell.jobs.store.sqlite import is_hosted
 
         if is_hosted(self._folder):
@@ -132,7 +140,7 @@ class JobExecutor:
         import asyncio
 
         opening, self._opening = self._opening, None
-        if opening is None:
+        if opening is None or self._jobs is not None:
             return None
         await asyncio.wait([opening])
         if opening.cancelled() or opening.exception() is not None:
@@ -153,13 +161,23 @@ async def _run_on_host(queue: "Runtime", job_request: "JobRequest", job: str | N
     """The job once it has ended. One that was submitted before this process became the host is not submitted again."""
     import asyncio
 
-    job_id = job or (await queue.submit_request(job_request)).id
+    job_id = job or (await _submitted(queue, job_request)).id
     try:
         return await queue.wait(job_id)
     except asyncio.CancelledError:
         queue.cancel(job_id)
         await queue.wait(job_id)
         raise
+
+
+async def _submitted(queue: "Runtime", job_request: "JobRequest") -> "Job":
+    """The job of a request. One that was stopped together with an earlier worker is submitted again."""
+    job = await queue.submit_request(job_request)
+    stops = 0
+    while job.state.value == "cancelled":
+        stops += 1
+        job = await queue.submit_request(replace(job_request, key=f"{job_request.key}#{stops}"))
+    return job
 
 
 async def _run_elsewhere(queue: "JobClient", job: str) -> "Job | None":
