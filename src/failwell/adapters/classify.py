@@ -170,6 +170,7 @@ def needed_mb(message: str) -> float | None:
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
 _new_metadata = draft_of(ProviderMetadata)
+_new_reading = draft_of(Reading)
 
 
 def classify(facts: Facts, now: datetime | None = None) -> Reading:
@@ -194,22 +195,18 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     metadata.retry_after = None if wait is None else wait.after
     metadata.headers = allow_listed(headers) if headers else {}
     metadata.__class__ = ProviderMetadata
-    reading = object.__new__(Reading)
-    # Called as a class, it would first have its keywords put into a dictionary and taken out again.
-    Reading.__init__(
-        reading,
-        kind=rule.kind,
-        evidence=_evidence(facts, rules),
-        message=_sentence(known.summary, facts.provider, facts.status, code),
-        certainty=_in_stream(rule) if facts.in_stream else None,
-        retryable=False if _is_forbidden(facts, known) else None,
-        provider=facts.provider,
-        model=facts.model,
-        provider_metadata=metadata,
-        not_before=wait,
-        resource_shortfall=shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None,
-        details=details,
-    )
+    reading = _new_reading()
+    reading.kind, reading.evidence, reading.exact = rule.kind, _evidence(facts, rules), False
+    reading.message = _sentence(known.summary, facts.provider, facts.status, code)
+    reading.caller_facing = False
+    reading.certainty = _in_stream(rule) if facts.in_stream else None
+    reading.retryable = False if _is_forbidden(facts, known) else None
+    reading.provider, reading.model, reading.provider_metadata = facts.provider, facts.model, metadata
+    reading.not_before, reading.details = wait, details
+    reading.resource_shortfall = shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None
+    reading.blame = reading.user_action = reading.fields_invalid = None
+    reading.inner = reading.origin = reading.recorded = None
+    reading.__class__ = Reading
     return reading
 
 

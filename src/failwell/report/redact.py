@@ -137,7 +137,7 @@ def are_clean(texts: Iterable[str]) -> bool:
     """
     clean = _state.clean
     # A number or a word of a few letters is too short to be a secret or to hold one.
-    new = [text for text in texts if text not in clean and (len(text) >= SHORTEST or not text.isalnum())]
+    new = [text for text in texts if (len(text) >= SHORTEST or not text.isalnum()) and text not in clean]
     return not new or _are_plain_words(new) or all(masked(text, _LONGEST_CLEAN) == text for text in new)
 
 
