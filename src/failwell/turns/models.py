@@ -1,29 +1,35 @@
 """Names of models → pydantic-ai models with their own retries off, as the entries of a chain."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from failwell._extras import need
+from failwell.adapters.answers import Answer
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.decision.backoff import Backoff
-from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
-from failwell.fault.classes import ProviderCapability, Validation
-from failwell.fault.facts import UserAction
+from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
+from failwell.report.checked import after_stream
 from failwell.runtime.fallback_entry import Entry
+from failwell.turns.credentials import refusal
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
+    from failwell.turns.providers import OpenModel
     from failwell.turns.script_file import Script
 
 SCRIPTED = "scripted"
 MODEL_BACKOFF = Backoff(first=1.0, longest=30.0, jitter=0.25)
 ATTEMPTS = 3
+SILENCE = 600.0
+"""Seconds without a piece of an answer after which a call is given up, where the file says nothing else."""
+_MARGIN = 1.0
 _ALIASES = {"claude": "anthropic", "gemini": "google"}
 _NOT_MODELS = frozenset({"copilot", "claude-agent-sdk", "hermes", "aca"})
 """Providers of other engines that run an agent of their own and offer no model."""
@@ -51,7 +57,7 @@ class ModelSpec:
     attempts: int = ATTEMPTS
     backoff: Backoff = MODEL_BACKOFF
     provider: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The settings of its endpoint: `base_url`, `api_key`, `headers`."""
+    """The settings of its endpoint: `base_url`, `api_key`."""
 
     @property
     def parts(self) -> tuple[str, str]:
@@ -70,12 +76,12 @@ def model_name(model: str, provider: str | None) -> str:
     if separator and rest:
         provider, model = first, rest
     if not provider:
-        raise _refusal(
+        raise refusal(
             f"the model `{model}` has no provider",
             "write `provider:model`, such as `openai:gpt-5`, or set `runtime.provider`",
         )
     if provider in _NOT_MODELS:
-        raise _refusal(
+        raise refusal(
             f"the provider `{provider}` runs agents of its own and is not supported",
             "name a provider of models, such as `openai` or `anthropic`",
         )
@@ -89,7 +95,7 @@ class Models:
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], Model] = {}
+        self._open: dict[tuple[str, str], OpenModel] = {}
         self._scripts: dict[Path, Script] = {}
         self._answers: Mapping[str, int] | None = None
         self._scripted_models: dict[tuple[Path, str], Model] = {}
@@ -127,13 +133,14 @@ class Models:
         need("pydantic_ai", "agents")
         provider, model = spec.parts
         if provider == SCRIPTED:
-            opened = self._scripted(model, agent, folder, output)
+            scripted = self._scripted(model, agent, folder, output)
             # Each script stands for an account of its own, so that a rate limit in one does not rest the others.
             label = account = Path(model).name
+            call = _caller(lambda: scripted, provider, label, settings)
         else:
             opened = await self._opened(spec)
             label, account = model, ""
-        call = _caller(opened, provider, label, settings)
+            call = _caller(lambda: opened.model, provider, label, settings)
         return Entry(
             provider=provider,
             model=label,
@@ -168,89 +175,59 @@ class Models:
         """Close the connections of every model."""
         models, self._open = self._open, {}
         for model in models.values():
-            await model.__aexit__(None, None, None)
+            await model.close()
 
-    async def _opened(self, spec: ModelSpec) -> "Model":
+    async def _opened(self, spec: ModelSpec) -> "OpenModel":
         key = (spec.name, repr(sorted(spec.provider.items(), key=lambda pair: pair[0])))
         model = self._open.get(key)
         if model is None:
-            model = self._open[key] = _open_model(spec)
-            await model.__aenter__()
+            from failwell.turns.providers import open_model
+
+            model = self._open[key] = await open_model(spec.name, spec.provider)
         return model
 
 
-def _open_model(spec: ModelSpec) -> "Model":
-    from pydantic_ai.exceptions import UserError
-    from pydantic_ai.models import infer_model
-
-    name = spec.name
-    try:
-        return infer_model(name, lambda provider: _provider(provider, spec.provider))
-    except (UserError, ValueError) as error:
-        # Its texts name an option or a variable of the environment, and never a value.
-        raise _refusal(
-            # The first sentence says what is missing; the rest is about the library's own functions.
-            f"the model `{name}` cannot be used: {str(error).partition('. ')[0].partition(' or pass it')[0]}",
-            "correct the name, or set the variable",
-        ) from error
-    except ImportError as error:
-        package = (error.name or "").partition(".")[0]
-        wanted = f"`{package}`, " if package else ""
-        raise _refusal(
-            f"the model `{name}` needs {wanted}which is not installed",
-            f"pip install 'pydantic-ai-slim[{spec.parts[0]}]'",
-        ) from error
-
-
-def _provider(name: str, settings: Mapping[str, Any]) -> Any:
-    from pydantic_ai.providers import infer_provider, infer_provider_class
-
-    options = {
-        option: settings[key]
-        for key, option in (("base_url", "base_url"), ("api_key", "api_key"), ("bearer_token", "api_key"))
-        if settings.get(key)
-    }
-    if not options:
-        return infer_provider(name)
-    make = cast("Callable[..., Any]", infer_provider_class(name))
-    try:
-        return make(**options)
-    except TypeError as error:
-        words = " and ".join(f"`{option}`" for option in options)
-        raise _refusal(f"the provider `{name}` does not take {words}", "remove it") from error
-
-
 def _caller(
-    model: "Model", provider: str, label: str, settings: Mapping[str, Any]
-) -> "Callable[..., Awaitable[ModelResponse]]":
+    model: "Callable[[], Model]", provider: str, label: str, settings: Mapping[str, Any]
+) -> Callable[..., Any]:
     from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelResponse
 
-    own: ModelSettings = {"max_retries": 0}
-    for key in ("temperature", "max_tokens", "timeout", "thinking"):
-        if settings.get(key) is not None:
-            own[key] = settings[key]
-    if settings.get("headers"):
-        own["extra_headers"] = dict(settings["headers"])
+    from failwell.runtime.streams.asynchronous import limit_astream
+    from failwell.runtime.streams.timeouts import StreamTimeouts
+
+    own = _model_settings(model(), provider, settings)
+    silence: float = settings.get("timeout") or SILENCE
+    # An SDK with a timer of its own knows whether anything was sent, so it comes first. Some have none.
+    timeouts = StreamTimeouts(
+        first=silence + _MARGIN, idle=settings.get("idle_timeout_seconds") or silence + _MARGIN
+    )
 
     async def pieces(
         messages: "list[ModelMessage]", parameters: "ModelRequestParameters"
-    ) -> "AsyncIterator[str | ModelResponse]":
+    ) -> "AsyncGenerator[str | ModelResponse]":
+        # Streamed, because some providers refuse long answers in one piece.
         async with model_request_stream(
-            model, messages, model_settings=own, model_request_parameters=parameters
+            model(), messages, model_settings=own, model_request_parameters=parameters
         ) as stream:
             async for event in stream:
-                text = _text_of(event)
-                if text:
-                    yield text
+                yield _text_of(event)
             response = stream.get()
         check_response(response, provider, label)
         yield response
 
+    async def shown(
+        messages: "list[ModelMessage]", parameters: "ModelRequestParameters"
+    ) -> "AsyncGenerator[str | ModelResponse]":
+        async for piece in limit_astream(pieces(messages, parameters), timeouts):
+            if piece:
+                yield piece
+
     async def whole(messages: "list[ModelMessage]", parameters: "ModelRequestParameters") -> "ModelResponse":
-        # Streamed, because some providers refuse long answers in one piece. Nothing of it is shown before its end.
-        response: Any = None
-        async for piece in pieces(messages, parameters):
-            response = piece
+        response: ModelResponse | None = None
+        async for piece in limit_astream(pieces(messages, parameters), timeouts):
+            response = piece if isinstance(piece, ModelResponse) else None
+        assert response is not None, "a stream ends with its response"
         return response
 
     def call(
@@ -261,18 +238,39 @@ def _caller(
         **_limits: Any,
     ) -> Any:
         """The response, or with `streamed` the pieces of its text and then the response."""
-        return (pieces if streamed else whole)(messages, parameters)
+        return (shown if streamed else whole)(messages, parameters)
 
     return call
 
 
+def _model_settings(model: "Model", provider: str, settings: Mapping[str, Any]) -> "ModelSettings":
+    own: ModelSettings = {"max_retries": 0}
+    for key in ("temperature", "max_tokens", "timeout", "thinking"):
+        if settings.get(key) is not None:
+            own[key] = settings[key]
+    if settings.get("headers"):
+        own["extra_headers"] = dict(settings["headers"])
+    if provider == "huggingface":
+        # It counts the tokens of a stream only when it is asked to, and Pydantic AI does not ask.
+        own["extra_body"] = {"stream_options": {"include_usage": True}}
+    ignored = safe_getattr(model, "unsupported_settings", default=())
+    for key in ("max_retries", "timeout"):
+        # The retries and the silence of such a model are limited elsewhere, and it would warn about each call.
+        if key in ignored:
+            own.pop(key, None)
+    return own
+
+
 def _text_of(event: object) -> str:
-    """The text that an event of a stream adds to the answer."""
-    part = getattr(event, "part", None)
-    if getattr(event, "event_kind", "") == "part_start" and getattr(part, "part_kind", "") == "text":
-        return getattr(part, "content", "")
-    delta = getattr(event, "delta", None)
-    return getattr(delta, "content_delta", "") if getattr(delta, "part_delta_kind", "") == "text" else ""
+    """The text that an event of a stream adds to the answer; nothing for other events."""
+    part, delta = safe_getattr(event, "part"), safe_getattr(event, "delta")
+    if safe_getattr(event, "event_kind") == "part_start" and safe_getattr(part, "part_kind") == "text":
+        return str(safe_getattr(part, "content") or "")
+    return str(safe_getattr(delta, "content_delta") or "") if _is_text(delta) else ""
+
+
+def _is_text(delta: object) -> bool:
+    return safe_getattr(delta, "part_delta_kind") == "text"
 
 
 def check_response(response: "ModelResponse", provider: str, model: str) -> None:
@@ -280,27 +278,34 @@ def check_response(response: "ModelResponse", provider: str, model: str) -> None
 
     Raises:
         ProviderCapability: it is; the tokens that it cost are in the details.
+        ProviderTransient: its stream ended too early, or the provider threw it away.
     """
     from pydantic_ai.messages import ToolCallPart
 
-    calls = any(isinstance(part, ToolCallPart) for part in response.parts)
-    finish = response.finish_reason
-    kind, reason = None, ""
-    if finish == "length":
-        kind, reason = "provider.output_truncated", "length"
-    elif finish == "content_filter":
-        kind, reason = "provider.content_refused", "content_filter"
-    elif finish == "tool_call" and not calls:
-        kind, reason = "provider.output_invalid", "a tool call was announced and is missing"
-    elif not response.parts:
-        kind, reason = "provider.output_invalid", "the answer is empty"
-    if kind is not None:
-        raise ProviderCapability(
-            kind=kind,
-            provider=provider,
-            model=model,
-            details={"stop_reason": reason, "usage": usage_of(response)},
-        )
+    has_calls = any(isinstance(part, ToolCallPart) for part in response.parts)
+    answer = Answer()
+    answer.known = True
+    answer.model = model
+    answer.usage = usage_of(response)
+    answer.refused = response.finish_reason == "content_filter"
+    answer.spoke = has_calls or any(
+        part.part_kind != "thinking" and part.has_content() for part in response.parts
+    )
+    answer.stop(_stop_reason(response))
+    answer.broken_call = response.finish_reason == "tool_call" and not has_calls
+    fault = after_stream(provider, answer, 2)
+    if fault is not None:
+        raise fault
+
+
+def _stop_reason(response: "ModelResponse") -> str | None:
+    """Why the answer ended, in the provider's word; `None` if it never said so, because its stream was cut off."""
+    details = response.provider_details or {}
+    word: object = details.get("finish_reason")
+    if isinstance(word, str):
+        return word
+    # Pydantic AI assumes `stop` for a chat completion that was cut off. What else such a stream said is in the details.
+    return None if response.finish_reason == "stop" and "timestamp" in details else response.finish_reason
 
 
 def usage_of(response: Any) -> dict[str, int]:
@@ -318,17 +323,8 @@ def usage_of(response: Any) -> dict[str, int]:
     return {name: count for name, count in tokens.items() if count}
 
 
-def _refusal(message: str, advice: str) -> Validation:
-    return Validation(
-        kind="validation.config_invalid",
-        message=f"{message}; {advice}",
-        user_action=UserAction(ActionKind.FIX_CONFIGURATION, advice),
-        caller_facing=True,
-    )
-
-
 def no_model(agent: str) -> Validation:
     """The refusal of an agent that names no model."""
-    return _refusal(
+    return refusal(
         f"the agent `{agent}` has no model", "set `model: provider:model`, or `runtime.default_model`"
     )

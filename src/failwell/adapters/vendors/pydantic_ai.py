@@ -28,6 +28,20 @@ _CODES = {
     "ModelNotFoundError": "not_found_error",
     "ModelServerError": "server_error",
 }
+_UNREADABLE = frozenset(
+    {
+        "JSONDecodeError",
+        "UnicodeDecodeError",
+        "ValidationError",
+        "UnknownApiResponseError",
+        "ChecksumMismatch",
+        "InvalidHeadersLength",
+        "InvalidPayloadLength",
+    }
+)
+"""Causes that say that the reply could not be read, as the SDKs raise them."""
+_GUESSES = frozenset({"provider.bad_request", "provider.stream_interrupted", "provider.unknown"})
+"""What the words of a failed validation look like. A reply that holds an error is read as that error."""
 _KEY = re.compile(r"api[_ ]key|credential|token", re.IGNORECASE)
 
 
@@ -64,9 +78,12 @@ _reply = adapter(None, "pydantic_ai", _refine)
 
 def _model(error: BaseException) -> Reading:
     cause = cause_of(error)
-    if cause is not None and type(cause).__name__ in ("JSONDecodeError", "ValidationError"):
-        return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=str_attr(error, "model_name"))
-    return _reply(error)
+    name = "" if cause is None else type(cause).__name__
+    reading = None if name in _UNREADABLE else _reply(error)
+    if reading is not None and not (name == "ResponseValidationError" and reading.kind in _GUESSES):
+        return reading
+    assert cause is not None
+    return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=str_attr(error, "model_name"))
 
 
 def raised(error: BaseException) -> Reading | None:

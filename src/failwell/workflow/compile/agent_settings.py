@@ -40,6 +40,21 @@ _PLUGIN_SOURCE = ByType(
 )
 _SCOPES = Choice("workflow", "agent", "item", "none")
 
+_CREDENTIAL = ByType(
+    "a text, or where it is",
+    text=_WORD,
+    mapping=Shape(
+        "`api_key`",
+        {
+            "env": Key(_WORD, "a variable of the environment, read when the model is opened"),
+            "keyring": Key(_WORD, "a service in the keyring of the system (needs the package `keyring`)"),
+            "user": Key(_WORD, "the name in the keyring (default: `failwell`)"),
+            "command": Key(ListOf(_WORD, min_items=1), "a program and its arguments, which prints it"),
+        },
+        one_of=("env", "keyring", "command"),
+    ),
+)
+
 _PROVIDER = ByType(
     "a name, or a mapping",
     text=_WORD,
@@ -50,7 +65,9 @@ _PROVIDER = ByType(
             "type": Key(_WORD, "the dialect of the endpoint"),
             "wire_api": Key(_WORD, "the variant of the interface"),
             "base_url": Key(_WORD, "the address of the endpoint"),
-            "api_key": Key(_WORD, "better taken from the environment: `${NAME}`"),
+            "api_key": Key(
+                _CREDENTIAL, "the key, better `{env: NAME}`, `{keyring: NAME}` or `{command: […]}`"
+            ),
             "bearer_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
             "auth_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
             "auth_mode": Key(_WORD, "which credentials are used"),

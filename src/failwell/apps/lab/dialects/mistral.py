@@ -46,7 +46,7 @@ DIALECTS = {
         name="mistral",
         title="Mistral",
         refuse=_refuse,
-        scripted=chat_turns(_LAST),
+        scripted=chat_turns(_LAST, whole_calls=True),
         wait="none",
         answers={
             **chat_answers(_FULL, headers=_HEADERS, refused=None, last=_LAST),

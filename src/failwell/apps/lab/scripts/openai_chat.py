@@ -16,12 +16,21 @@ def wants_usage(call: LabCall) -> bool:
     return isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage") is True
 
 
-def chat_turns(last: Mapping[str, Any]) -> Callable[[LabCall, LabTurn, int], Reply]:
-    """The replies of a provider whose streams end with these members in the last chunk."""
-    return lambda call, turn, number: chat_turn(call, turn, number, last)
+def chat_turns(
+    last: Mapping[str, Any], *, whole_calls: bool = False
+) -> Callable[[LabCall, LabTurn, int], Reply]:
+    """The replies of a provider whose streams end with these members in the last chunk, and may not split calls."""
+    return lambda call, turn, number: chat_turn(call, turn, number, last, whole_calls=whole_calls)
 
 
-def chat_turn(call: LabCall, turn: LabTurn, number: int, last: Mapping[str, Any] | None = None) -> Reply:
+def chat_turn(
+    call: LabCall,
+    turn: LabTurn,
+    number: int,
+    last: Mapping[str, Any] | None = None,
+    *,
+    whole_calls: bool = False,
+) -> Reply:
     """The reply of chat completions, whole or streamed."""
     calls: list[dict[str, Any]] = [
         {
@@ -44,6 +53,9 @@ def chat_turn(call: LabCall, turn: LabTurn, number: int, last: Mapping[str, Any]
     deltas += [{"content": piece} for piece in Pieces(turn.text)]
     for place, tool in enumerate(calls):
         function = tool["function"]
+        if whole_calls:
+            deltas.append({"tool_calls": [{"index": place, **tool}]})
+            continue
         begun = {"index": place, **tool, "function": {**function, "arguments": ""}}
         deltas.append({"tool_calls": [begun]})
         deltas += [
