@@ -29,7 +29,7 @@ MODEL_BACKOFF = Backoff(first=1.0, longest=30.0, jitter=0.25)
 ATTEMPTS = 3
 SILENCE = 600.0
 """Seconds without a piece of an answer after which a call is given up, where the file says nothing else."""
-_MARGIN = 1.0
+_MARGIN = 10.0
 _ALIASES = {"claude": "anthropic", "gemini": "google"}
 _NOT_MODELS = frozenset({"copilot", "claude-agent-sdk", "hermes", "aca"})
 """Providers of other engines that run an agent of their own and offer no model."""
@@ -198,10 +198,9 @@ def _caller(
 
     own = _model_settings(model(), provider, settings)
     silence: float = settings.get("timeout") or SILENCE
-    # An SDK with a timer of its own knows whether anything was sent, so it comes first. Some have none.
-    timeouts = StreamTimeouts(
-        first=silence + _MARGIN, idle=settings.get("idle_timeout_seconds") or silence + _MARGIN
-    )
+    # A client with a timer of its own knows whether anything was sent, so it comes first. Some have none.
+    silence += _MARGIN if "timeout" in own else 0.0
+    timeouts = StreamTimeouts(first=silence, idle=settings.get("idle_timeout_seconds") or silence)
 
     async def pieces(
         messages: "list[ModelMessage]", parameters: "ModelRequestParameters"
