@@ -1,6 +1,6 @@
 """Agents for the tests of sessions: scripted models, and tools that leave traces."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ def pay(order: str) -> str:
 '''
 
 
-def write_agent(folder: Path, replies: list[Mapping[str, Any]], **keys: Any) -> Path:
+def write_agent(folder: Path, replies: Sequence[Mapping[str, Any]], **keys: Any) -> Path:
     """An agent file with a scripted model, and its tools."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "session_tools.py").write_text(TOOLS)
-    (folder / "replies.yaml").write_text(dumps({"replies": replies}))
+    (folder / "replies.yaml").write_text(dumps({"replies": list(replies)}))
     agent: dict[str, Any] = {
         "model": "scripted:replies.yaml",
         "system_prompt": "You help.",

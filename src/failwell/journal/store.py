@@ -7,7 +7,7 @@ lock; a store keeps the numbers right even for one that does not.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from failwell.fault.frozen import frozen
 from failwell.journal.event import Event, Fact
@@ -16,6 +16,7 @@ from failwell.journal.status import Status
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
 Subject = Literal["run", "session"]
+_T = TypeVar("_T")
 
 
 @frozen
@@ -206,17 +207,26 @@ async def append_with_retry(
     Raises:
         Fault: the store still refuses, or refuses for a reason that waiting does not fix.
     """
+    return await write_with_retry(lambda: store.append(run, facts), clock)
+
+
+async def write_with_retry(write: Callable[[], _T], clock: Clock = SYSTEM_CLOCK) -> _T:
+    """What `write` returns, repeated by the schedule `store` while the store is temporarily unavailable.
+
+    Raises:
+        Fault: the store still refuses, or refuses for a reason that waiting does not fix.
+    """
     try:
-        return store.append(run, facts)
+        return write()
     except StoreUnavailable as refusal:
         refusals = [refusal]
-    # The loop is entered only now, so that an append that succeeds costs nothing more.
+    # The loop is entered only now, so that a write that succeeds costs nothing more.
     from failwell.runtime.retry import retry
 
     @retry(clock=clock, name="store")
-    async def append() -> list[Event]:
+    async def again() -> _T:
         if refusals:
             raise refusals.pop()
-        return store.append(run, facts)
+        return write()
 
-    return await append()
+    return await again()

@@ -78,6 +78,9 @@ async def open_session(
         log = SessionLog(
             journal, session, SessionState(), clock=clock, watchers=() if on_event is None else (on_event,)
         )
+        journal.audit.append(
+            "session:started", {"agent": loaded.node.name, "file": loaded.plan.file}, run=session
+        )
         log.accept(
             journal.create(
                 session,

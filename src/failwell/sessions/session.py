@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from failwell.interaction.queue import InteractionQueue
     from failwell.turns.tools.tool import ApprovalRequest
-    from failwell.workflow.failure import Failure
     from failwell.workflow.machine.messages import Request
-    from failwell.workflow.run.executor import Success, Tools
+    from failwell.workflow.run.executor import Tools
 
 _GRACE = 2.0
 Outcome = Literal["answered", "failed", "cancelled", "halted"]
@@ -266,7 +265,6 @@ class Session:
 
     async def _answer(self, request: "Request", recorder: SessionRecorder) -> str:
         from failwell.turns.turn import Turn
-        from failwell.workflow.failure import Failure
         from failwell.workflows.agent_steps.answers import system_text
         from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
 
@@ -284,30 +282,9 @@ class Session:
         )
         system = system_text(request, is_raw)
         text = await turn.run(None, system=system, history=self.state.messages(system))
-        if request.node.output is not None:
-            result = self._read(request, tools, text)
-            if isinstance(result, Failure):
-                from failwell.report.revive import revive
-
-                raise revive(result.report)
+        if request.node.output is not None and not is_raw:
+            _check_output(request, text)
         return text
-
-    def _read(self, request: "Request", tools: "Tools", text: str) -> "Success | Failure":
-        """The answer as the declared output, checked as that of a step."""
-        from failwell.workflow.output_schemas import OutputSchemas
-        from failwell.workflows.agent_steps.answers import scene_of
-        from failwell.workflows.agent_steps.visit import AgentStep
-
-        step = AgentStep(
-            self._agents,
-            request,
-            tools,
-            scene=scene_of(request),
-            schemas=OutputSchemas(),
-            approver=None,
-            ask_person=None,
-        )
-        return step.read(text)
 
     # -------------------------------------------------------------- ends of a turn
 
@@ -445,6 +422,28 @@ def _reject(future: "Future[Any]", error: Exception) -> None:
         future.set_exception(error)
         # Whoever sent it may be gone; an error that nobody reads is no news.
         future.exception()
+
+
+def _check_output(request: "Request", text: str) -> None:
+    """Refuse an answer that is not as the agent declares it.
+
+    Raises:
+        Fault: `internal.schema_violation`.
+    """
+    from failwell.report.revive import revive
+    from failwell.workflow.failure import Failure
+    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.workflows.agent_steps.answers import checked, object_in, scene_of, schema_violation
+
+    scene = scene_of(request)
+    value, reason = object_in(text)
+    result = (
+        schema_violation(request, reason, {"result": text}, scene)
+        if value is None
+        else checked(request, value, OutputSchemas(), scene)
+    )
+    if isinstance(result, Failure):
+        raise revive(result.report)
 
 
 def _no_secret(reference: str) -> str:

@@ -1,6 +1,6 @@
 """Writes the events of a session: to the journal first, then to whoever watches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.agents.message_repair import INTERRUPTED, interrupted_result
@@ -8,7 +8,7 @@ from failwell.delivery.plain_text import json_text
 from failwell.fault.base import Fault
 from failwell.journal.event import Event, Fact
 from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.journal.store import append_with_retry
+from failwell.journal.store import write_with_retry
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import call_hook
 from failwell.sessions.history import OpenCall, SessionState, Usage, write_message
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 OnEvent = Callable[[Event], object]
 CANCELLED = "cancel.tool"
 """The kind of the result of a call that was cancelled."""
+_AUDITED = ("turn", "provider", "model", "call", "tool", "kind", "reason", "may_have_run", "changes", "used")
+"""What the audit holds of an event. What people, models and tools said is in the session alone."""
 
 
 class SessionLog:
@@ -72,11 +74,19 @@ class SessionLog:
         now = self.now()
         rows: list[Fact] = [(type_, now, data) for type_, data in facts]
         try:
-            events = await append_with_retry(self._store, self.session, rows, clock=self._clock)
+            for type_, data in facts:
+                await write_with_retry(lambda: self._announce(type_, data), self._clock)  # noqa: B023
+            events = await write_with_retry(lambda: self._store.append(self.session, rows), self._clock)
         except Fault as fault:
             self.failure = fault
             raise
         self.accept(events)
+
+    def _announce(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Write to the audit what is about to happen, without what was said."""
+        self._store.audit.append(
+            type_, {key: data[key] for key in _AUDITED if data.get(key) is not None}, run=self.session
+        )
 
     def accept(self, events: Sequence[Event]) -> None:
         """Add recorded events to the state, and pass them on."""

@@ -5,7 +5,8 @@ What is typed during a turn waits for its end. Ctrl-C cancels the turn; a second
 
 import signal
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import print_piece, print_stderr, print_text
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from failwell.interaction.requests import Answer, Refusal, Request
     from failwell.journal.event import Event
-    from failwell.sessions.session import Session, TurnResult
+    from failwell.sessions.session import Session
 
 _PROMPT = "> "
 
@@ -111,7 +112,7 @@ class TerminalChat:
     async def _turn(self, text: str | None) -> None:
         session = self.session
         try:
-            result = await (session.retry() if text is None else session.send(text))
+            await (session.retry() if text is None else session.send(text))
         except Fault as fault:
             self._end_text()
             print_stderr(f"error: {one_line(str(fault))} ({fault.kind})")
@@ -120,7 +121,8 @@ class TerminalChat:
                 self.code, self.is_over = Exit.FAILED, True
                 self._lines.close()
             return
-        self._show_end(result)
+        if not session.is_busy and not self.is_over:
+            self._prompt()
 
     # -------------------------------------------------------------- what is shown
 
@@ -136,20 +138,28 @@ class TerminalChat:
             print_stderr(f"· {one_line(event.data['tool'])}: {event.data.get('kind') or 'done'}")
         elif event.type == "session:answered":
             self._end_text()
+        elif event.type in ("session:turn_ended", "session:turn_failed", "session:turn_cancelled"):
+            self._show_end(event)
 
-    def _show_end(self, result: "TurnResult") -> None:
+    def _show_end(self, event: "Event") -> None:
+        """Why the turn has no answer, if it has none, and what it used."""
         from failwell.sessions.usage_text import usage_words
 
         self._end_text()
-        if result.report is not None:
-            report = result.report
-            print_stderr(f"{result.status}: {one_line(report.message)} ({report.kind})")
-            if result.status != "cancelled" and report.user_action.detail:
-                print_stderr(f"hint: {one_line(report.user_action.detail)}")
-        total = usage_words(self.session.state.total)
-        print_stderr(f"[turn {result.turn}: {usage_words(result.used)}; session: {total}]")
-        if not self.session.is_busy and not self.is_over:
-            self._prompt()
+        self._interrupts = 0
+        data, state = event.data, self.session.state
+        if event.type == "session:turn_failed":
+            report: Mapping[str, Any] = data["report"]
+            print_stderr(f"failed: {one_line(report['message'])} ({data['kind']})")
+            advice = report.get("user_action", {}).get("detail")
+            if advice:
+                print_stderr(f"hint: {one_line(advice)}")
+        elif event.type == "session:turn_cancelled":
+            print_stderr(f"cancelled ({data['kind']})")
+        turn: int = data["turn"]
+        print_stderr(
+            f"[turn {turn}: {usage_words(state.used.get(turn))}; session: {usage_words(state.total)}]"
+        )
 
     def _end_text(self) -> None:
         if self._has_text:

@@ -1,0 +1,219 @@
+"""Cancel scopes: a cancelled turn takes its tools with it and leaves the session; a closed session rejects what waits."""
+
+import asyncio
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.fault.classes import Cancellation
+from failwell.journal.event import Event
+from failwell.sessions import Session, open_session
+from tests.apps.running import environment, failwell
+from tests.sessions.agents import call, write_agent
+
+TREE = {"command": ["sh", "-c", "sleep 613 & sleep 614 & echo $$ $! > pipe; wait"], "effect": "read"}
+
+
+def slow_agent(folder: Path, *later: dict[str, Any]) -> Path:
+    """An agent whose first answer calls a tool that starts processes, says which, and does not end."""
+    agent = write_agent(folder, [call("slow"), *later], tools={"slow": TREE})
+    os.mkfifo(folder / "pipe")
+    return agent
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that nobody has waited for yet is dead as well.
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def exported(folder: Path) -> list[dict[str, Any]]:
+    out = failwell("sessions", "export", "last", "--store", str(folder / "state")).out
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.acceptance("stud-cli 39", "stud-cli 40", "stud-cli 41")
+def test_an_interrupt_ends_the_turn_and_the_processes_of_its_tool_as_a_cancellation(tmp_path: Path) -> None:
+    agent = slow_agent(tmp_path, {"text": "Fine."})
+    store = ("--store", str(tmp_path / "state"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "failwell", "chat", str(agent), "-p", "go", *store],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    pids = [int(word) for word in (tmp_path / "pipe").read_text().split()]
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    events = exported(tmp_path)
+    ends = [event["data"] for event in events if event["type"] == "session:tool_ended"]
+    turn = next(event["data"] for event in events if event["type"] == "session:turn_cancelled")
+    assert process.returncode == 130
+    assert b"timeout" not in err
+    assert [end["kind"] for end in ends] == ["cancel.tool"]
+    assert turn["kind"] == "cancel.turn"
+    assert not any(is_alive(pid) for pid in pids)
+    again = failwell("chat", "--continue", "-p", "and now?", *store, cwd=tmp_path)
+    assert (again.code, again.out) == (0, "Fine.\n")
+
+
+@pytest.mark.acceptance("stud-cli 39")
+def test_a_session_takes_the_next_input_after_a_cancelled_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent = slow_agent(tmp_path, {"text": "Fine."})
+
+    async def talk() -> tuple[Any, Any]:
+        events: list[Event] = []
+
+        def watch(event: Event) -> None:
+            events.append(event)
+            if event.type == "session:tool_started":
+                asyncio.get_running_loop().call_soon(session.cancel_turn)
+
+        session = await open_session(agent, store=tmp_path / "state", on_event=watch)
+        async with session:
+            return await session.send("go"), await session.send("more")
+
+    first, second = asyncio.run(talk())
+
+    assert (first.status, first.report.kind) == ("cancelled", "cancel.turn")
+    assert (second.status, second.text) == ("answered", "Fine.")
+
+
+@pytest.mark.acceptance("stud-cli 42")
+def test_a_session_that_is_closed_rejects_every_input_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent = slow_agent(tmp_path)
+
+    async def talk() -> list[Any]:
+        started = asyncio.Event()
+        session: Session = await open_session(
+            agent,
+            store=tmp_path / "state",
+            on_event=lambda event: started.set() if event.type == "session:tool_started" else None,
+        )
+        sends = [asyncio.ensure_future(session.send(text)) for text in ("one", "two", "three")]
+        await started.wait()
+        await session.close()
+        return await asyncio.gather(*sends, return_exceptions=True)
+
+    first, *others = asyncio.run(talk())
+
+    assert first.status == "cancelled"
+    assert [(type(other), other.kind) for other in others] == [(Cancellation, "cancel.session")] * 2
+    inputs = [event["data"]["text"] for event in exported(tmp_path) if event["type"] == "session:input"]
+    assert inputs == ["one"]
+
+
+class Terminal:
+    """`failwell chat` at a pseudo-terminal."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            command = [sys.executable, "-m", "failwell", "chat", *arguments, "--store", str(folder / "state")]
+            os.execve(sys.executable, command, environment(TERM="dumb"))
+        self.seen = ""
+
+    def expect(self, text: str) -> str:
+        """What was printed up to `text`."""
+        while text not in self.seen:
+            ready, _, _ = select.select([self.descriptor], [], [], 30)
+            assert ready, self.seen
+            try:
+                content = os.read(self.descriptor, 4096)
+            except OSError:
+                content = b""
+            assert content, self.seen
+            self.seen += content.decode()
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def type(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+    def end(self) -> int:
+        """The exit code."""
+        try:
+            while os.read(self.descriptor, 4096):
+                pass
+        except OSError:
+            pass
+        os.close(self.descriptor)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_ctrl_c_cancels_the_turn_at_the_terminal_and_a_second_one_leaves(tmp_path: Path) -> None:
+    agent = slow_agent(tmp_path, {"text": "Fine \x1b[31mred."})
+    terminal = Terminal(tmp_path, str(agent))
+    terminal.expect("> ")
+    terminal.type("go\n")
+    (tmp_path / "pipe").read_text()
+    terminal.expect("slow …")
+
+    terminal.type("/cost\nqueued input\n")
+    terminal.expect("(queued)")
+    terminal.type("\x03")
+    cancelled = terminal.expect("Fine ")
+    answer = terminal.expect("[turn 2")
+    terminal.expect("> ")
+    terminal.type("\x03")
+    terminal.expect("once more to leave")
+    terminal.type("\x03")
+    terminal.expect("resume it with")
+
+    assert "cancel.tool" in cancelled
+    assert "cancel.turn" in cancelled
+    assert answer.startswith("\\x1b[31mred.")
+    assert terminal.end() == 130
+
+
+def test_a_person_is_asked_at_the_terminal_and_only_a_yes_is_a_yes(tmp_path: Path) -> None:
+    replies: list[dict[str, Any]] = [
+        call("pay", order="A\x1b]0;x\x07-17"),
+        {"text": "No."},
+        call("pay", order="A-17"),
+    ]
+    agent = write_agent(
+        tmp_path,
+        [*replies, {"text": "Paid."}],
+        tools={"pay": {"python": "session_tools:pay", "approval": "ask"}},
+    )
+    terminal = Terminal(tmp_path, str(agent))
+    terminal.expect("> ")
+
+    terminal.type("pay\n")
+    question = terminal.expect("y or n")
+    terminal.type("\n")
+    terminal.expect("No.")
+    terminal.expect("> ")
+    terminal.type("pay again\n")
+    terminal.expect("y or n")
+    terminal.type("y\n")
+    terminal.expect("Paid.")
+    terminal.expect("> ")
+    terminal.type("/exit\n")
+
+    assert terminal.end() == 0
+    assert "\x1b" not in question
+    assert (tmp_path / "paid.txt").read_text() == "A-17\n"
