@@ -263,7 +263,7 @@ def _own_tools(place: Place) -> None:
 def test_an_agent_goes_on_after_a_denied_call(place: Place) -> None:
     _own_tools(place)
 
-    done = place.run(TOOLS, CALLS, "{text: finished}")
+    done = place.run(TOOLS, CALLS, "{text: finished}", options=("--skip-gates",))
 
     assert done.data == {"text": "finished"}
     assert not (place.folder / "n.txt").exists()
@@ -273,15 +273,6 @@ def test_an_agent_goes_on_after_a_denied_call(place: Place) -> None:
         "shell: tool.denied",
         "note: tool.denied",
     ]
-
-
-def test_skipping_gates_approves_no_tool(place: Place) -> None:
-    _own_tools(place)
-
-    done = place.run(TOOLS, CALLS, "{text: finished}", options=("--skip-gates",))
-
-    assert done.data == {"text": "finished"}
-    assert not (place.folder / "n.txt").exists()
 
 
 @pytest.mark.acceptance("relavium 63")

@@ -76,7 +76,8 @@ class InteractionQueue:
         self._answerers = list(answerers)
         self._clock = clock
         self._timeout = timeout
-        self._observe = observe
+        self.observe = observe
+        """Called with each event; may be set until the first question."""
         self._new_id = new_id or _random_id
         self._open: OrderedDict[str, _Question] = OrderedDict()
         self._closed: OrderedDict[str, str] = OrderedDict()
@@ -240,12 +241,12 @@ class InteractionQueue:
             self._closed.popitem(last=False)
 
     def _record(self, name: str, request: Request, **data: Any) -> None:
-        if self._observe is not None:
-            self._observe(InteractionEvent(type=name, request=request.to_dict(), data=data))
+        if self.observe is not None:
+            self.observe(InteractionEvent(type=name, request=request.to_dict(), data=data))
 
     def _record_late(self, question: str, by: str, reason: str) -> None:
-        if self._observe is not None:
-            self._observe(
+        if self.observe is not None:
+            self.observe(
                 InteractionEvent(type="late", request={"id": question}, data={"by": by, "reason": reason})
             )
 

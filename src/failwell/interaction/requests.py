@@ -12,6 +12,7 @@ from failwell.fault.frozen import frozen
 from failwell.report.redact import redact_text, redact_value
 
 _LONGEST_ANSWER = 64 * 1024
+_WORDS = {"allow": True, "yes": True, "true": True, "deny": False, "no": False, "false": False}
 
 
 @frozen
@@ -76,6 +77,15 @@ class Request:
         """Why `answer` does not fit this request, or `None`."""
         raise NotImplementedError
 
+    def value_of(self, text: str) -> Any:
+        """The value that somebody means who can only write text; `text` itself where it means nothing else."""
+        return text
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The texts that it can be answered with; empty if any will do. The first one is the cautious one."""
+        return ()
+
     def fields(self) -> dict[str, Any]:
         """What this type of request has besides its text."""
         return {}
@@ -85,11 +95,31 @@ class Request:
         facts: dict[str, Any] = {"id": self.id, "type": self.type, "text": redact_text(self.text)}
         if self.scope:
             facts["scope"] = redact_value(dict(self.scope))
+        if self.values:
+            facts["values"] = redact_value(self.values)
         return {**facts, **self.fields()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approve(Request):
+class YesNo(Request):
+    """A request that is answered with `True` or `False`."""
+
+    def problem_with(self, answer: Answer) -> str | None:
+        """Why `answer` does not fit."""
+        return None if isinstance(answer.value, bool) else "answer with true or false"
+
+    def value_of(self, text: str) -> Any:
+        """`allow`, `yes` and `true` are a yes; `deny`, `no` and `false` are a no."""
+        return _WORDS.get(text.strip().lower(), text)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The two words."""
+        return ("deny", "allow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approve(YesNo):
     """May this be done? The answer is `True` or `False`."""
 
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -97,24 +127,16 @@ class Approve(Request):
 
     type: ClassVar[str] = "approve"
 
-    def problem_with(self, answer: Answer) -> str | None:
-        """Why `answer` does not fit."""
-        return _yes_or_no(answer)
-
     def fields(self) -> dict[str, Any]:
         """The details."""
         return {"details": redact_value(dict(self.details))} if self.details else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm(Request):
+class Confirm(YesNo):
     """Is this meant? The answer is `True` or `False`."""
 
     type: ClassVar[str] = "confirm"
-
-    def problem_with(self, answer: Answer) -> str | None:
-        """Why `answer` does not fit."""
-        return _yes_or_no(answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +169,12 @@ class Select(Request):
 
     def problem_with(self, answer: Answer) -> str | None:
         """Why `answer` does not fit."""
-        values = [option.value for option in self.options]
-        return None if answer.value in values else f"write one of {', '.join(values)}"
+        return None if answer.value in self.values else f"write one of {', '.join(self.values)}"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of the options."""
+        return tuple(option.value for option in self.options)
 
     def fields(self) -> dict[str, Any]:
         """The options."""
@@ -156,7 +182,7 @@ class Select(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCode(Request):
+class DeviceCode(YesNo):
     """Sign in elsewhere: open `url`, enter `code`. The answer is `True` once that is done; it never holds a token."""
 
     url: str
@@ -165,10 +191,6 @@ class DeviceCode(Request):
     """Seconds since 1970."""
 
     type: ClassVar[str] = "auth.device_code"
-
-    def problem_with(self, answer: Answer) -> str | None:
-        """Why `answer` does not fit."""
-        return _yes_or_no(answer)
 
     def fields(self) -> dict[str, Any]:
         """Where to sign in. The code is worthless without the account of the person who enters it."""
@@ -189,7 +211,7 @@ class Password(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant(Request):
+class Grant(YesNo):
     """May a stage call this tool once, with these arguments? The answer is `True` or `False`."""
 
     tool: str
@@ -200,18 +222,10 @@ class Grant(Request):
 
     type: ClassVar[str] = "grant"
 
-    def problem_with(self, answer: Answer) -> str | None:
-        """Why `answer` does not fit."""
-        return _yes_or_no(answer)
-
     def fields(self) -> dict[str, Any]:
         """The call that the grant is for."""
         details = {"details": redact_value(dict(self.details))} if self.details else {}
         return {"tool": self.tool, "stage": self.stage, "digest": self.digest, **details}
-
-
-def _yes_or_no(answer: Answer) -> str | None:
-    return None if isinstance(answer.value, bool) else "answer with true or false"
 
 
 def _text(answer: Answer) -> str | None:

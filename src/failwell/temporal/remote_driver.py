@@ -27,6 +27,7 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.messages import Answered, Begin, Cancel, Event, Resume
 from failwell.workflow.machine.run_state import State
+from failwell.workflow.run.gate_requests import ask_gate
 from failwell.workflow.run.run_files import WRITTEN, write_event
 from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Opener, Settings
 
@@ -275,7 +276,8 @@ class RemoteDriver:
                 _LOG.exception("a watcher of run %s failed", self.state.run)
 
     def _ask_open_gates(self) -> None:
-        if self.settings.asker is None:
+        interactions = self.settings.interactions
+        if interactions is None or not interactions.has_answerers:
             return
         for task in self.state.tasks.values():
             if task.gate is not None and task.asked is not None and task.gate not in self._pending_gates:
@@ -283,10 +285,10 @@ class RemoteDriver:
                 self._questions[task.gate] = asyncio.create_task(self._ask(task.gate, task.asked))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
-        assert self.settings.asker is not None
+        assert self.settings.interactions is not None
         assert self._remote is not None
         try:
-            reply = await self.settings.asker(gate, question)
+            reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
         except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
             _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
             reply = None

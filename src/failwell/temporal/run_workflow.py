@@ -52,7 +52,7 @@ with workflow.unsafe.imports_passed_through():
         TimerFired,
     )
     from failwell.workflow.machine.run_state import State, failure_in
-    from failwell.workflow.run.control import gates_in, refusal
+    from failwell.workflow.run.gate_requests import gates_in, refusal
     from failwell.workflow.run.run_faults import defect_failure
 
 NAME = "failwell.run"

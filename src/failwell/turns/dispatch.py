@@ -18,6 +18,7 @@ from failwell.delivery.plain_text import bounded_str, finite, json_text
 from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal, ToolTransient
 from failwell.fault.frozen import frozen
+from failwell.interaction.interaction_faults import InteractionRequired
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
@@ -92,7 +93,11 @@ class Dispatcher:
         return [tool for name, tool in self._tools.items() if name in self._granted]
 
     async def call(self, name: str, arguments: object, context: ToolContext) -> ToolOutcome:
-        """Run one call. Its failures are part of the outcome; a cancellation is raised."""
+        """Run one call. Its failures are part of the outcome; a cancellation is raised.
+
+        Raises:
+            InteractionRequired: the call needs an approval, and nobody can be asked.
+        """
         refusal = self._breaker.refuses(name, arguments, run=self._agent)
         if refusal is not None:
             report = describe(refusal, origin="tool")
@@ -101,6 +106,9 @@ class Dispatcher:
             )
         value, error = await catch_async(self._run, name, arguments, context)
         self._check_cancel()
+        if isinstance(error, InteractionRequired):
+            # Nothing that the model could do about it.
+            raise error
         seen = ""
         if error is None:
             seen, error = catch(_seen_value, value, name, self._longest, context.scratch)
@@ -184,6 +192,8 @@ class Dispatcher:
         )
         answer, error = await catch_async(self._approver, request)
         self._check_cancel()
+        if isinstance(error, InteractionRequired):
+            raise error
         if error is not None:
             # Whoever cannot be asked has not agreed.
             raise _denied(tool.name, "approval_error") from error

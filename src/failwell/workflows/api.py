@@ -4,6 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ from failwell.fault.frozen import frozen
 
 if TYPE_CHECKING:
     from failwell.files.mistakes import Mistake
+    from failwell.interaction.queue import InteractionQueue
     from failwell.journal.event import Event
     from failwell.report.record import ErrorReport
     from failwell.workflow.check.workflow_tree import Checked
@@ -323,6 +325,7 @@ def local_settings(
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
     model: str | None = None,
     engine: "DriverFactory | None" = None,
+    interactions: "InteractionQueue | None" = None,
 ) -> "Settings":
     """The settings of a run on this machine. The caller closes `settings.store`."""
     from failwell.journal.folder import state_folder
@@ -338,10 +341,16 @@ def local_settings(
         "script": ScriptExecutor(),
         "job": JobExecutor(folder, while_hosting),
     }
+    if interactions is None and on_gate is not None:
+        interactions = _callback_queue(on_gate)
+    if interactions is not None and interactions.observe is None:
+        from failwell.interaction.interaction_audit import record_event
+
+        interactions.observe = partial(record_event, lambda: run_store.audit)
     if find_spec("pydantic_ai") is not None:
         from failwell.workflows.stage_nodes import StageExecutor
 
-        agents = AgentExecutor(folder, on_gate, model=model)
+        agents = AgentExecutor(folder, interactions, model=model, audit=lambda: run_store.audit)
         executors["agent"] = executors["tool"] = agents
         executors["stage"] = StageExecutor(agents)
     return Settings(
@@ -352,12 +361,19 @@ def local_settings(
         allow_outside=allow_outside,
         watchers=watchers if on_event is None else (*watchers, _each(on_event)),
         stays=wait,
-        asker=on_gate,
+        interactions=interactions,
         asks_limits=asks_limits,
         listens=True,
         started=started or _ignore_start,
         engine=engine,
     )
+
+
+def _callback_queue(on_gate: OnGate) -> "InteractionQueue":
+    from failwell.interaction.queue import InteractionQueue
+    from failwell.workflows.gate_callback import CallbackAnswerer
+
+    return InteractionQueue(CallbackAnswerer(on_gate))
 
 
 def _each(on_event: OnEvent) -> "Watcher":

@@ -89,25 +89,44 @@ class Gate:
 
 
 def pending_gates(store: SqliteStore, run: str) -> list[Gate]:
-    """The gates that a run waits for.
+    """The gates that a run waits for, and the other questions of the process that drives it.
 
     Raises:
         StoreCorrupt: what is recorded of the run or of a gate is not what a run records.
     """
     from failwell.journal.errors import damaged_record_fault
-    from failwell.workflow.run.control import gates_in
+    from failwell.workflow.run.gate_requests import gates_in
     from failwell.workflow.run.restoring import restore
 
     gates = gates_in(restore(store, run).tasks.values())
     try:
-        return [_gate(run, gate, question) for gate, question in gates.items()]
+        recorded = [_gate(run, gate, question) for gate, question in gates.items()]
+        return [*recorded, *_live_questions(store, run, frozenset(gates))]
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise damaged_record_fault(f"run `{run}`", error) from error
 
 
+def _live_questions(store: SqliteStore, run: str, recorded: frozenset[str]) -> list[Gate]:
+    """What the process that drives the run asks besides its gates, such as approvals of tool calls."""
+    from failwell.workflow.run.control import send
+
+    reply = send(run_folder(store.folder, run), {"do": "list"}) or {}
+    return [
+        Gate(
+            id=_text(question["id"]),
+            run=run,
+            type=question["type"],
+            prompt=_text(question["text"]),
+            values=tuple(map(_text, question.get("values") or ())),
+        )
+        for question in reply.get("questions", ())
+        if question["id"] not in recorded
+    ]
+
+
 def _gate(run: str, gate: str, question: Mapping[str, Any]) -> Gate:
     """A gate with texts where texts belong: its questions may be computed, and other versions may have recorded it."""
-    from failwell.workflow.run.control import answers_of
+    from failwell.workflow.run.gate_requests import answers_of
 
     return Gate(
         id=gate,
@@ -171,7 +190,7 @@ def _check_engine(store: SqliteStore, run: str) -> None:
 
 def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> None:
     from failwell.runtime.clock import SYSTEM_CLOCK
-    from failwell.workflow.run.control import gates_in, refusal
+    from failwell.workflow.run.gate_requests import gates_in, refusal
     from failwell.workflow.run.restoring import restore
 
     gate = message["gate"]

@@ -30,7 +30,7 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
     "agent": (*_ANSWERED, "provider.", "tool.", "session."),
     "script": (*_ANSWERED, "internal.script_error", "internal.script_timeout", "internal.spawn_failed", "resource."),
     "job": (*_ANSWERED, "worker.", "resource.", "provider.", "tool."),
-    "tool": (*_ANSWERED, "tool.", "resource.", "provider."),
+    "tool": (*_ANSWERED, "tool.", "resource.", "provider.", "session."),
     "human_gate": ("session.interaction_required", "validation."),
     "questions": ("session.interaction_required", "internal.schema_violation", "validation."),
     "set": ("internal.schema_violation", "validation."),

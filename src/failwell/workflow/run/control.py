@@ -11,10 +11,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from failwell.interaction.interaction_faults import AnswerInvalid, InteractionClosed
+from failwell.interaction.queue import InteractionQueue
+from failwell.interaction.requests import Answer, Request
 from failwell.journal.errors import os_fault
 from failwell.journal.watch import bound_socket, socket_address
-from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.machine.messages import Answered, Cancel
+from failwell.workflow.run.gate_requests import gates_in, refusal
 from failwell.workflow.run.run_settings import RunDriver
 
 if TYPE_CHECKING:
@@ -89,6 +92,11 @@ def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
             driver.submit(Cancel(at=driver.now(), reason=str(request.get("reason", "user")), by=by))
             return {"ok": True}
         case {"do": "answer", "gate": str(gate), "decision": str(decision)}:
+            interactions = driver.settings.interactions
+            pending = () if interactions is None else interactions.pending
+            waiting = next((question for question in pending if question.id == gate), None)
+            if interactions is not None and waiting is not None:
+                return _answer(interactions, waiting, request)
             problem = refusal(open_gates(driver), gate, decision, request.get("payload"))
             if problem is not None:
                 return {"ok": False, "error": problem}
@@ -103,59 +111,29 @@ def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
                 )
             )
             return {"ok": True}
+        case {"do": "list"}:
+            interactions = driver.settings.interactions
+            pending = () if interactions is None else interactions.pending
+            return {"ok": True, "questions": [question.to_dict() for question in pending]}
         case _:
             return {"ok": False, "error": "there is no such request"}
+
+
+def _answer(queue: InteractionQueue, question: Request, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a question that waits in this process."""
+    answer = Answer(
+        value=question.value_of(request["decision"]),
+        by=str(request.get("by", "")),
+        comment=str(request.get("comment", "")),
+        payload=request.get("payload"),
+    )
+    try:
+        queue.answer(question.id, answer)
+    except (AnswerInvalid, InteractionClosed) as fault:
+        return {"ok": False, "error": fault.summary()}
+    return {"ok": True}
 
 
 def open_gates(driver: RunDriver) -> dict[str, Mapping[str, Any]]:
     """The open gates of a run."""
     return gates_in(driver.state.tasks.values())
-
-
-def gates_in(tasks: Any) -> dict[str, Mapping[str, Any]]:
-    """The open gates of `tasks`, with their questions."""
-    return {str(task.gate): task.asked or {} for task in tasks if task.gate is not None}
-
-
-def refusal(
-    gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str, payload: Any = None
-) -> str | None:
-    """Why an answer is not valid, or `None`."""
-    if gate not in gates:
-        open_names = ", ".join(f"`{name}`" for name in gates) or "none"
-        return f"no gate `{gate}` is open; open ones: {open_names}"
-    gate_data = gates[gate]
-    if "answer" in gate_data:
-        return f"gate `{gate}` was answered by {gate_data['answer']['decided_by'] or 'somebody'} already"
-    values = answers_of(gate_data)
-    if decision not in values:
-        return f"`{decision}` is not an answer of gate `{gate}`; write {' or '.join(f'`{one}`' for one in values)}"
-    if gate_data.get("type") != "questions" or decision == ABORTED:
-        return None
-    return _unanswered(gate_data, decision, payload)
-
-
-def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
-    """The valid answers of a gate."""
-    if gate_data.get("type") == "questions":
-        skipped = [SKIPPED] if gate_data.get("allow_skip_all", True) else []
-        return [ANSWERED, *skipped, ABORTED] if gate_data.get("can_abort") else [ANSWERED, *skipped]
-    return [option["value"] for option in gate_data.get("options", ())]
-
-
-def _unanswered(gate_data: Mapping[str, Any], decision: str, payload: Any) -> str | None:
-    answers: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    questions: dict[str, Mapping[str, Any]] = {entry["id"]: entry for entry in gate_data.get("questions", ())}
-    for name in answers:
-        if name not in questions:
-            return f"there is no question `{name}`; the questions are {', '.join(questions)}"
-    may_skip = decision == SKIPPED or gate_data.get("allow_skip", True)
-    for name, question in questions.items():
-        value = question.get("default") if is_blank(answers.get(name)) else answers[name]
-        choices: list[str] = question.get("choices") or []
-        if value is None:
-            if question.get("required") or not may_skip:
-                return f"the question `{name}` must be answered: {question.get('text', '')}"
-        elif choices and not question.get("allow_free_text", True) and value not in choices:
-            return f"the question `{name}` takes one of {', '.join(choices)}"
-    return None

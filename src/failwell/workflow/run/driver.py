@@ -253,7 +253,7 @@ class Driver:
             case Open():
                 self._work[command.path] = self._spawn(self._open(command))
             case Ask(gate=gate, question=question):
-                if self.settings.asker is not None and gate not in self._questions:
+                if self._can_ask() and gate not in self._questions:
                     self._questions[gate] = self._spawn(self._ask(gate, question))
             case Idle(gates=gates, blocked_until=until):
                 self._end_if_idle(gates, until)
@@ -362,10 +362,17 @@ class Driver:
         self._timers.pop(timer, None)
         self._enqueue(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.settings.jitter()))
 
+    def _can_ask(self) -> bool:
+        """Whether somebody can be asked here. If not, a gate stays open for other ways to answer."""
+        interactions = self.settings.interactions
+        return interactions is not None and interactions.has_answerers
+
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
-        assert self.settings.asker is not None
+        from failwell.workflow.run.gate_requests import ask_gate
+
+        assert self.settings.interactions is not None
         try:
-            reply = await self.settings.asker(gate, question)
+            reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
         except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
             _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
             reply = None

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.journal.event import Event as Entry
@@ -15,12 +15,13 @@ from failwell.workflow.machine.run_state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Executor
 
+if TYPE_CHECKING:
+    from failwell.interaction.queue import InteractionQueue
+
 Watcher = Callable[[Sequence[Entry]], None]
 """Receives the events of one write, in order, after they are in the journal."""
 Notes = Callable[[str, dict[str, Any]], None]
 """Receives what the journal does not keep, such as a script's output as it is printed."""
-Asker = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
-"""Asks a person the question of a gate; `None` if nobody answers here."""
 Opener = Callable[[str, str], Awaitable[Plan]]
 """Reads and checks the file of a sub-workflow: (file, folder) → plan."""
 
@@ -119,9 +120,10 @@ class Settings:
     jitter: Callable[[], float] = random_jitter
     watchers: tuple[Watcher, ...] = ()
     notes: Notes | None = None
-    asker: Asker | None = None
+    interactions: "InteractionQueue | None" = None
+    """Where people are asked."""
     asks_limits: bool = False
-    """Whether `asker` is also asked for more steps at an iteration limit."""
+    """Whether people are also asked for more steps at an iteration limit."""
     stays: bool = False
     """Whether to keep waiting for answers and distant times instead of returning."""
     listens: bool = False

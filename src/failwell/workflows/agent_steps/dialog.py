@@ -1,20 +1,17 @@
 """`dialog` of an agent: where its answer needs a person, they talk, and the agent answers once more with what was said."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from failwell.fault.base import Fault
-from failwell.interaction import Answer, Ask, InteractionQueue, Option, Refusal, Request, Select
+from failwell.interaction import Answer, Ask, Option, Select
 from failwell.runtime.suppress import catch_async
 from failwell.workflows.agent_steps.answers import object_in
 from failwell.workflows.agent_steps.run_resources import Asker
 from failwell.workflows.agent_steps.validator import as_text, shortened
 
 if TYPE_CHECKING:
-    from failwell.workflow.run.run_settings import GateAnswer
     from failwell.workflows.agent_steps.visit import AgentStep
-
-    AskPerson = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
 
 TRIGGER: dict[str, Any] = {
     "type": "object",
@@ -110,45 +107,3 @@ async def _talk(
         shown = await (turn.correct(said) if number else turn.run(said, system=system))
         lines.append(f"You: {shown}")
     return [f"You: {question}", *lines] if lines else []
-
-
-class GateAnswerer:
-    """Passes questions to what answers the gates of a run.
-
-    Args:
-        ask: Asks a person the question of a gate.
-    """
-
-    name = "gate"
-
-    def __init__(self, ask: "AskPerson") -> None:
-        self._ask = ask
-
-    async def answer(self, request: Request) -> Answer | Refusal | None:
-        """Show the request as a gate: a choice as its options, a text as one question."""
-        gate = f"{request.type}:{request.id}"
-        if isinstance(request, Select):
-            options = [{"value": option.value, "label": option.label} for option in request.options]
-            reply = await self._ask(gate, {"type": "select", "prompt": request.text, "options": options})
-            return None if reply is None else Answer(value=reply.decision, by=reply.by)
-        question: dict[str, Any] = {
-            "id": "answer",
-            "text": request.text,
-            "hint": "",
-            "choices": [],
-            "required": False,
-        }
-        reply = await self._ask(
-            gate,
-            {"type": "questions", "prompt": "", "questions": [question], "options": [], "allow_back": False},
-        )
-        if reply is None:
-            return None
-        payload: Mapping[str, Any] = reply.payload or {}
-        text = payload.get("answer")
-        return Answer(value=str(text or ""), by=reply.by)
-
-
-def people(ask: "AskPerson | None") -> InteractionQueue:
-    """The queue of questions to the people that answer the gates of a run; without any, every question fails."""
-    return InteractionQueue() if ask is None else InteractionQueue(GateAnswerer(ask))

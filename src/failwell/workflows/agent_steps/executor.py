@@ -1,7 +1,8 @@
 """Runs the `agent` and `tool` nodes of workflows. pydantic-ai is imported when the first one runs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,12 +15,10 @@ from failwell.workflows.agent_steps.run_resources import AgentRun, AgentSettings
 from failwell.workflows.agent_steps.visit import AgentStep
 
 if TYPE_CHECKING:
-    from failwell.interaction import InteractionQueue
+    from failwell.interaction.queue import InteractionQueue
+    from failwell.journal.audit import AuditLog
     from failwell.turns.tools.tool import ApprovalRequest, Approver
     from failwell.workflow.output_schemas import OutputSchemas
-    from failwell.workflow.run.run_settings import GateAnswer
-
-    Asker = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
 
 
 class AgentExecutor:
@@ -27,17 +26,25 @@ class AgentExecutor:
 
     Args:
         folder: The state folder, which keeps the claims of tools that must not run twice.
-        asker: Asks a person whether a tool may be called. Without one, tools that need an approval are denied.
+        interactions: Where people are asked. Without it, a step with a tool that needs an approval fails.
         model: A model that every agent uses instead of its own.
+        audit: Opens the audit, where it is recorded what agents are about to do and what became of it.
     """
 
-    def __init__(self, folder: Path, asker: "Asker | None" = None, *, model: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        interactions: "InteractionQueue | None" = None,
+        *,
+        model: str | None = None,
+        audit: "Callable[[], AuditLog] | None" = None,
+    ) -> None:
         self._folder = folder
-        self._asker = asker
+        self._interactions = interactions
         self._model = model
+        self._audit = audit
         self._schemas: OutputSchemas | None = None
         self._runs: dict[str, AgentRun] = {}
-        self._people: InteractionQueue | None = None
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one turn and check its answer against the output that the node declares."""
@@ -78,13 +85,6 @@ class AgentExecutor:
             agents = self._runs[run] = AgentRun(folder, self._folder, self._model)
         return agents
 
-    def _queue(self) -> "InteractionQueue":
-        if self._people is None:
-            from failwell.workflows.agent_steps.dialog import people
-
-            self._people = people(self._asker)
-        return self._people
-
     def _output_schemas(self) -> "OutputSchemas":
         if self._schemas is None:
             from failwell.workflow.output_schemas import OutputSchemas
@@ -101,38 +101,52 @@ class AgentExecutor:
             run = self.models_of(request.run, tools.run_folder)
             dispatcher = await run.dispatcher(request, tools, settings, self.approver(request))
             context = tool_context(request, tools, settings)
+            outcome = await dispatcher.call(call["target"], call["arguments"], context)
         except Fault as fault:
             return Failure.from_exception(fault, scene=scene, typed=True)
-        outcome = await dispatcher.call(call["target"], call["arguments"], context)
         if outcome.report is not None:
             return Failure(report=replace(outcome.report, scene=scene), typed=True)
         value = outcome.value
         output = cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}
         return checked(request, output, self._output_schemas(), scene)
 
-    def approver(self, request: Request) -> "Approver | None":
-        """Asks a person whether a node may call a tool; `None` if nobody can be asked."""
-        return None if self._asker is None else _approver(self._asker, request)
+    def approver(self, request: Request) -> "Approver":
+        """Asks a person whether a node may call a tool."""
+        return _approver(self._queue, request)
+
+    def _queue(self) -> "InteractionQueue":
+        """Where people are asked; a queue without answerers fails every question."""
+        if self._interactions is None:
+            from failwell.interaction.interaction_audit import record_event
+            from failwell.interaction.queue import InteractionQueue
+
+            observe = None if self._audit is None else partial(record_event, self._audit)
+            self._interactions = InteractionQueue(observe=observe)
+        return self._interactions
 
 
-def _approver(asker: "Asker", request: Request) -> "Approver":
-    """Asks a person as a gate does. Anything but a clear yes is a no."""
+def _approver(queue: "Callable[[], InteractionQueue]", request: Request) -> "Approver":
+    """Asks a person whether a tool may be called. Anything but a clear yes is a no."""
 
     async def approve(question: "ApprovalRequest") -> bool:
         from json import dumps
 
+        from failwell.interaction.requests import Answer, Approve
+
+        # ASCII, so that no letter that looks like another one hides what is to be approved.
         arguments = dumps(question.arguments, ensure_ascii=True, indent=2, default=str)
-        answer = await asker(
-            f"approval:{request.path}:{question.tool}",
-            {
-                "type": "approval",
-                "path": request.path,
-                "node": request.node.name,
-                "prompt": f"`{question.agent}` wants to call the tool `{question.tool}` with\n{arguments}",
-                # Whatever answers without reading takes the first one.
-                "options": [{"label": "deny", "value": "deny"}, {"label": "allow", "value": "allow"}],
-            },
+        reply = await queue().ask(
+            Approve(
+                text=f"`{question.agent}` wants to call the tool `{question.tool}` with\n{arguments}",
+                scope={
+                    "run": request.run,
+                    "path": request.path,
+                    "node": request.node.name,
+                    "tool": question.tool,
+                },
+                details={"effect": question.effect},
+            )
         )
-        return answer is not None and answer.decision == "allow"
+        return isinstance(reply, Answer) and reply.value is True
 
     return approve

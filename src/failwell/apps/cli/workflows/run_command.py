@@ -11,6 +11,7 @@ from failwell.apps.cli.output import print_aside, print_stderr
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
+    from failwell.interaction.queue import Answerer, InteractionQueue
     from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
@@ -108,7 +109,7 @@ class RunCommand:
         return local_settings(
             args.store,
             watchers=() if display is None else (display.show,),
-            on_gate=self._gate_answers(display),
+            interactions=self._interactions(display),
             asks_limits=self._has_person() and not args.skip_gates,
             wait=args.wait,
             allow_outside=args.allow_outside,
@@ -120,12 +121,27 @@ class RunCommand:
             engine=engine_of(args) if args.command == "run" else None,
         )
 
-    def _gate_answers(self, display: "Progress | None") -> Any:
-        from failwell.apps.cli.workflows import terminal
+    def _interactions(self, display: "Progress | None") -> "InteractionQueue | None":
+        """Where people are asked. Without anybody, gates wait in the journal, and every other question fails."""
+        if not (self.args.skip_gates or self.args.wait or self._has_person()):
+            return None
+        from failwell.interaction.queue import InteractionQueue
 
         if self.args.skip_gates:
-            return terminal.first_option
-        return terminal.Terminal(display).ask if self._has_person() else None
+            from failwell.apps.cli.workflows.terminal import first_option
+            from failwell.workflows.gate_callback import CallbackAnswerer
+
+            return InteractionQueue(CallbackAnswerer(first_option))
+        answerers: list[Answerer] = []
+        if self._has_person():
+            from failwell.apps.cli.workflows.terminal_answerer import TerminalAnswerer
+
+            answerers.append(TerminalAnswerer(display))
+        if self.args.wait:
+            from failwell.interaction.answerers import RemoteAnswerer
+
+            answerers.append(RemoteAnswerer())
+        return InteractionQueue(*answerers)
 
     def _has_person(self) -> bool:
         """Whether somebody at the terminal can be asked."""

@@ -3,14 +3,13 @@
 import getpass
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.output import is_terminal, print_stderr
 from failwell.delivery.plain_text import neutral, one_line
 
 if TYPE_CHECKING:
-    from failwell.apps.cli.workflows.progress import Progress
     from failwell.workflow.run.run_settings import GateAnswer
 
 _END = "."
@@ -36,106 +35,92 @@ async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer |
 
     if question.get("type") == "questions":
         return GateAnswer(decision=SKIPPED, by="--skip-gates", payload={})
+    if not question.get("options"):
+        return None
     return GateAnswer(decision=question["options"][0]["value"], by="--skip-gates")
 
 
-class Terminal:
-    """Asks one question after the other; drawing pauses meanwhile."""
+async def ask_gate(gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
+    """Ask the question of a gate; `None` when the input has ended."""
+    from failwell.workflow.run.run_settings import GateAnswer
 
-    def __init__(self, display: "Progress | None") -> None:
-        self._display = display
-        self._turn: Any = None
+    print_stderr(f"\n{quoted('? ', question.get('prompt') or gate)}")
+    if question.get("type") == "questions":
+        return await _questions(question)
+    if question.get("type") == "limit":
+        return await _steps(question)
+    option = await choose(question["options"])
+    if option is None:
+        return None
+    payload = None
+    if option.get("prompt_for"):
+        text = await read_text(f"{one_line(option['prompt_for'])}: ", several=bool(option.get("multiline")))
+        if text is None:
+            return None
+        payload = {option["prompt_for"]: text}
+    return GateAnswer(decision=option["value"], by=user_name(), payload=payload)
 
-    async def ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
-        """Ask the question of a gate; `None` when the input has ended."""
-        from asyncio import Lock
 
-        self._turn = self._turn or Lock()
-        async with self._turn:
-            if self._display is None:
-                return await self._ask(gate, question)
-            self._display.pause()
-            try:
-                return await self._ask(gate, question)
-            finally:
-                self._display.resume()
+async def choose(options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The option that a person chooses by its number or value; `None` when the input has ended."""
+    for number, option in enumerate(options, 1):
+        print_stderr(f"  {number}. {one_line(option['label'])} ({one_line(option['value'])})")
+    while True:
+        line = await read_line("choose: ")
+        if line is None:
+            return None
+        option = _choice(line.strip(), options)
+        if option is not None:
+            return option
+        print_stderr(f"  write a number from 1 to {len(options)}, or a value")
 
-    async def _ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
-        from failwell.workflow.run.run_settings import GateAnswer
 
-        print_stderr(f"\n{quoted('? ', question.get('prompt') or gate)}")
-        if question.get("type") == "questions":
-            return await self._questions(question)
-        if question.get("type") == "limit":
-            return await self._steps(question)
-        options = question["options"]
-        for number, option in enumerate(options, 1):
-            print_stderr(f"  {number}. {one_line(option['label'])} ({one_line(option['value'])})")
-        while True:
-            line = await _line("choose: ")
-            if line is None:
-                return None
-            option = _choice(line.strip(), options)
-            if option is None:
-                print_stderr(f"  write a number from 1 to {len(options)}, or a value")
-                continue
-            payload = None
-            if option.get("prompt_for"):
-                text = await _text(
-                    f"{one_line(option['prompt_for'])}: ", several=bool(option.get("multiline"))
-                )
-                if text is None:
-                    return None
-                payload = {option["prompt_for"]: text}
-            return GateAnswer(decision=option["value"], by=user_name(), payload=payload)
+async def _steps(question: Mapping[str, Any]) -> "GateAnswer":
+    """Ask for more steps at an iteration limit. The end of the input stops the run, as does 0."""
+    from failwell.workflow.run.run_settings import GateAnswer
 
-    async def _steps(self, question: Mapping[str, Any]) -> "GateAnswer":
-        """Ask for more steps at an iteration limit. The end of the input stops the run, as does 0."""
-        from failwell.workflow.run.run_settings import GateAnswer
+    default = question["max_iterations"]
+    while True:
+        line = await read_line(f"more steps [{default}; 0 stops]: ")
+        text = "0" if line is None else line.strip() or str(default)
+        if text.isascii() and text.isdecimal() and len(text) <= 6:
+            steps = int(text)
+            decision = "more" if steps else "stop"
+            return GateAnswer(decision=decision, by=user_name(), payload={"steps": steps} if steps else None)
+        print_stderr("  write a number of steps")
 
-        default = question["max_iterations"]
-        while True:
-            line = await _line(f"more steps [{default}; 0 stops]: ")
-            text = "0" if line is None else line.strip() or str(default)
-            if text.isascii() and text.isdecimal() and len(text) <= 6:
-                steps = int(text)
-                decision = "more" if steps else "stop"
-                return GateAnswer(
-                    decision=decision, by=user_name(), payload={"steps": steps} if steps else None
-                )
-            print_stderr("  write a number of steps")
 
-    async def _questions(self, gate: Mapping[str, Any]) -> "GateAnswer | None":
-        """Ask one question after the other. `:back` returns to the previous one, also after the last."""
-        from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED
-        from failwell.workflow.run.run_settings import GateAnswer
+async def _questions(gate: Mapping[str, Any]) -> "GateAnswer | None":
+    """Ask one question after the other. `:back` returns to the previous one, also after the last."""
+    from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED
+    from failwell.workflow.run.run_settings import GateAnswer
 
-        questions: list[dict[str, Any]] = gate["questions"]
-        print_stderr(f"  ({_controls(gate)})")
-        answers: dict[str, Any] = {}
-        position = 0
-        while position < len(questions) or gate.get("allow_back", True):
-            if position < len(questions):
-                reply = await _ask_question(questions[position], gate, position)
-            else:
-                reply = await _review(questions, answers, gate)
-            if reply is _END_OF_INPUT:
-                return None
-            if reply is _BACK:
-                position -= 1
-            elif reply is _ABORT:
-                return GateAnswer(decision=ABORTED, by=user_name(), payload=answers)
-            elif reply is _SKIP_ALL:
-                missing = [entry["id"] for entry in questions[position:] if _is_needed(entry)]
-                if not missing:
-                    return GateAnswer(decision=SKIPPED, by=user_name(), payload=answers)
-                print_stderr(f"  these need an answer: {one_line(', '.join(missing))}")
-            elif position == len(questions):
-                break
-            else:
-                answers[questions[position]["id"]] = reply
-                position += 1
-        return GateAnswer(decision=ANSWERED, by=user_name(), payload=answers)
+    questions: list[dict[str, Any]] = gate["questions"]
+    print_stderr(f"  ({_controls(gate)})")
+    answers: dict[str, Any] = {}
+    position = 0
+    while position < len(questions) or gate.get("allow_back", True):
+        if position < len(questions):
+            reply = await _ask_question(questions[position], gate, position)
+        else:
+            reply = await _review(questions, answers, gate)
+        if reply is _END_OF_INPUT:
+            return None
+        if reply is _BACK:
+            position -= 1
+        elif reply is _ABORT:
+            return GateAnswer(decision=ABORTED, by=user_name(), payload=answers)
+        elif reply is _SKIP_ALL:
+            missing = [entry["id"] for entry in questions[position:] if _is_needed(entry)]
+            if not missing:
+                return GateAnswer(decision=SKIPPED, by=user_name(), payload=answers)
+            print_stderr(f"  these need an answer: {one_line(', '.join(missing))}")
+        elif position == len(questions):
+            break
+        else:
+            answers[questions[position]["id"]] = reply
+            position += 1
+    return GateAnswer(decision=ANSWERED, by=user_name(), payload=answers)
 
 
 _END_OF_INPUT = object()
@@ -180,7 +165,7 @@ async def _review(
             f"  {number}. {one_line(question['text'])}: {'-' if shown is None else one_line(str(shown))}"
         )
     while True:
-        line = await _line("  an empty line finishes: ")
+        line = await read_line("  an empty line finishes: ")
         if line is None:
             return _END_OF_INPUT
         if not line.strip():
@@ -207,7 +192,7 @@ async def _ask_question(question: Mapping[str, Any], gate: Mapping[str, Any], po
     default = question.get("default")
     may_skip = gate.get("allow_skip", True) and not question.get("required")
     while True:
-        line = await _line(f"  [{one_line(str(default))}] " if default is not None else "  ")
+        line = await read_line(f"  [{one_line(str(default))}] " if default is not None else "  ")
         if line is None:
             return _END_OF_INPUT
         text = line.strip()
@@ -226,23 +211,24 @@ async def _ask_question(question: Mapping[str, Any], gate: Mapping[str, Any], po
         print_stderr("  choose one of these" if choices else "  this needs an answer")
 
 
-def _choice(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _choice(text: str, options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     if text.isdecimal() and 1 <= int(text) <= len(options):
         return options[int(text) - 1]
     return next((option for option in options if option["value"] == text), None)
 
 
-async def _text(prompt: str, *, several: bool) -> str | None:
+async def read_text(prompt: str, *, several: bool) -> str | None:
+    """A text of one or several lines; `None` when the input has ended."""
     if not several:
-        return await _line(prompt)
+        return await read_line(prompt)
     print_stderr(f"{prompt}(end with a line that holds `{_END}` alone)")
     lines: list[str] = []
-    while (line := await _line("")) is not None and line != _END:
+    while (line := await read_line("")) is not None and line != _END:
         lines.append(line)
     return "\n".join(lines)
 
 
-async def _line(prompt: str) -> str | None:
+async def read_line(prompt: str) -> str | None:
     """One line of stdin, without blocking the run; `None` at its end."""
     from asyncio import get_running_loop
 
