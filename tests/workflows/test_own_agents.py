@@ -19,11 +19,14 @@ agents:
 output: {text: "{{ ask.output.result }}"}
 """
 PYDANTIC_AI = """\
+from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-provider = OpenAIProvider(base_url="URL", api_key="k")
+# No connection outlives the event loop of a test.
+client = AsyncOpenAI(base_url="URL", api_key="k", default_headers={"Connection": "close"})
+provider = OpenAIProvider(openai_client=client)
 helper = Agent(OpenAIChatModel("gpt-4o", provider=provider), instructions="Be brief.")
 number = 5
 """

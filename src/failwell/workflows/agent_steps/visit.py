@@ -32,6 +32,7 @@ from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.interaction import InteractionQueue
+    from failwell.turns.own_agents import AgentCall
     from failwell.turns.tools.tool import Approver
     from failwell.turns.turn import Turn
     from failwell.workflow.output_schemas import OutputSchemas
@@ -72,7 +73,8 @@ class AgentStep:
         self._log = AgentLog(tools.note, request)
         self._kit = EMPTY_KIT
         self._turn: Turn | None = None
-        self._turns: list[Turn] = []
+        self._turns: list[Turn | AgentCall] = []
+        """Whatever used tokens."""
 
     @property
     def usage(self) -> dict[str, Any] | None:
@@ -209,17 +211,18 @@ class AgentStep:
         """Run somebody's agent, and check its answer as that of a turn."""
         from failwell.turns.own_agents import AgentCall, run_own_agent
 
-        settings, budget = self._settings, self._tools.budget
+        settings = self._settings
         call = AgentCall(
-            prompt=self._request.call["prompt"] or "",
+            self._request.call["prompt"] or "",
             most_calls=settings.most_calls,
             prices=file_prices(settings.runtime.get("cost")),
+            budget=self._run.budget(self._request, self._tools),
+            observe=self._log.write_tool,
+            watcher=self._log.write_attempt,
         )
+        self._turns.append(call)
         answer = await run_own_agent(settings.own["agent"], Path(self._tools.plan.folder), call)
-        if budget is not None:
-            # What its calls may cost is not known before; what they did cost counts for all that follows.
-            budget.settle(0, answer.cost or 0)
-        return replace(self.read(answer.text), usage=usage_record(answer.tokens, answer.cost))
+        return replace(self.read(answer.text), usage=self.usage)
 
     def read(self, text: str) -> Success | Failure:
         """The answer as the output of the node: the declared fields, or the text under `result`."""
