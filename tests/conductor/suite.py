@@ -104,8 +104,8 @@ class Observation:
             self.hooks[data["hook"]] = data.get("text", "(failed)")
 
 
-async def run_case(case: Case, folder: Path, store: Path) -> list[str]:
-    """Run a case in this process, and list what is not as expected."""
+async def run_case(case: Case, folder: Path, store: Path, engine: Any = None) -> list[str]:
+    """Run a case in this process or on another engine, and list what is not as expected."""
     file = case.write(folder)
     seen = Observation()
     answers = {gate: list(_listed(value)) for gate, value in case.answers.items()}
@@ -131,6 +131,7 @@ async def run_case(case: Case, folder: Path, store: Path) -> list[str]:
             store=store,
             on_event=seen.see,
             on_gate=answer if answers or case.skip_gates else None,
+            engine=engine,
         )
     except WorkflowInvalid as invalid:
         seen.result["invalid"] = "\n".join(
@@ -145,7 +146,8 @@ async def run_case(case: Case, folder: Path, store: Path) -> list[str]:
             seen.result["waiting"] = list(done.gates)
         resumed = case.expect.get("resumed")
         if resumed is not None:
-            return await _resumed(case, done.id, store, resumed, folder) + differences(case.expect, seen)
+            problems = await _resumed(done.id, store, resumed, folder, engine)
+            return problems + differences(case.expect, seen)
     return differences(case.expect, seen)
 
 
@@ -153,12 +155,12 @@ def _listed(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-async def _resumed(case: Case, run: str, store: Path, expect: Mapping[str, Any], folder: Path) -> list[str]:
+async def _resumed(run: str, store: Path, expect: Mapping[str, Any], folder: Path, engine: Any) -> list[str]:
     """Resume a run after files were changed, and list what is not as expected."""
     for name, text in expect.get("files", {}).items():
         (folder / name).write_text(text, encoding="utf-8")
     seen = Observation()
-    done = await workflows.aresume(run, store=store, on_event=seen.see)
+    done = await workflows.aresume(run, store=store, on_event=seen.see, engine=engine)
     seen.result["output"] = done.output
     return differences({name: value for name, value in expect.items() if name != "files"}, seen)
 

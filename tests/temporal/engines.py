@@ -16,7 +16,7 @@ from tests.temporal_server import server, task_queue
 
 _VOLATILE = frozenset(
     {
-        "at", "until", "begun", "duration", "duration_ms", "started", "occurred_at", "id", "run", "run_id", "key", "errors_file", "digest",
+        "at", "until", "begun", "delay", "duration", "duration_ms", "started", "occurred_at", "id", "run", "run_id", "key", "errors_file", "digest",
         "waited_seconds", "elapsed", "seconds", "idle", "active", "execution_time", "fingerprint", "traceback",
         "blocked_until", "expires_at", "internal",
     }

@@ -39,12 +39,12 @@ class Project:
 
 
 @contextmanager
-def worker(queue: str, folder: Path) -> Generator[None]:
+def worker(queue: str, folder: Path, codec: str | None = None) -> Generator[None]:
     """A worker in a thread of this process."""
     ready, stop = Event(), Event()
 
     async def work() -> None:
-        options = ConnectionOptions(address=server().address, task_queue=queue)
+        options = ConnectionOptions(address=server().address, task_queue=queue, codec=codec)
         async with TemporalWorker(options, folder):
             ready.set()
             await asyncio.to_thread(stop.wait)

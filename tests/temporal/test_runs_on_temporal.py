@@ -1,13 +1,20 @@
 """Workflow runs on a real Temporal server, through the commands as they are shipped."""
 
 import re
-from collections.abc import Generator
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("temporalio")
 
+from tests.apps.running import Done, environment, failwell, failwell_process
 from tests.temporal.project import Project, worker
 
 TWO = """
@@ -117,3 +124,161 @@ def test_a_state_machine_runs_on_temporal_as_on_one_machine(project: Project) ->
 
     assert done.code == local.code == 0, done.err
     assert done.data == local.data == {"sides": ["left", "right"], "topic": "rain"}
+
+
+FAILS_ONCE = """
+workflow: {name: mendable, entry_point: first}
+kinds: {external.shop.closed: {category: user_input, summary: The shop is closed.}}
+agents:
+  - {name: first, type: script, command: sh, args: [-c, "echo once >> FOLDER/first; echo '{\\"n\\": 1}'"], routes: [{to: second}]}
+  - name: second
+    type: script
+    raises: [external.shop.closed]
+    command: sh
+    args:
+      - -c
+      - |
+        test -e FOLDER/open && { echo done; exit 0; }
+        echo '{"kind": "external.shop.closed", "message": "the shop is closed"}' > "$FAILWELL_ERROR_OUT"; exit 1
+    routes: [{to: $end}]
+output: {text: "{{ second.output.stdout }}"}
+"""
+
+
+def test_a_failed_run_has_the_same_report_panel_and_exit_code_and_is_resumed(project: Project) -> None:
+    text = FAILS_ONCE.replace("FOLDER", str(project.folder))
+    failed = project.run(text)
+    local = project.type("run", str(project.folder / "workflow.yaml"), "--run-id", "here", "--json")
+    as_json = project.run(text, "--json", run="j")
+    (project.folder / "open").touch()
+    (project.folder / "first").unlink()
+    resumed = project.type("resume", f"r{project.queue[-8:]}")
+    listed = project.type("runs", "list", "--json").data
+
+    assert failed.code == 3
+    assert "the shop is closed" in failed.err
+    assert f"resume:  failwell resume r{project.queue[-8:]}" in failed.err
+    assert _stable(as_json.error) == _stable(local.error)
+    assert resumed.code == 0, resumed.err
+    assert resumed.data == {"text": "done\n"}
+    assert not (project.folder / "first").exists(), "a completed step is not run again"
+    assert {run["status"] for run in listed} == {"completed", "failed"}
+
+
+def _stable(error: dict[str, Any]) -> dict[str, Any]:
+    changing = ("id", "run", "errors_file", "resume", "occurred_at", "reference", "instance")
+    return {name: value for name, value in error.items() if name not in changing}
+
+
+SLEEP = """
+workflow: {name: sleeper, entry_point: nap}
+agents:
+  - {name: nap, type: script, command: sh, args: [-c, "echo $$ > FOLDER/pid; exec sleep 60"], routes: [{to: $end}]}
+"""
+
+
+def test_stop_cancels_a_run_on_its_server_and_ends_its_step(project: Project) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(_run_process, project, SLEEP.replace("FOLDER", str(project.folder)))
+        pid = _eventually(lambda: (project.folder / "pid").read_text().strip())
+        stopped = project.type("stop", "last", "--reason", "enough")
+        done = running.result()
+
+    assert stopped.code == 0, stopped.err
+    assert done.code == 1
+    assert "was cancelled" in done.err
+    assert not _is_alive(int(pid))
+    end = project.events()[-1]
+    assert (end["type"], end["data"]["reason"]) == ("run:cancelled", "enough")
+
+
+@pytest.mark.slow
+def test_an_interrupt_cancels_the_run_as_it_does_here(project: Project) -> None:
+    file = project.folder / "workflow.yaml"
+    file.write_text(SLEEP.replace("FOLDER", str(project.folder)), encoding="utf-8")
+    command = [sys.executable, "-m", "failwell", "run", str(file), *project.engine]
+    env = environment(FAILWELL_STORE=str(project.store))
+    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    pid = _eventually(lambda: (project.folder / "pid").read_text().strip())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130, err
+    assert "SIGINT: stopping what runs" in err
+    assert not _is_alive(int(pid))
+    assert project.events()[-1]["data"]["by"] == "SIGINT"
+
+
+def test_a_local_run_that_waits_is_moved_to_temporal_by_resume(project: Project) -> None:
+    file = project.folder / "workflow.yaml"
+    file.write_text(GATE, encoding="utf-8")
+    run = f"m{project.queue[-8:]}"
+    waiting = project.type("run", str(file), "--run-id", run, "--no-input")
+    project.type("gates", "answer", run, "ask", "yes")
+    done = project.type("resume", run, *project.engine)
+
+    assert waiting.code == 4
+    assert done.code == 0, done.err
+    assert done.data == {"went": "yes"}
+    types = [event["type"] for event in project.events(run)]
+    assert types.count("run:started") == types.count("run:resumed") == types.count("run:completed") == 1
+
+
+def test_runs_of_another_machine_are_listed_shown_and_resumed(project: Project, tmp_path: Path) -> None:
+    text = FAILS_ONCE.replace("FOLDER", str(project.folder))
+    project.run(text)
+    other = {"FAILWELL_STORE": str(tmp_path / "elsewhere")}
+    run = f"r{project.queue[-8:]}"
+
+    listed = failwell("runs", "list", "--json", *project.engine, env=other)
+    shown = failwell("runs", "show", run, env=other)
+    (project.folder / "open").touch()
+    resumed = failwell("resume", run, env=other)
+
+    assert listed.code == 0, listed.err
+    assert [row["status"] for row in listed.data if row["id"] == run] == ["failed"]
+    assert "external.shop.closed" in shown.out
+    assert resumed.code == 0, resumed.err
+    assert resumed.data == {"text": "done\n"}
+
+
+@pytest.mark.slow
+def test_nothing_polls_the_queue_and_the_hint_says_what_to_start(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    file = project.folder / "workflow.yaml"
+    file.write_text(TWO, encoding="utf-8")
+    command = [sys.executable, "-m", "failwell", "run", str(file), *project.engine]
+    env = environment(FAILWELL_STORE=str(project.store))
+    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stderr is not None
+    hint = next(line for line in process.stderr if "no worker" in line)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.kill()
+    process.wait()
+    process.stderr.close()
+
+    assert f"failwell temporal worker --task-queue {project.queue}" in hint
+
+
+def _run_process(project: Project, text: str) -> Done:
+    file = project.folder / "workflow.yaml"
+    file.write_text(text, encoding="utf-8")
+    env = {"FAILWELL_STORE": str(project.store)}
+    return failwell_process("run", str(file), *project.engine, env=env, timeout=60)
+
+
+def _eventually(read: Callable[[], str]) -> str:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            if text := read():
+                return text
+        except FileNotFoundError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

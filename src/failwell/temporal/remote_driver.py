@@ -8,17 +8,18 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from failwell.fault.base import Fault
 from failwell.journal.event import Event as Entry
+from failwell.journal.journal_faults import RunExists
 from failwell.journal.store import append_with_retry
-from failwell.temporal.engine_record import write_engine
+from failwell.temporal.engine_record import forget_engine, write_engine
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
 from failwell.temporal.plan_json import pack, pack_plans
 from failwell.temporal.remote_run import NoWorker, RemoteRun, ended_by_server, follow, no_worker
@@ -164,15 +165,22 @@ class RemoteDriver:
             "search_attributes": await ensure_search_attributes(client),
             "worker": self._for_workers(),
         }
-        await client.start_workflow(
-            NAME,
-            start,
-            id=remote.run,
-            task_queue=remote.task_queue,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            static_summary=self.plans[self._file].name[:200],
-            task_timeout=timedelta(seconds=10),
-        )
+        is_new = isinstance(event, Begin)
+        try:
+            await client.start_workflow(
+                NAME,
+                start,
+                id=remote.run,
+                task_queue=remote.task_queue,
+                # Another machine may have submitted a run with this id.
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE
+                if is_new
+                else WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                static_summary=self.plans[self._file].name[:200],
+            )
+        except WorkflowAlreadyStartedError as error:
+            forget_engine(self._run_folder)
+            raise RunExists(run=remote.run) from error
 
     def _for_workers(self) -> dict[str, Any]:
         """What every activity of the run gets."""

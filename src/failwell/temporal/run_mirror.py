@@ -16,7 +16,7 @@ from failwell.journal.journal_faults import Locked, UnknownRun
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.temporal.engine_record import read_engine, write_engine
 from failwell.temporal.plan_json import unpack
-from failwell.temporal.remote_run import NoWorker, RemoteRun
+from failwell.temporal.remote_run import NoWorker, RemoteRun, no_worker
 from failwell.temporal.run_workflow import NAME
 from failwell.workflow.run.run_files import WRITTEN, write_event
 
@@ -70,14 +70,23 @@ async def _copy(store: "SqliteStore", remote: RemoteRun) -> None:
 
 
 async def import_runs(store: "SqliteStore", connection: "ConnectionOptions", *, limit: int) -> list[str]:
-    """Copy the newest runs of a server into the journal, also those that other machines submitted.
+    """Copy the newest runs of a task queue into the journal, also those that other machines submitted.
 
-    Returns the runs that could not be copied, because no worker answers for them.
+    Returns the runs that could not be copied.
+
+    Raises:
+        ServerUnreachable: the server does not answer.
+        NoWorker: no worker takes tasks of the queue.
     """
     client = await connection.connect()
+    queue = connection.task_queue
+    if not await RemoteRun(client, "", queue).has_worker():
+        raise no_worker(queue)
     missed: list[str] = []
-    async for execution in client.list_workflows(f"WorkflowType = '{NAME}'", limit=limit):
-        remote = RemoteRun(client, execution.id, execution.task_queue)
+    name = queue.replace("'", "")
+    query = f"WorkflowType = '{NAME}' AND TaskQueue = '{name}'"
+    async for execution in client.list_workflows(query, limit=limit):
+        remote = RemoteRun(client, execution.id, queue)
         try:
             await _import(store, connection, remote)
         except (NoWorker, RPCError):
@@ -86,15 +95,13 @@ async def import_runs(store: "SqliteStore", connection: "ConnectionOptions", *, 
 
 
 async def _import(store: "SqliteStore", connection: "ConnectionOptions", remote: RemoteRun) -> None:
-    from dataclasses import replace
-
     try:
         recorded = store.run(remote.run)
     except UnknownRun:
         origin = await remote.origin()
         folder = run_folder(store.folder, remote.run)
         make_private(folder)
-        write_engine(folder, replace(connection, task_queue=remote.task_queue))
+        write_engine(folder, connection)
         store.create(
             remote.run,
             at=origin["started"],
@@ -109,13 +116,13 @@ async def _import(store: "SqliteStore", connection: "ConnectionOptions", remote:
 
 
 async def answer_run(store: "SqliteStore", run: str, reply: Mapping[str, Any]) -> str | None:
-    """Answer a gate of a run on a server, and copy what followed. Returns why it was refused, or `None`."""
+    """Answer a gate of a run on a server. Returns why it was refused, or `None`.
+
+    What followed is copied when somebody looks: `resume` follows the run and prints its end, as for a local one.
+    """
     remote = await remote_run(store, run)
     assert remote is not None
-    problem = await remote.answer(reply)
-    if problem is None:
-        await _copy(store, remote)
-    return problem
+    return await remote.answer(reply)
 
 
 async def cancel_run(store: "SqliteStore", run: str, *, by: str, reason: str, patience: float) -> str:

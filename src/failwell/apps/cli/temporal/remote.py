@@ -51,9 +51,12 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
     folder = run_folder(settings.folder, run)
     connection = connection_of(args) if args.engine == TEMPORAL else read_engine(folder)
     assert connection is not None
-    await sync_run(store, run)
+    if not store.run(run).events:
+        # It was submitted, and this machine has seen nothing of it yet.
+        await sync_run(store, run)
     if args.engine != LOCAL:
         return replace(settings, engine=_engine(args, connection))
+    await sync_run(store, run)
     remote = await remote_run(store, run)
     if remote is not None and await remote.status() == "running":
         from failwell.apps.cli.parser import usage_error
