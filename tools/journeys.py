@@ -18,8 +18,8 @@ room changes
 boxes
     Classes of the package that the fact is put into on its way. Each journey plants a mark in its fact: in the error's message
     and request id, in an argument of the job, in what the worker printed. A box is an object that is constructed after the
-    fact came into being and holds the mark, the failure's kind or its message in a field when its constructor returns:
-    itself, inside plain containers, or inside another box. Plain dicts are no boxes.
+    fact came into being and holds the mark, the failure's kind or its message in a field when its constructor, or the function
+    that fills it, returns: itself, inside plain containers, or inside another box. Plain dicts are no boxes.
 
 Only entry points that outlast a reorganisation are driven (`failwell.describe`, the delivery functions, the command line), so
 the same file measures other versions: `PYTHONPATH=OTHER/src python tools/journeys.py`.
@@ -190,6 +190,8 @@ class Observer:
         code = frame.f_code
         if event == "return" and code.co_name in _CONSTRUCTORS:
             self._constructed(frame, _argument)
+        elif event == "return" and code.co_filename.startswith(SOURCE):
+            self._filled(frame)
         if event != "call" or not code.co_filename.startswith(SOURCE) or code.co_name in _INNER:
             return
         if code.co_name == "<module>":
@@ -204,7 +206,21 @@ class Observer:
         first = code.co_varnames[0] if code.co_varnames else ""
         if code.co_name == "<lambda>" and first != "_cls":
             return
-        made = frame.f_locals.get(first) if code.co_name == "__init__" else value
+        self._count(frame.f_locals.get(first) if code.co_name == "__init__" else value)
+
+    def _filled(self, frame: FrameType) -> None:
+        """Count the objects that a function made without a constructor, from a draft (`failwell.fault.frozen`)."""
+        drafts = {
+            draft
+            for name in frame.f_code.co_names
+            if getattr(draft := frame.f_globals.get(name), "__qualname__", "").startswith("_Draft")
+        }
+        if drafts:
+            for value in frame.f_locals.values():
+                if getattr(type(value), "__draft__", None) in drafts:
+                    self._count(value)
+
+    def _count(self, made: object) -> None:
         if not _is_ours(made) or isinstance(made, Enum) or (self._birth and not self._birth.exists()):
             return
         if not _holds(_fields(made), self._marks, _DEPTH):
