@@ -20,7 +20,7 @@ SDK_WORKERS ?= 4
 # The environments of SDKs, one for each file in requirements/sdks: make SDKS=older test-sdks
 SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 # What does not speak to the lab has tests of its own, in the folder with the name of its environment.
-APART := stores frameworks engines
+APART := stores frameworks engines temporal
 # The environments that hold agent frameworks, whose plugins tests/sdks/plugins runs there.
 PLUGINS := frameworks engines
 plugin_tests = .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) --dist loadgroup tests/sdks/plugins
