@@ -211,6 +211,7 @@ def test_a_long_result_is_shortened_and_kept_in_a_private_file(context: ToolCont
 
     outcome = call(Dispatcher({"t": Tool(name="t", run=run)}, longest=1_000), {}, context, name="t")
 
+    assert context.scratch is not None
     [file] = context.scratch.iterdir()
     assert len(outcome.seen) < 1_300
     assert file.name in outcome.seen
