@@ -381,3 +381,76 @@ agents:
     assert done.code == 0
     assert (place.folder / "looked.txt").read_text() == "xx"
     assert "was not made again" in str(requests[-1])
+
+
+FETCH = '''
+from failwell import Partial, gather
+from failwell.faults import ToolTransient
+
+
+def _fetch(number: int) -> str:
+    if number > 3:
+        raise ToolTransient(kind="tool.busy", message="secret-host is busy")
+    return f"page {number}"
+
+
+def fetch(count: int) -> Partial[str]:
+    """Fetch pages."""
+    return gather(_fetch, range(1, count + 1))
+
+
+async def fetch_async(first: int) -> Partial[str]:
+    """Fetch pages."""
+
+    async def one(number: int) -> str:
+        return _fetch(number)
+
+    return await gather(one, range(first, 6))
+'''
+
+
+@pytest.mark.acceptance("stud-cli 58")
+def test_a_tool_that_did_a_part_says_what_failed_beside_what_worked(place: Place) -> None:
+    (place.folder / "fetch_tools.py").write_text(FETCH)
+    steps = """\
+tools:
+  fetch: {python: "fetch_tools:fetch", effect: read}
+  fetch_async: {python: "fetch_tools:fetch_async", effect: read}
+agents:
+  - {name: ask, type: tool, tool: TOOL, arguments: ARGUMENTS}
+output: {all: "{{ ask.output | tojson }}"}
+"""
+
+    def call(tool: str, arguments: str) -> Done:
+        return place.run(steps.replace("TOOL", tool).replace("ARGUMENTS", arguments))
+
+    part = call("fetch", "{count: 5}").data["all"]
+    whole = call("fetch", "{count: 3}").data["all"]
+    also_part = call("fetch_async", "{first: 3}").data["all"]
+    nothing = call("fetch_async", "{first: 4}")
+
+    assert part["items"] == ["page 1", "page 2", "page 3"]
+    assert [(error["item"], error["kind"]) for error in part["errors"]] == [
+        (3, "tool.busy"),
+        (4, "tool.busy"),
+    ]
+    assert "secret-host" not in json.dumps(part)
+    assert whole == {"items": ["page 1", "page 2", "page 3"]}
+    assert (also_part["items"], len(also_part["errors"])) == (["page 3"], 2)
+    assert error_of(nothing)["kind"] == "tool.busy"
+
+
+def test_a_model_sees_what_failed_beside_what_worked(place: Place) -> None:
+    (place.folder / "fetch_tools.py").write_text(FETCH)
+    tools = 'tools: {fetch: {python: "fetch_tools:fetch", effect: read}}\n'
+    requests: list[Any] = []
+
+    with _seen_by_model(requests):
+        done = place.run(
+            tools + ASK, "{tool_calls: [{name: fetch, arguments: {count: 5}}]}", "{text: three pages}"
+        )
+
+    seen = requests[1][-1].parts[0].content
+    assert done.data == {"text": "three pages"}
+    assert seen.count("tool.busy") == 2
+    assert "secret-host" not in seen

@@ -161,6 +161,8 @@ class Models:
         script = self._scripts.get(path)
         if script is None:
             script = self._scripts[path] = read_script(path)
+        if script.is_automatic and not script.replies_for(agent):
+            return ScriptedModel(automatic_script(output), agent)
         if self._answers is None:
             return ScriptedModel(script, agent)
         # One conversation: its turns are no executions of their own.

@@ -34,7 +34,7 @@ from failwell.files.item_tree import Item
 from failwell.files.item_tree import Path as ItemPath
 from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import Converted, Key, ListOf, MapOf, Shape
-from failwell.files.value_types import INVALID, AnyJson, Choice, Number, Text
+from failwell.files.value_types import INVALID, AnyJson, Choice, Flag, Number, Text
 
 Finish = Literal["stop", "length", "content_filter"]
 
@@ -70,6 +70,8 @@ class Script:
         default_factory=dict[str, "tuple[ScriptedReply, ...]"]
     )
     file: str = ""
+    is_automatic: bool = False
+    """Whether agents without replies answer with a value of their declared output."""
     is_repeated: bool = False
     """Whether the last reply is given for every further request."""
 
@@ -111,7 +113,12 @@ def read_script(path: Path) -> Script:
             details={"mistakes": document.lines},
         )
     values: dict[str, Any] = document.value
-    return Script(replies=values.get("replies", ()), agents=values.get("agents", {}), file=str(path))
+    return Script(
+        replies=values.get("replies", ()),
+        agents=values.get("agents", {}),
+        file=str(path),
+        is_automatic=values.get("auto", False),
+    )
 
 
 def _kind(value: str, item: Item, path: ItemPath, log: MistakeLog) -> Any:
@@ -182,5 +189,6 @@ _SCRIPT = Shape(
     {
         "replies": Key(ListOf(_REPLY), "the replies of every agent that has none of its own"),
         "agents": Key(MapOf(ListOf(_REPLY)), "replies by the name of the agent"),
+        "auto": Key(Flag(), "whether agents without replies answer with a value of their declared output"),
     },
 )

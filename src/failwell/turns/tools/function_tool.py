@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from inspect import getdoc, iscoroutinefunction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from warnings import catch_warnings, simplefilter
 
 from failwell.fault.classes import Validation
+from failwell.runtime.gather import Partial
 from failwell.turns.tools.tool import Tool, ToolContext
 from failwell.turns.tools.tool_thread import run_in_loop, run_in_thread
 
@@ -24,7 +26,10 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
     from pydantic_ai.tools import Tool as FunctionTool
 
     try:
-        definition = FunctionTool(function, takes_ctx=False, name=name).tool_def
+        with catch_warnings():
+            # The schema of the result is not used, and a type that has none is no reason to warn.
+            simplefilter("ignore", UserWarning)
+            definition = FunctionTool(function, takes_ctx=False, name=name).tool_def
     except Exception as error:
         # Pydantic raises many types for annotations that it cannot read.
         raise _refusal(
@@ -33,8 +38,8 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> Any:
         if iscoroutinefunction(function):
-            return await run_in_loop(function(**arguments))
-        return await run_in_thread(lambda: function(**arguments))
+            return _payload(await run_in_loop(function(**arguments)))
+        return _payload(await run_in_thread(lambda: function(**arguments)))
 
     return Tool(
         name=name,
@@ -42,6 +47,25 @@ def function_tool(name: str, target: str, folder: Path) -> Tool:
         parameters={**definition.parameters_json_schema, "additionalProperties": False},
         run=run,
     )
+
+
+def _payload(value: Any) -> Any:
+    """The result of a function. What `gather` did for a part of its items has `items`, and `errors` for the rest.
+
+    Raises:
+        Exception: no item worked; it is the failure of the first one.
+    """
+    if not isinstance(value, Partial):
+        return value
+    partial = cast("Partial[Any]", value)
+    if partial.errors and not partial.results:
+        partial.values()
+    items = list(partial.results.values())
+    if partial.complete:
+        return {"items": items}
+    errors = [{"item": place, **report.view("model")} for place, report in partial.errors.items()]
+    unstarted = {"not_started": partial.not_started} if partial.not_started else {}
+    return {"items": items, "errors": errors, **unstarted}
 
 
 def load_object(target: str, folder: Path, what: str) -> Any:

@@ -30,6 +30,7 @@ _INHERITED = (
     "timeout",
     "max_agent_iterations",
     "max_session_seconds",
+    "idle_timeout_seconds",
     "working_dir",
 )
 """Keys of `runtime` that a node may replace by its own."""
