@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -36,12 +39,16 @@ for line in sys.stdin:
         result = {"tools": PLAN.get("tools", [])}
         if PLAN.get("endless"):
             result["nextCursor"] = str(pages)
+    elif method == "tools/call" and PLAN.get("long"):
+        result = {"content": [{"type": "text", "text": "x" * PLAN.pop("long")}]}
     elif method == "tools/call":
         result = PLAN.get("result", {"content": [{"type": "text", "text": "ok"}]})
     else:
         print(json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "no"}}), flush=True)
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+while PLAN.get("stays"):
+    time.sleep(60)
 """
 READ = {"readOnlyHint": True}
 
@@ -171,3 +178,60 @@ def test_a_pattern_for_results_cannot_take_for_ever(tmp_path: Path) -> None:
     outcome = called(tmp_path, {}, tools=[tool(outputSchema=output)], result=result)
 
     assert outcome.value == {"a": "a" * 60 + "b"}
+
+
+def test_a_result_of_sixty_megabytes_is_refused_and_the_server_goes_on(tmp_path: Path) -> None:
+    async def main() -> tuple[ToolOutcome, ToolOutcome]:
+        servers = McpServers(tmp_path)
+        try:
+            plan = settings(tmp_path, tools=[tool()], long=60_000_000)
+            dispatcher = Dispatcher(await servers.tools("s", plan, tmp_path))
+            context = ToolContext(key="k", folder=tmp_path, scratch=tmp_path)
+            first = await dispatcher.call("s__find", {}, context)
+            return first, await dispatcher.call("s__find", {"again": True}, context)
+        finally:
+            await servers.close()
+
+    first, second = asyncio.run(main())
+
+    assert first.report is not None
+    assert (first.report.kind, first.report.details["reason"]) == ("tool.failed", "too_large")
+    assert second.value == "ok"
+
+
+def test_a_server_that_ignores_the_end_of_its_input_ends_with_the_run(tmp_path: Path) -> None:
+    asyncio.run(opened(tmp_path, tools=[tool()], stays=True))
+
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+HOST = """\
+import asyncio, json, sys
+from pathlib import Path
+from failwell.turns.tools.mcp_tools import McpServers
+
+async def main():
+    await McpServers(Path(".")).tools("s", json.loads(sys.argv[1]), Path("."))
+    print("ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def test_a_server_that_ignores_the_end_of_its_input_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
+    plan = settings(tmp_path, tools=[tool()], stays=True)
+    environ = {**os.environ, "PYTHONPATH": str(Path(mcp_tools.__file__).parents[3])}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST, json.dumps(plan)], cwd=tmp_path, env=environ, stdout=subprocess.PIPE
+    ) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"ready\n"
+        server = int((tmp_path / "pid").read_text())
+        assert is_alive(server)
+        host.kill()
+
+    ends = time.monotonic() + 20
+    while is_alive(server) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not is_alive(server)

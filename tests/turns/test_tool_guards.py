@@ -8,7 +8,7 @@ from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -233,7 +233,11 @@ def test_private_addresses_are_recognised_in_every_notation() -> None:
 
 
 class _Site(BaseHTTPRequestHandler):
+    credentials: ClassVar[list[str | None]] = []
+    """What each request was sent with."""
+
     def do_GET(self) -> None:
+        self.credentials.append(self.headers.get("authorization"))
         if self.path == "/away":
             self.send_response(302)
             self.send_header("location", "https://evil.com/")
@@ -270,10 +274,53 @@ def test_a_request_carries_the_files_credential_and_follows_no_redirect(
     site: tuple[int, ssl.SSLContext], tmp_path: Path
 ) -> None:
     port, trust = site
-    tool = http_request(["localhost"], {"Authorization": "Bearer x"}, private=True, trust=trust)
+    tool = http_request([f"localhost:{port}"], {"Authorization": "Bearer x"}, private=True, trust=trust)
 
     answer = use(tool, tmp_path, url=f"https://localhost:{port}/", headers={"authorization": "Bearer mine"})
     redirect = use(tool, tmp_path, url=f"https://localhost:{port}/away")
 
-    assert (answer.value["status"], answer.value["body"]) == (200, "Bearer x")
+    assert (answer.value["status"], _Site.credentials[-2:]) == (200, ["Bearer x", "Bearer x"])
     assert redirect.value["status"] == 302
+
+
+def test_a_credential_that_a_host_sends_back_is_masked(
+    site: tuple[int, ssl.SSLContext], tmp_path: Path
+) -> None:
+    port, trust = site
+    tool = http_request(
+        [f"localhost:{port}"], {"Authorization": "Bearer correct-horse-staple"}, private=True, trust=trust
+    )
+
+    answer = use(tool, tmp_path, url=f"https://localhost:{port}/")
+
+    assert answer.value["status"] == 200
+    assert "horse" not in f"{answer.value} {answer.seen}"
+
+
+def test_a_host_is_allowed_at_its_port_alone(site: tuple[int, ssl.SSLContext], tmp_path: Path) -> None:
+    port, trust = site
+
+    def asked(allow: str, url: str) -> Any:
+        outcome = use(http_request([allow], private=True, trust=trust), tmp_path, url=url)
+        return outcome.value["status"] if outcome.report is None else outcome.report.details["reason"]
+
+    assert asked(f"localhost:{port}", f"https://localhost:{port}/") == 200
+    assert asked("localhost", f"https://localhost:{port}/") == "port_not_allowed"
+    assert asked(f"localhost:{port}", "https://localhost/") == "port_not_allowed"
+    assert asked("localhost", "https://localhost:0/") == "port_not_allowed"
+
+
+def test_a_root_that_is_a_symbolic_link_is_refused(tree: Path) -> None:
+    tools = [(make(tree, "linked"), make(tree, "linked/root")) for make in (read_file, list_directory)]
+    (tree.parent / "root/linked/escape.txt").write_text("outside")
+
+    outcomes = [kind(use(tool, tree, path="escape.txt")) for pair in tools for tool in pair]
+
+    assert set(outcomes) == {"tool.denied"}
+    assert (
+        kind(use(write_file(tree, str(tree / "linked")), tree, path="new.txt", content="x")) == "tool.denied"
+    )
+    assert not (tree.parent / "new.txt").exists()
+    # A root beside the file, or an absolute one, that is a folder works.
+    assert use(read_file(tree, "docs"), tree, path="a.txt").value == "inside"
+    assert use(read_file(tree, str(tree / "docs")), tree, path="a.txt").value == "inside"

@@ -185,6 +185,14 @@ class RunProcesses:
         """Let the guardian end the process if the host dies."""
         self._guardian.watch(process.pid)
 
+    def watch_group(self, leader: int) -> None:
+        """Let the guardian end a process group that somebody else started, if the host dies."""
+        self._guardian.watch(leader)
+
+    def forget_group(self, leader: int) -> None:
+        """Take `watch_group` back: the group has ended."""
+        self._guardian.forget(leader)
+
     def ended(self, process: ScriptProcess, name: str) -> int:
         """Record the end of a process. Returns its exit code; what it left running is ended with the run."""
         code = process.reap()

@@ -9,11 +9,16 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
 from failwell.report.masking.known import SHORTEST
+from failwell.report.masking.variables import secrets_in
 from failwell.report.redact import register_secret
 from failwell.runtime.suppress import catch
 
 _SECONDS = 30.0
 _LONGEST = 64 * 1024
+_HARMLESS = frozenset(
+    {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "host", "user-agent"}
+)
+"""Headers that hold no credential."""
 
 
 async def read_credential(source: object, what: str) -> str | None:
@@ -41,11 +46,26 @@ async def read_credential(source: object, what: str) -> str | None:
 
 
 def mask_secret(value: str) -> None:
-    """Mask a value from now on, and each of its words: a header holds the key after `Bearer`."""
-    for word in {value, *value.split()}:
+    """Mask a value from now on, and of `Bearer KEY` the key too."""
+    _, _, token = value.strip().partition(" ")
+    for secret in (value, token.strip()):
         # What is shorter could not be distinguished from an ordinary word.
-        if len(word) >= SHORTEST:
-            register_secret(word)
+        if len(secret) >= SHORTEST:
+            register_secret(secret)
+
+
+def mask_headers(headers: Mapping[str, str]) -> None:
+    """Mask the values of a file's headers from now on: the other side may send them back."""
+    for name, value in headers.items():
+        if name.lower() not in _HARMLESS:
+            mask_secret(value)
+
+
+def mask_variables(variables: Mapping[str, str]) -> None:
+    """Mask the secrets among the variables that a program is given."""
+    for name, value in variables.items():
+        for secret in secrets_in(name, value):
+            mask_secret(secret)
 
 
 def refusal(message: str, advice: str) -> Validation:

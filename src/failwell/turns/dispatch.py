@@ -27,7 +27,7 @@ from failwell.runtime.retry import run_async
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.suppress import catch, catch_async
 from failwell.turns.once import OnceCalls
-from failwell.turns.result_text import bounded
+from failwell.turns.result_text import bounded, masked_values
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
 
 _LONGEST_DETAIL = 2_000
@@ -210,7 +210,8 @@ async def _within(tool: Tool, arguments: Mapping[str, Any], context: ToolContext
 
     try:
         async with asyncio.timeout(tool.timeout):
-            return await tool.run(arguments, context)
+            # A host that sends back what it was sent shows credentials of the file, and a result is stored.
+            return masked_values(await tool.run(arguments, context))
     except TimeoutError as error:
         if tool.timeout is None:
             raise

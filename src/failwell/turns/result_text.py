@@ -4,11 +4,11 @@ import os
 import re
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, cast
 
 from failwell.delivery.plain_text import finite, json_text
 from failwell.files.private import create_private
-from failwell.report.redact import redact_text
+from failwell.report.redact import mask_known, redact_text
 
 _MARKER = re.compile(r"<(\s{0,9}/?\s{0,9}tool_result)", re.IGNORECASE)
 _MOST_LINES = 2_000
@@ -23,6 +23,19 @@ def bounded(value: Any, tool: str, longest: int, scratch: Path | None) -> str:
     if len(text) > longest or text.count("\n") >= _MOST_LINES:
         text = _shortened(text, longest, _spilled(text, tool, scratch))
     return untrusted(text, tool)
+
+
+def masked_values(value: Any) -> Any:
+    """A result without the values that are known to be secret; what only looks like one is left."""
+    if isinstance(value, str):
+        return mask_known(value, 2 * len(value) + 100)
+    if isinstance(value, list):
+        return [masked_values(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {
+            masked_values(key): masked_values(item) for key, item in cast("dict[Any, Any]", value).items()
+        }
+    return value
 
 
 def untrusted(text: str, tool: str) -> str:

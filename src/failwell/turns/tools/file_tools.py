@@ -29,12 +29,13 @@ _PROTECTED = frozenset(
 _PATH = {"path": {"type": "string", "description": "relative to the working folder"}}
 
 
-def read_file(root: Path) -> Tool:
-    """A tool that reads text files below `root`."""
+def read_file(folder: Path, root: str = ".") -> Tool:
+    """A tool that reads text files below `root`, which is relative to `folder` and reached without a symbolic link."""
+    top = _top(folder, root)
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> str:
-        with _parent(root, arguments["path"]) as (folder, name):
-            return _read(folder, name)
+        with _parent(top, arguments["path"]) as (parent, name):
+            return _read(parent, name)
 
     return Tool(
         name="read_file",
@@ -46,12 +47,13 @@ def read_file(root: Path) -> Tool:
     )
 
 
-def list_directory(root: Path) -> Tool:
+def list_directory(folder: Path, root: str = ".") -> Tool:
     """A tool that lists a folder at or below `root`."""
+    top = _top(folder, root)
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> list[dict[str, Any]]:
-        with _folder(root, _parts(arguments.get("path", "."))) as folder:
-            return _entries(folder)
+        with _folder(top, _parts(arguments.get("path", "."))) as listed:
+            return _entries(listed)
 
     return Tool(
         name="list_directory",
@@ -63,13 +65,14 @@ def list_directory(root: Path) -> Tool:
     )
 
 
-def write_file(root: Path) -> Tool:
+def write_file(folder: Path, root: str = ".") -> Tool:
     """A tool that writes whole text files below `root`, in folders that exist."""
+    top = _top(folder, root)
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> dict[str, Any]:
         content = str(arguments["content"]).encode("utf-8", "replace")
-        with _parent(root, arguments["path"]) as (folder, name):
-            _replace(folder, name, content)
+        with _parent(top, arguments["path"]) as (parent, name):
+            _replace(parent, name, content)
         return {"written_bytes": len(content)}
 
     return Tool(
@@ -80,7 +83,7 @@ def write_file(root: Path) -> Tool:
         effect="idempotent",
         approval="ask",
         check=lambda arguments, context: (
-            _check(arguments, context) or _check_writable(root, arguments, context)
+            _check(arguments, context) or _check_writable(folder / root, arguments, context)
         ),
     )
 
@@ -125,12 +128,19 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
+def _top(folder: Path, root: str) -> tuple[Path, list[str]]:
+    """Where every path begins: a folder that is opened as it is, and the names from there to the root."""
+    path = Path(root)
+    return (path.parent, [path.name]) if path.is_absolute() and path.name else (folder, _parts(root))
+
+
 @contextmanager
-def _folder(root: Path, parts: list[str]) -> Generator[int]:
-    """The descriptor of a folder, reached without a symbolic link."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _folder(top: tuple[Path, list[str]], parts: list[str]) -> Generator[int]:
+    """The descriptor of a folder, reached without a symbolic link; the root is not one either."""
+    start, below = top
+    descriptor = os.open(start, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for part in parts:
+        for part in (*below, *parts):
             try:
                 inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
             except OSError as error:
@@ -143,11 +153,11 @@ def _folder(root: Path, parts: list[str]) -> Generator[int]:
 
 
 @contextmanager
-def _parent(root: Path, path: str) -> Generator[tuple[int, str]]:
+def _parent(top: tuple[Path, list[str]], path: str) -> Generator[tuple[int, str]]:
     parts = _parts(path)
     if not parts:
         raise _denied("path_outside")
-    with _folder(root, parts[:-1]) as folder:
+    with _folder(top, parts[:-1]) as folder:
         yield folder, parts[-1]
 
 

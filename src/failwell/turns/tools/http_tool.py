@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from failwell.fault.classes import ToolTerminal
 from failwell.runtime.suppress import catch
+from failwell.turns.credentials import mask_headers
 from failwell.turns.tools.tool import Tool, ToolContext
 from failwell.turns.tools.tool_thread import run_in_thread
 
@@ -34,12 +35,13 @@ def http_request(
     """A tool that makes requests to the hosts in `allow`.
 
     Args:
-        allow: Host names, each exact. None allows nothing.
+        allow: `host` or `host:port`, each exact; without a port it is 443. None allows nothing.
         headers: Headers of every request, such as a credential. The model neither sees nor changes them.
         private: Whether hosts with private addresses may be reached.
         trust: The certificates to trust; those of the system by default.
     """
-    hosts = frozenset(host.lower().rstrip(".") for host in allow)
+    hosts = frozenset(_host_and_port(urlsplit(f"//{entry}")) for entry in allow)
+    mask_headers(headers or {})
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> dict[str, Any]:
         sockets: list[socket.socket] = []
@@ -55,18 +57,20 @@ def http_request(
     def check(arguments: Mapping[str, Any], _context: ToolContext) -> str | None:
         try:
             url = urlsplit(str(arguments["url"]))
-            host, _ = url.hostname, url.port
+            target = _host_and_port(url)
         except ValueError:
             return "insecure_url"
-        if url.scheme != "https" or url.username is not None or url.password is not None or not host:
+        if url.scheme != "https" or url.username is not None or url.password is not None or not target[0]:
             return "insecure_url"
         if any(ord(letter) < 33 or ord(letter) == 127 for letter in str(arguments["url"])):
             return "insecure_url"
-        return None if host.lower().rstrip(".") in hosts else "domain_not_allowed"
+        if target in hosts:
+            return None
+        return "port_not_allowed" if target[0] in {host for host, _ in hosts} else "domain_not_allowed"
 
     return Tool(
         name="http_request",
-        description="Make an HTTPS request to " + (", ".join(sorted(hosts)) or "no host") + ".",
+        description="Make an HTTPS request to " + (", ".join(sorted(allow)) or "no host") + ".",
         parameters={
             "type": "object",
             "properties": {
@@ -83,6 +87,11 @@ def http_request(
         check=check,
         timeout=2 * SECONDS,
     )
+
+
+def _host_and_port(url: SplitResult) -> tuple[str, int]:
+    """The host of an address as it is compared, and its port."""
+    return (url.hostname or "").lower().rstrip("."), 443 if url.port is None else url.port
 
 
 def is_public(address: str) -> bool:
@@ -108,7 +117,7 @@ def _request(
     sockets: list[socket.socket],
 ) -> dict[str, Any]:
     url = urlsplit(str(arguments["url"]))
-    host, port = url.hostname or "", url.port or 443
+    host, port = url.hostname or "", 443 if url.port is None else url.port
     context = trust or ssl.create_default_context()
     plain = socket.create_connection((_address(host, port, private), port), timeout=SECONDS)
     sockets.append(plain)

@@ -15,10 +15,15 @@ from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.classes import ToolTerminal
 from failwell.files.private import append_private
 from failwell.integrations.mcp import from_tool_result
+from failwell.processes.run_processes import RunProcesses
+from failwell.processes.script import unbroken
 from failwell.report.revive import revive
 from failwell.runtime.suppress import catch_async
 from failwell.shared.effect_policy import EffectPolicy, effect_policy
+from failwell.turns.credentials import mask_headers, mask_variables
 from failwell.turns.tools.foreign_schema import safe_schema
+from failwell.turns.tools.mcp_http import bounded_client
+from failwell.turns.tools.mcp_stdio import TOO_LONG, server_streams
 from failwell.turns.tools.tool import Effect, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ class McpServers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, _Server] = {}
+        self._processes: RunProcesses | None = None
 
     async def tools(self, name: str, settings: Mapping[str, Any], directory: Path) -> dict[str, Tool]:
         """The tools of a server, as `server__tool`.
@@ -54,24 +60,39 @@ class McpServers:
         key = f"{name} {directory} {sorted(settings.items())}"
         server = self._open.get(key)
         if server is None:
-            server = self._open[key] = _Server(name, settings, directory, self._folder)
+            server = self._open[key] = _Server(name, settings, directory, self)
         return await server.tools()
+
+    @property
+    def folder(self) -> Path:
+        """Where the servers' output goes."""
+        return self._folder
+
+    @property
+    def processes(self) -> RunProcesses:
+        """The servers that run as processes; their guardian starts with the first one."""
+        if self._processes is None:
+            self._processes = RunProcesses(self._folder)
+        return self._processes
 
     async def close(self) -> None:
         """End every server."""
         servers, self._open = self._open, {}
         for server in servers.values():
             await server.close()
+        processes, self._processes = self._processes, None
+        if processes is not None:
+            await unbroken(processes.close(0.0))
 
 
 class _Server:
     """One server. A task of its own opens and closes the connection, as the client demands."""
 
-    def __init__(self, name: str, settings: Mapping[str, Any], directory: Path, folder: Path) -> None:
+    def __init__(self, name: str, settings: Mapping[str, Any], directory: Path, home: McpServers) -> None:
         self._name = name
         self._settings = settings
         self._directory = directory
-        self._folder = folder
+        self._home = home
         self._owner: Task[None] | None = None
         self._stop: Event | None = None
         self._ready: Future[Any] | None = None
@@ -117,13 +138,38 @@ class _Server:
 
     async def _own(self, ready: "Future[Any]", stop: "Event") -> None:
         try:
-            with os.fdopen(append_private(self._folder / f"mcp-{_file_name(self._name)}.log"), "w") as log:
-                async with _client_of(self._settings, self._directory, log) as client:
+            file = self._home.folder / f"mcp-{_file_name(self._name)}.log"
+            with os.fdopen(append_private(file), "w") as log:
+                async with self._connect(log) as client:
                     ready.set_result(client)
                     await stop.wait()
         except Exception as error:  # noqa: BLE001  (whoever waits for the server gets it; after that, its calls fail)
             if not ready.done():
                 ready.set_exception(error)
+
+    def _connect(self, log: Any) -> Any:
+        """A client that is not connected yet."""
+        mcp: Any = need("mcp")
+        settings = self._settings
+        headers: dict[str, str] = dict(settings.get("headers") or {})
+        env: dict[str, str] = dict(settings.get("env") or {})
+        # A server may send back what it was given.
+        mask_headers(headers)
+        mask_variables(env)
+        if settings.get("url"):
+            http: Any = need("mcp.client.streamable_http")
+            client = bounded_client(headers, _SECONDS)
+            return mcp.Client(http.streamable_http_client(settings["url"], http_client=client))
+        # What a server prints is foreign text, and goes to a file instead of the terminal.
+        return mcp.Client(
+            server_streams(
+                [settings["command"], *(settings.get("args") or ())],
+                env=env,
+                directory=self._directory,
+                log=log,
+                processes=self._home.processes,
+            )
+        )
 
     async def _listed(self, client: Any) -> dict[str, Tool]:
         import asyncio
@@ -173,33 +219,19 @@ class _Server:
         )
 
 
-def _client_of(settings: Mapping[str, Any], directory: Path, log: Any) -> Any:
-    """A client that is not connected yet."""
-    mcp: Any = need("mcp")
-    if settings.get("url"):
-        http: Any = need("mcp.client.streamable_http")
-        httpx: Any = need("httpx2")
-        headers = dict(settings.get("headers") or {})
-        transport = http.streamable_http_client(
-            settings["url"], http_client=httpx.AsyncClient(headers=headers, timeout=_SECONDS)
-        )
-        return mcp.Client(transport)
-    stdio: Any = need("mcp.client.stdio")
-    parameters = stdio.StdioServerParameters(
-        command=settings["command"],
-        args=list(settings.get("args") or ()),
-        env=dict(settings.get("env") or {}),
-        cwd=directory,
-    )
-    # What a server prints is foreign text, and goes to a file instead of the terminal.
-    return mcp.Client(stdio.stdio_client(parameters, errlog=log))
-
-
 async def _call(client: Any, tool: str, arguments: Mapping[str, Any]) -> Any:
     """The result of a tool, not checked against the schema of the server: a pattern in one can take for ever."""
     types: Any = need("mcp.types")
     parameters = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
-    return await client.session.send_request(types.CallToolRequest(params=parameters), types.CallToolResult)
+    request = types.CallToolRequest(params=parameters)
+    result, error = await catch_async(client.session.send_request, request, types.CallToolResult)
+    if error is None:
+        return result
+    if safe_getattr(safe_getattr(error, "error"), "code") == TOO_LONG:
+        raise ToolTerminal(
+            kind="tool.failed", message="the result is too large", details={"reason": "too_large"}
+        ) from error
+    raise error
 
 
 def _value(result: Any) -> Any:

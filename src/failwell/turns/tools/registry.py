@@ -53,5 +53,4 @@ def _tool(name: str, definition: Mapping[str, Any], folder: Path, runner: Comman
         return http_request(allow, definition.get("headers"), private=definition.get("allow_private", False))
     from failwell.turns.tools import file_tools
 
-    root = folder / definition.get("root", ".")
-    return getattr(file_tools, builtin)(root)
+    return getattr(file_tools, builtin)(folder, definition.get("root", "."))
