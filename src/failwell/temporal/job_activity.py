@@ -71,8 +71,9 @@ class JobActivity:
     @staticmethod
     async def _beat() -> None:
         while True:
-            activity.heartbeat()
+            # A short job needs none.
             await asyncio.sleep(BEAT)
+            activity.heartbeat()
 
 
 def _job_id(workflow: str | None) -> str:

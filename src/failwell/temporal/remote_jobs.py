@@ -24,6 +24,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from failwell.fault.capability import CapabilityCancelledError
+from failwell.integrations.temporal import recover
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, new_job_id
 from failwell.jobs.request import check_request
@@ -148,7 +149,7 @@ class RemoteJobs:
         try:
             return await handle.result(), None
         except WorkflowFailureError as error:
-            return None, describe(error)
+            return None, recover(error)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownJob(job=job) from None

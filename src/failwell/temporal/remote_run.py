@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from failwell.journal.event import Fact
 
+_PAUSE = 0.1
+"""Seconds between two looks at the events of a run."""
 _QUERY_TIMEOUT = timedelta(seconds=10)
 _ENDED = frozenset(
     {
@@ -201,6 +203,16 @@ class RemoteRun:
 
 
 async def follow(remote: RemoteRun, wake: asyncio.Event) -> None:
-    """Set `wake` whenever the history of a run has grown, until the run has ended."""
-    async for _ in remote.changes():
-        wake.set()
+    """Set `wake` soon after the history of a run has grown, until the run has ended.
+
+    Reading the events of a run takes the time of its worker, so several changes are one.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
+    try:
+        async for _ in remote.changes():
+            if timer is None or timer.when() <= loop.time():
+                timer = loop.call_later(_PAUSE, wake.set)
+    finally:
+        if timer is not None:
+            timer.cancel()

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from temporalio.worker import UnsandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from failwell.temporal.run_workflow import RunWorkflow
@@ -21,12 +22,18 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     )
 
 
-def run_worker_options(steps: StepActivities, *workflows: type[Any]) -> dict[str, Any]:
-    """Options of a `temporalio.worker.Worker` on the task queue of workflow runs. Close `steps` after it has ended."""
+def run_worker_options(
+    steps: StepActivities, *workflows: type[Any], is_sandboxed: bool = True
+) -> dict[str, Any]:
+    """Options of a `temporalio.worker.Worker` on the task queue of workflow runs. Close `steps` after it has ended.
+
+    The sandbox finds workflow code that is not deterministic. Workers of users do without it: it costs a fifth of the
+    processor time of a step, and the code that it would check is the same as in the tests.
+    """
     return {
         "workflows": [RunWorkflow, *workflows],
         "activities": steps.activities,
-        "workflow_runner": workflow_runner(),
+        "workflow_runner": workflow_runner() if is_sandboxed else UnsandboxedWorkflowRunner(),
         "max_heartbeat_throttle_interval": _BEAT,
         "default_heartbeat_throttle_interval": _BEAT,
     }

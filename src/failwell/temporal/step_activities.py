@@ -215,8 +215,9 @@ async def _heartbeats() -> AsyncGenerator[None]:
 
     async def beat() -> None:
         while True:
-            activity.heartbeat()
+            # A short step needs none.
             await asyncio.sleep(interval)
+            activity.heartbeat()
 
     beating = asyncio.create_task(beat())
     try:

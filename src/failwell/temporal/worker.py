@@ -8,6 +8,7 @@ from typing import Any, Self
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from failwell._version import __version__
 from failwell.fault.base import Fault
 from failwell.jobs.memory.book import NO_LIMITS
 from failwell.jobs.memory.machine import Limits
@@ -20,6 +21,9 @@ from failwell.temporal.job_workflow import JobWorkflow
 from failwell.temporal.queues import BEAT, instance_queue
 from failwell.temporal.serving import run_worker_options
 from failwell.temporal.step_activities import StepActivities
+
+BUILD = f"failwell-{__version__}"
+"""What the server shows as the version of this worker. By default, the SDK would hash every loaded module."""
 
 
 class TemporalWorker:
@@ -75,8 +79,9 @@ class TemporalWorker:
         return Worker(
             client,
             task_queue=self._options.task_queue,
+            build_id=BUILD,
             graceful_shutdown_timeout=self._drain,
-            **run_worker_options(self.steps, JobWorkflow),
+            **run_worker_options(self.steps, JobWorkflow, is_sandboxed=False),
         )
 
     def _job_workers(self, client: Client) -> list[Worker]:
@@ -101,6 +106,7 @@ class TemporalWorker:
             client,
             task_queue=instance_queue(self._options.task_queue, instance),
             activities=activities,
+            build_id=BUILD,
             # No more than the instance runs at a time: what waits here could start on another machine.
             max_concurrent_activities=concurrency,
             max_heartbeat_throttle_interval=timedelta(seconds=BEAT),
