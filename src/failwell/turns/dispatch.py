@@ -26,6 +26,7 @@ from failwell.runtime.cancel import CancelScope
 from failwell.runtime.retry import run_async
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.suppress import catch, catch_async
+from failwell.turns.grants import GrantRequest, StageGrants, digest_of
 from failwell.turns.once import OnceCalls
 from failwell.turns.result_text import bounded, masked_values
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
@@ -62,6 +63,7 @@ class Dispatcher:
         longest: Characters of a result that a model sees.
         shows_text: Whether the model also sees the redacted text of what a tool raised.
         once: Claims the calls that must not happen twice; without it they are not protected from a crash.
+        grants: Asks a person about single calls of tools that are not granted; without it they are denied.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Dispatcher:
         longest: int = 50 * 1024,
         shows_text: bool = False,
         once: OnceCalls | None = None,
+        grants: StageGrants | None = None,
     ) -> None:
         self._tools = tools
         self._granted = frozenset(tools if granted is None else granted)
@@ -84,6 +87,7 @@ class Dispatcher:
         self._longest = longest
         self._shows_text = shows_text
         self._once = once
+        self._grants = grants
         self._breaker = ToolLoopBreaker()
         self._validators: dict[str, Any] = {}
 
@@ -129,7 +133,8 @@ class Dispatcher:
                 details={"tool": name[:100], "known": sorted(self._granted)},
                 message="no tool of that name is registered",
             )
-        if name not in self._granted:
+        is_granted = name in self._granted
+        if not is_granted and self._grants is None:
             raise _denied(name, "not_granted")
         effective = self._effective(tool, arguments)
         self._check_secrets(tool, effective)
@@ -137,7 +142,9 @@ class Dispatcher:
         reason = tool.check(effective, context)
         if reason is not None:
             raise _denied(name, reason)
-        if tool.approval == "ask":
+        if not is_granted:
+            await self._ask_for_grant(tool, effective, context)
+        elif tool.approval == "ask":
             await self._approve(tool, effective)
         self._check_cancel()
         # Asked once: a repeat is a part of the call that was approved.
@@ -199,6 +206,20 @@ class Dispatcher:
             raise _denied(tool.name, "approval_error") from error
         if answer is not True:
             raise _denied(tool.name, "user_rejected")
+
+    async def _ask_for_grant(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> None:
+        assert self._grants is not None
+        request = GrantRequest(
+            tool=tool.name,
+            agent=self._agent,
+            arguments=redact_value(dict(arguments)),
+            digest=digest_of(arguments),
+            call=context.key,
+        )
+        reason = await self._grants.refuses(request)
+        self._check_cancel()
+        if reason is not None:
+            raise _denied(tool.name, reason)
 
     def _check_cancel(self) -> None:
         if self._cancel is not None:

@@ -257,7 +257,7 @@ class StageSpec:
     code: Mapping[str, str] = field(default_factory=dict[str, str])
     """Phase → `module:function`, for phases in Python."""
     allowed_tools: tuple[str, ...] = ()
-    grants: Literal["ask", "deny"] = "ask"
+    grants: Literal["ask", "deny"] = "deny"
     """Whether a person may grant a single call of a tool that is not allowed."""
     completion_tool: str | None = None
     completion_schema: Mapping[str, Any] | None = None

@@ -15,6 +15,7 @@ class StageLimits:
     def __init__(self, spec: StageSpec) -> None:
         self.allowed_tools = spec.allowed_tools
         self.turn_cap = spec.turn_cap
+        self.grants = spec.grants
         self.completion = None if spec.completion_tool is None else self._completion_tool(spec)
         self.result: dict[str, Any] | None = None
         """The arguments of the completion tool, once it was called."""

@@ -1,5 +1,6 @@
 """Runs the phases of stages that need the outside: `act` is a turn of a model, and other phases may be Python code."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.stage_limits import StageLimits
 
 if TYPE_CHECKING:
-    from failwell.turns.turn import Turn
+    from failwell.turns.turn import Turn, TurnEvent
 
 
 class StageExecutor:
@@ -69,8 +70,15 @@ class StageExecutor:
         settings = AgentSettings(request, tools.plan)
         settings.own["tools"] = list(limits.allowed_tools)
         models = self._agents.models_of(request.run, tools.run_folder)
-        approver = self._agents.approver(request)
-        dispatcher = await models.dispatcher(request, tools, settings, approver, limits.completion)
+        asks = limits.grants == "ask"
+        dispatcher = await models.dispatcher(
+            request,
+            tools,
+            settings,
+            self._agents.approver(request),
+            limits.completion,
+            grants=models.grants(request, self._agents.granter(request)) if asks else None,
+        )
         return Turn(
             await models.chain(request, tools, settings),
             dispatcher,
@@ -79,8 +87,22 @@ class StageExecutor:
             max_tokens=settings.own.get("max_tokens"),
             stops_at_limit=True,
             is_complete=limits.is_complete,
-            observe=AgentLog(tools.note, request).write_tool,
+            observe=self._observer(request, tools),
         )
+
+    def _observer(self, request: Request, tools: Tools) -> "Callable[[TurnEvent], None]":
+        """Writes the calls of tools to the log of the run, and those that were denied to the audit."""
+        log = AgentLog(tools.note, request)
+        audit = self._agents.audit
+
+        def observe(event: "TurnEvent") -> None:
+            log.write_tool(event)
+            if audit is not None and event.data.get("kind") == "tool.denied":
+                facts = {"stage": request.node.name, "path": request.path, "visit": request.visit}
+                data = {**facts, "attempt": request.attempt, **event.data}
+                audit.append("tool:denied", data, run=request.run)
+
+        return observe
 
 
 def _answer(text: str) -> dict[str, Any]:

@@ -198,7 +198,7 @@ KEYS: dict[str, Key] = {
     "checkGate": Key(_checks("checkGate", "proceed", "retry", "skip"), "whether the stage may act"),
     "allowedTools": Key(ListOf(Text()), "the tools that the model may call (default: none)"),
     "grants": Key(
-        Choice("ask", "deny"), "whether a person may grant one call of another tool (default: ask)"
+        Choice("ask", "deny"), "whether a person may grant one call of another tool (default: deny)"
     ),
     "completionTool": Key(Text(r"[A-Za-z_][A-Za-z0-9_-]{0,63}"), "a tool whose call ends the stage"),
     "completionSchema": Key(Converted(MapOf(AnyJson()), _schema), "the JSON Schema of its arguments"),
@@ -308,7 +308,7 @@ def _stage(values: Mapping[str, Any], item: Item) -> tuple[Node, ...]:
         exit=_plain(values.get("exit")),
         code=code,
         allowed_tools=values.get("allowedTools", ()),
-        grants=values.get("grants", "ask"),
+        grants=values.get("grants", "deny"),
         completion_tool=values.get("completionTool"),
         completion_schema=values.get("completionSchema"),
         turn_cap=values.get("turnCap", 20),

@@ -17,6 +17,7 @@ from failwell.workflows.agent_steps.visit import AgentStep
 if TYPE_CHECKING:
     from failwell.interaction.queue import InteractionQueue
     from failwell.journal.audit import AuditLog
+    from failwell.turns.grants import AskGrant, GrantRequest
     from failwell.turns.tools.tool import ApprovalRequest, Approver
     from failwell.workflow.output_schemas import OutputSchemas
 
@@ -114,6 +115,15 @@ class AgentExecutor:
         """Asks a person whether a node may call a tool."""
         return _approver(self._queue, request)
 
+    def granter(self, request: Request) -> "AskGrant":
+        """Asks a person whether a stage may call a tool outside its list, once."""
+        return _granter(self._queue, request)
+
+    @property
+    def audit(self) -> "AuditLog | None":
+        """The audit, where there is one."""
+        return None if self._audit is None else self._audit()
+
     def _queue(self) -> "InteractionQueue":
         """Where people are asked; a queue without answerers fails every question."""
         if self._interactions is None:
@@ -123,6 +133,33 @@ class AgentExecutor:
             observe = None if self._audit is None else partial(record_event, self._audit)
             self._interactions = InteractionQueue(observe=observe)
         return self._interactions
+
+
+def _granter(queue: "Callable[[], InteractionQueue]", request: Request) -> "AskGrant":
+    async def ask(question: "GrantRequest") -> bool:
+        from json import dumps
+
+        from failwell.interaction.requests import Answer, Grant
+
+        arguments = dumps(question.arguments, ensure_ascii=True, indent=2, default=str)
+        reply = await queue().ask(
+            Grant(
+                text=f"the stage `{question.agent}` may not call the tool `{question.tool}`; may it once, with\n{arguments}",
+                tool=question.tool,
+                stage=question.agent,
+                digest=question.digest,
+                scope={
+                    "run": request.run,
+                    "path": request.path,
+                    "node": request.node.name,
+                    "tool": question.tool,
+                    "attempt": request.attempt,
+                },
+            )
+        )
+        return isinstance(reply, Answer) and reply.value is True
+
+    return ask
 
 
 def _approver(queue: "Callable[[], InteractionQueue]", request: Request) -> "Approver":

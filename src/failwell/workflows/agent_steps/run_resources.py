@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from failwell.runtime.cost import Prices
     from failwell.runtime.fallback import Chain
     from failwell.turns.dispatch import Dispatcher
+    from failwell.turns.grants import AskGrant, StageGrants
     from failwell.turns.models import ModelSpec
     from failwell.turns.once import OnceCalls
     from failwell.turns.tools.tool import Approver, Tool, ToolContext
@@ -120,6 +121,13 @@ class AgentRun:
 
         return OnceCalls(self._claims, scope)
 
+    def grants(self, request: Request, ask: "AskGrant") -> "StageGrants":
+        """The grants of one attempt of a stage."""
+        from failwell.turns.grants import StageGrants
+
+        execution = f"run-{request.run}/{request.path}/{request.visit}"
+        return StageGrants(self._claims, execution, request.attempt, ask)
+
     async def dispatcher(
         self,
         request: Request,
@@ -131,6 +139,7 @@ class AgentRun:
         *,
         servers: "Mapping[str, Mapping[str, Any]] | None" = None,
         agents: "Mapping[str, Tool] | None" = None,
+        grants: "StageGrants | None" = None,
     ) -> "Dispatcher":
         """Runs the tool calls of a node.
 
@@ -143,6 +152,7 @@ class AgentRun:
             once: Keeps calls from happening twice; by default within one visit of the node.
             servers: MCP servers besides those of the file.
             agents: Agents that are called as tools, granted to this node.
+            grants: Asks a person about calls of tools that the node may not call.
 
         Raises:
             ToolTerminal: an MCP server does not start.
@@ -176,6 +186,7 @@ class AgentRun:
             longest=longest,
             shows_text=settings.own.get("tool_errors") == "full",
             once=once or self.once_calls(f"run-{request.run}/{request.path}/{request.visit}"),
+            grants=grants,
         )
 
     def budget(self, request: Request, tools: Tools) -> SharedBudget | None:
