@@ -455,3 +455,15 @@ def test_an_agent_fails_over_is_denied_a_tool_and_asks_a_person(project: Project
     assert waiting.code == 4
     assert done.data == {"decision": "refund", "answer": "We are sorry. You get your money back."}
     assert project.started() == ["triage", "approve", "answer"]
+
+
+def test_a_state_machine_improves_a_draft_and_joins_its_reviews(project: Project) -> None:
+    done = project.run("state-machine", "--quiet", "--format", "json")
+
+    assert done.data == {"text": "Rain falls on both sides.", "reviews": "facts: they are style: it is"}
+    attempts = [
+        one["data"]["attempt"]
+        for one in project.events()
+        if one["type"] == "node:started" and one["data"]["node"] == "draft"
+    ]
+    assert attempts == [1, 2]

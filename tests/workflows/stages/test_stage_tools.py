@@ -42,7 +42,9 @@ STAGE = "stages:\n  - {id: a, allowedTools: [read], grants: %s}\n"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> StagePlace:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StagePlace:
+    # The tools write where the process is.
+    monkeypatch.chdir(tmp_path)
     place = StagePlace(tmp_path)
     place.write("stage_tools.py", CODE)
     return place
@@ -118,6 +120,7 @@ def test_a_grant_is_for_one_call_and_the_same_call_again_needs_another_one(place
 
     assert result.output == {"result": "done"}
     assert [question["type"] for question in questions] == ["grant", "grant"]
+    assert notes(place) == ["x"]
     assert len(audit(place, "interaction:answered")) == 2
     assert [record["data"]["reason"] for record in audit(place, "tool:denied")] == ["grant_refused"]
 
