@@ -300,14 +300,14 @@ def test_a_credential_that_a_host_sends_back_is_masked(
 def test_a_host_is_allowed_at_its_port_alone(site: tuple[int, ssl.SSLContext], tmp_path: Path) -> None:
     port, trust = site
 
-    def asked(allow: str, url: str) -> Any:
+    def reply_to(allow: str, url: str) -> Any:
         outcome = use(http_request([allow], private=True, trust=trust), tmp_path, url=url)
         return outcome.value["status"] if outcome.report is None else outcome.report.details["reason"]
 
-    assert asked(f"localhost:{port}", f"https://localhost:{port}/") == 200
-    assert asked("localhost", f"https://localhost:{port}/") == "port_not_allowed"
-    assert asked(f"localhost:{port}", "https://localhost/") == "port_not_allowed"
-    assert asked("localhost", "https://localhost:0/") == "port_not_allowed"
+    assert reply_to(f"localhost:{port}", f"https://localhost:{port}/") == 200
+    assert reply_to("localhost", f"https://localhost:{port}/") == "port_not_allowed"
+    assert reply_to(f"localhost:{port}", "https://localhost/") == "port_not_allowed"
+    assert reply_to("localhost", "https://localhost:0/") == "port_not_allowed"
 
 
 def test_a_root_that_is_a_symbolic_link_is_refused(tree: Path) -> None:

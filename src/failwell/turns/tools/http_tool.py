@@ -117,7 +117,7 @@ def _request(
     sockets: list[socket.socket],
 ) -> dict[str, Any]:
     url = urlsplit(str(arguments["url"]))
-    host, port = url.hostname or "", 443 if url.port is None else url.port
+    host, port = _host_and_port(url)
     context = trust or ssl.create_default_context()
     plain = socket.create_connection((_address(host, port, private), port), timeout=SECONDS)
     sockets.append(plain)
