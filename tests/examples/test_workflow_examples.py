@@ -467,3 +467,32 @@ def test_a_state_machine_improves_a_draft_and_joins_its_reviews(project: Project
         if one["type"] == "node:started" and one["data"]["node"] == "draft"
     ]
     assert attempts == [1, 2]
+
+
+def test_the_desk_uses_every_key_of_an_agent(project: Project) -> None:
+    from failwell.workflow.compile.agent_settings import AGENT
+
+    done = project.run("agent-keys", "-i", "topic=bridges", "--quiet")
+    log = project.type("runs", "logs", "r").out
+    automatic = project.type(
+        "run",
+        str(EXAMPLES / "agent-keys/workflow.yaml"),
+        "-i",
+        "topic=x",
+        "--quiet",
+        "--model",
+        "scripted:auto",
+    )
+
+    text = (EXAMPLES / "agent-keys/workflow.yaml").read_text()
+    # These belong to engines that run agents of their own.
+    missing = {key for key in AGENT if f"    {key}:" not in text} - {"provider", "sandbox", "settings_dir"}
+    assert missing == set()
+    assert done.data["title"] == "Bridges of the city"
+    assert done.data["article"].startswith("The bridges are old.")
+    assert (done.data["verdict"], done.data["length"]) == ("print", "short")
+    assert "answer: internal.schema_violation; asked again" in log
+    assert "model scripted:busy.yaml: provider.overloaded" in log
+    assert "tool desk_editor: done" in log
+    assert "validator: 1 issues; asked again" in log
+    assert automatic.code == 0
