@@ -469,7 +469,7 @@ def test_a_state_machine_improves_a_draft_and_joins_its_reviews(project: Project
     assert attempts == [1, 2]
 
 
-def test_the_desk_uses_every_key_of_an_agent(project: Project) -> None:
+def test_an_example_uses_every_key_of_an_agent(project: Project) -> None:
     from failwell.workflow.compile.agent_settings import AGENT
 
     done = project.run("agent-keys", "-i", "topic=bridges", "--quiet")
