@@ -182,6 +182,42 @@ class Delivered:
             raise
 
 
+@activity.defn
+async def hang() -> None:
+    """Runs until it is cancelled."""
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(0.05)
+
+
+@workflow.defn
+class Local:
+    """Calls a local activity, which the worker repeats itself."""
+
+    @workflow.run
+    async def run(self, name: str) -> Any:
+        return await workflow.execute_local_activity(
+            "act", name, start_to_close_timeout=timedelta(seconds=20)
+        )
+
+
+@workflow.defn
+class Cancelled:
+    """Waits for an activity, or cancels one before the event loop has turned."""
+
+    @workflow.run
+    async def run(self, when: str) -> None:
+        handle = workflow.start_activity(
+            hang,
+            start_to_close_timeout=timedelta(seconds=40),
+            heartbeat_timeout=timedelta(seconds=1),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        if when == "at once":
+            handle.cancel()
+        await handle
+
+
 @workflow.defn
 class BadArguments:
     """Passes on arguments that a model made up."""

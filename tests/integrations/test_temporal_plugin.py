@@ -20,19 +20,33 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowUpdateFailedError,
 )
-from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ApplicationErrorCategory,
+    is_cancelled_exception,
+)
 from temporalio.worker import Replayer, Worker
 
 import failwell
 from failwell.decision.policy import Policy
+from failwell.fault.axes import Category
 from failwell.integrations.temporal import recover, reliability
 from failwell.report.describe import describe
 from tests.integrations import temporal_flows as flows
 from tests.servers import wsgi_server
 from tests.temporal_server import server, task_queue
 
-FLOWS: list[Any] = [flows.Call, flows.BadArguments, flows.Inline, flows.Handlers, flows.Delivered]
-ACTIVITIES: list[Any] = [flows.act, flows.act_in_a_thread, flows.take_arguments, flows.deliver]
+FLOWS: list[Any] = [
+    flows.Call,
+    flows.BadArguments,
+    flows.Inline,
+    flows.Handlers,
+    flows.Delivered,
+    flows.Local,
+    flows.Cancelled,
+]
+ACTIVITIES: list[Any] = [flows.act, flows.act_in_a_thread, flows.take_arguments, flows.deliver, flows.hang]
 
 
 class Flows:
@@ -73,6 +87,17 @@ async def running(plugin: Any = None) -> AsyncGenerator[Flows]:
             client, task_queue=queue, workflows=FLOWS, activities=ACTIVITIES, activity_executor=threads
         ):
             yield Flows(client, queue, plugin)
+
+
+async def events_of(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    return [str(event.WhichOneof("attributes")) for event in (await handle.fetch_history()).events]
+
+
+async def reached(handle: WorkflowHandle[Any, Any], event: str) -> None:
+    """Wait until the server has recorded such an event."""
+    async for recorded in handle.fetch_history_events(wait_new_event=True):
+        if recorded.WhichOneof("attributes") == event:
+            return
 
 
 async def failure(call: Awaitable[Any]) -> WorkflowFailureError:
@@ -186,19 +211,17 @@ def test_a_long_delay_is_a_timer_of_the_workflow_and_costs_no_attempt() -> None:
         async with running(reliability(policy=Policy(in_process_limit=1.0))) as run:
             handle = await run.start(flows.Call, "overloaded_then_parked")
             error = await failure(handle.result())
-            events = [event.WhichOneof("attributes") for event in (await handle.fetch_history()).events]
+            events = await events_of(handle)
             parked = await run.start(flows.Call, "parked_for_an_hour")
-            timers: list[timedelta] = []
-            while not timers:
-                await asyncio.sleep(0.05)  # until the worker has written the timer
-                timers = [
-                    event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
-                    for event in (await parked.fetch_history()).events
-                    if event.HasField("timer_started_event_attributes")
-                ]
+            await reached(parked, "timer_started_event_attributes")
+            timers = [
+                event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
+                for event in (await parked.fetch_history()).events
+                if event.HasField("timer_started_event_attributes")
+            ]
             await parked.terminate()
             await run.replay()
-            return error, [event or "" for event in events], timers[0]
+            return error, events, timers[0]
 
     error, events, hour = call(main())
 
@@ -281,16 +304,59 @@ def test_errors_in_workflow_code_are_terminal_and_delivered_once() -> None:
 
 
 @pytest.mark.slow
+def test_a_cancel_reaches_the_activity_and_ends_a_long_delay() -> None:
+    async def main() -> list[WorkflowFailureError]:
+        async with running() as run:
+            waiting = await run.start(flows.Cancelled, "later")
+            parked = await run.start(flows.Call, "parked_for_an_hour")
+            at_once = await run.start(flows.Cancelled, "at once")
+            for handle, event in ((waiting, "activity_task_scheduled"), (parked, "timer_started")):
+                await reached(handle, f"{event}_event_attributes")
+                await handle.cancel()
+            errors = [await failure(handle.result()) for handle in (waiting, parked, at_once)]
+            await run.replay()
+            return errors
+
+    errors = call(main())
+
+    assert {recover(error).category for error in errors} == {Category.CANCELLED}
+    assert [error.cause is not None and is_cancelled_exception(error.cause) for error in errors] == [True] * 3
+    assert flows.calls == {"parked_for_an_hour": 1}
+
+
+@pytest.mark.slow
+def test_local_activities_and_a_plugin_that_is_given_twice() -> None:
+    async def main() -> list[WorkflowFailureError]:
+        plugin = reliability(policy=Policy(in_process_limit=1.0))
+        client = await Client.connect(server().address, plugins=[plugin])
+        queue = task_queue()
+        with pytest.warns(UserWarning, match="The same plugin type"):
+            worker = Worker(
+                client, task_queue=queue, workflows=FLOWS, activities=[flows.act], plugins=[reliability()]
+            )
+        async with worker:
+            run = Flows(client, queue, plugin)
+            errors = [
+                await failure(run(flows.Local, "transient")),
+                await failure(run(flows.Local, "overloaded_then_parked")),
+                await failure(run(flows.Call, "configuration")),
+            ]
+            await run.replay()
+            return errors
+
+    errors = call(main())
+
+    assert [recover(error).kind for error in errors] == ["provider.overloaded"] * 2 + ["provider.auth"]
+    assert flows.calls == {"transient": 3, "overloaded_then_parked": 4, "configuration": 1}
+
+
+@pytest.mark.slow
 def test_only_the_exceptions_that_are_named_end_a_workflow() -> None:
     async def main() -> bool:
         async with running(reliability(workflow_failures=(failwell.Fault,))) as run:
             await failure(run(flows.Inline, "configuration"))
             stalled = await run.start(flows.Inline, "unknown")
-            while True:
-                events = (await stalled.fetch_history()).events
-                if any(event.HasField("workflow_task_failed_event_attributes") for event in events):
-                    break
-                await asyncio.sleep(0.05)  # until the worker has failed the task
+            await reached(stalled, "workflow_task_failed_event_attributes")
             status = (await stalled.describe()).status
             await stalled.terminate()
             return status is WorkflowExecutionStatus.RUNNING

@@ -31,6 +31,8 @@ from failwell.runtime.retry_options import RetryOptions, merge_options
 _MODEL_CALLS = ("invoke_model_activity", "invoke_model_activity_streaming")
 _MODEL_SUFFIXES = ("__model_request", "__model_request_stream")
 _MOST_LEDGERS = 1_000
+_MOST_OPTIONS = 256
+_MOST_COUNTED = 1_000_000
 _UNTYPED_ATTEMPTS = 3
 
 
@@ -60,13 +62,14 @@ class _Attempt:
         header = _read_header(headers)
         policy = info.retry_policy
         self.info = info
-        self.number = info.attempt + header.get("earlier", 0)
+        self.number = info.attempt + _count(header, "earlier")
         """Which call it is, counted over the waits of the workflow."""
         in_policy = 0 if policy is None else policy.maximum_attempts
-        self.most: int | None = (header.get("attempts", 0) if header else in_policy) or None
+        self.most: int | None = (_count(header, "attempts") if header else in_policy) or None
         """Attempts in all, if the policy of the activity names a number."""
         in_list = () if policy is None else policy.non_retryable_error_types or ()
-        self.not_repeated = frozenset(header.get("not_repeated", ()) if header else in_list)
+        listed: Any = header.get("not_repeated") if header else [*in_list]
+        self.not_repeated = frozenset(map(str, cast("list[object]", listed) if type(listed) is list else ()))
         self.place = (info.namespace, info.workflow_id, info.workflow_run_id, info.activity_id)
         own = "/".join(str(part) for part in self.place if part)
         self.scene = Scene(
@@ -98,27 +101,32 @@ class ReportedActivity(ActivityInboundInterceptor):
         options = self._options_of(attempt)
         _switch_off_retries(input)
         try:
-            operation = self._open(options, attempt)
-            operation.enter()
-            try:
-                with keyed(attempt.key):
-                    result = await self.next.execute_activity(input)
-            except Exception as error:
-                # Whatever an activity raises leaves as a report. A cancel and an asynchronous completion are Temporal's.
-                if isinstance(error, TemporalCancelled) or _is_complete_async(error):
-                    operation.abandoned()
-                    raise
-                failure = await self._failed(operation, attempt, error)
-            else:
-                operation.succeeded()
-                self._settings.ledgers.take(attempt.place)
-                return result
-            finally:
-                operation.detach()
-        except _Refused as refusal:
-            failure = refusal.failure
+            with keyed(attempt.key):
+                return await self._run(self._open(options, attempt), attempt, input)
+        except _Failed as end:
+            failure = end.failure
         # Without its context, whose text Temporal would store.
         raise failure from None
+
+    async def _run(self, operation: Operation, attempt: _Attempt, input: ExecuteActivityInput) -> Any:
+        operation.enter()
+        try:
+            result = await self.next.execute_activity(input)
+        except Exception as error:
+            # Whatever an activity raises leaves as a report, beside a cancel, which Temporal reports itself.
+            if isinstance(error, TemporalCancelled):
+                operation.abandoned()
+                raise
+            raise _Failed(await self._failed(operation, attempt, error)) from None
+        except BaseException:  # raised again: a cancel, or a completion from elsewhere
+            operation.abandoned()
+            raise
+        else:
+            operation.succeeded()
+            self._settings.ledgers.take(attempt.place)
+            return result
+        finally:
+            operation.detach()
 
     def _options_of(self, attempt: _Attempt) -> RetryOptions:
         name = attempt.info.activity_type
@@ -127,6 +135,8 @@ class ReportedActivity(ActivityInboundInterceptor):
             options = merge_options(self._settings.options, attempts=attempt.most, name=name)
             if options.idempotent is None and self._is_idempotent(name):
                 options = replace(options, idempotent=True)
+            if len(self._options) >= _MOST_OPTIONS:
+                self._options.clear()
             self._options[name, attempt.most] = options
         return options
 
@@ -142,10 +152,10 @@ class ReportedActivity(ActivityInboundInterceptor):
             operation = open_operation(options)
         except TaskFailed as refusal:
             # A guard or a budget allows no call now.
-            raise _Refused(_waiting(refusal.report)) from None
+            raise _Failed(_waiting(refusal.report)) from None
         pause = paused(operation)
         if pause is not None:
-            raise _Refused(_waiting(pause[0].report))
+            raise _Failed(_waiting(pause[0].report))
         rows = self._settings.ledgers.take(attempt.place)
         if attempt.number > 1:
             loop = operation.failing_loop()
@@ -189,8 +199,8 @@ class ReportedActivity(ActivityInboundInterceptor):
         )
 
 
-class _Refused(Exception):
-    """The activity is not called now."""
+class _Failed(Exception):
+    """The attempt is over, with this failure."""
 
     def __init__(self, failure: ApplicationError) -> None:
         super().__init__()
@@ -216,14 +226,16 @@ def _bounded(error: ApplicationError, attempt: _Attempt, *, is_final: bool) -> A
     )
 
 
-def _is_complete_async(error: Exception) -> bool:
-    return type(error).__name__ == "_CompleteAsyncError"
-
-
 def _read_header(headers: Mapping[str, Payload]) -> Mapping[str, Any]:
     payload = headers.get(HEADER)
     value: Any = None if payload is None else safe_call(PayloadConverter.default.from_payload, None, payload)
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _count(header: Mapping[str, Any], name: str) -> int:
+    """A number of attempts in a header, which another worker wrote."""
+    value = header.get(name)
+    return value if type(value) is int and 0 < value < _MOST_COUNTED else 0
 
 
 def _switch_off_retries(input: ExecuteActivityInput) -> None:

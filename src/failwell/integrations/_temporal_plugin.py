@@ -10,6 +10,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import (
     ActivityInboundInterceptor,
     Interceptor,
+    WorkerConfig,
     WorkflowInboundInterceptor,
     WorkflowInterceptorClassInput,
     WorkflowRunner,
@@ -45,6 +46,13 @@ class ReliabilityPlugin(SimplePlugin):
             # Also raised outside the interceptor, as where a workflow is made.
             workflow_failure_exception_types=[Fault],
         )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """See base class. A worker whose client has the plugin too gets it once."""
+        present: Any = cast("dict[str, Any]", config).get("interceptors", ())
+        if any(isinstance(each, _Reliability) for each in present):
+            return config
+        return super().configure_worker(config)
 
 
 class _Reliability(Interceptor):

@@ -156,11 +156,11 @@ class _Calls:
         while True:
             try:
                 return await self._handle
-            except ActivityError as error:
+            except (ActivityError, ApplicationError) as error:
                 wait, earlier = _park_of(error)
                 if wait is None or (self._deadline is not None and workflow.now() + wait >= self._deadline):
                     raise
-                kind = str(safe_getattr(error.cause, "type"))
+                kind = str(safe_getattr(_cause(error), "type"))
             await workflow.sleep(wait, summary=f"blocked: {kind}")
             header = {**self._header, "earlier": earlier}
             changes: dict[str, Any] = {
@@ -178,10 +178,11 @@ class _Calls:
             self._handle.cancel()
 
 
-def _park_of(error: ActivityError) -> tuple[timedelta | None, int]:
+def _park_of(error: ActivityError | ApplicationError) -> tuple[timedelta | None, int]:
     """How long the activity's worker parked the call, and the attempts before it. Both are in the history."""
-    cause = error.cause
-    if not isinstance(cause, ApplicationError) or not cause.non_retryable or cause.next_retry_delay is None:
+    cause = _cause(error)
+    # Older releases of temporalio read a delay of nothing where there is none.
+    if not isinstance(cause, ApplicationError) or not cause.non_retryable or not cause.next_retry_delay:
         return None, 0
     report = report_in(cause.details)
     if report is None:
@@ -189,6 +190,11 @@ def _park_of(error: ActivityError) -> tuple[timedelta | None, int]:
     place: Any = report.get("scene")
     number: Any = cast("Mapping[str, Any]", place).get("attempt") if isinstance(place, Mapping) else None
     return cause.next_retry_delay, number - 1 if type(number) is int and number > 0 else 0
+
+
+def _cause(error: ActivityError | ApplicationError) -> BaseException | None:
+    """What the activity failed with. The failure of a local activity is not wrapped."""
+    return error if isinstance(error, ApplicationError) else error.cause
 
 
 def _limit(policy: RetryPolicy | None, most: int) -> RetryPolicy:
