@@ -13,7 +13,7 @@ from failwell.fault.frozen import frozen
 from failwell.journal.event import from_json, to_json
 from failwell.journal.sqlite.database import Database, escape_surrogates
 from failwell.journal.status import as_mapping
-from failwell.report.redact import redact_text, redact_value
+from failwell.report.redact import are_clean, redact_text, redact_value, refresh
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ FIRST = "0" * 64
 LONGEST_TEXT = 64 * 1024
 """Characters of a foreign text, such as an error message of a provider."""
 _PAGE = 1_000
+_PLAIN = frozenset({str, int, bool, type(None)})
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
 _INSERT = "INSERT INTO audit (seq, at, type, run, data, previous, hash) VALUES (?,?,?,?,?,?,?)"
 _READ = "SELECT seq, at, type, run, data, previous, hash FROM audit"
@@ -99,7 +100,7 @@ class AuditLog:
         Raises:
             Fault: it cannot be written. What it announces must not be done then.
         """
-        facts = redact_value(dict(data))
+        facts = _redacted(data)
         if text is not None:
             facts["text"] = redact_text(text, LONGEST_TEXT)
         at = self._clock.now().timestamp()
@@ -221,6 +222,17 @@ def _append(connection: "sqlite3.Connection", at: float, body: tuple[str, str | 
 def _hash(row: tuple[Any, ...]) -> str:
     """The hash of a record, over its fields as JSON, so that no two records write the same text."""
     return sha256(to_json(list(row[:-1])).encode("ascii")).hexdigest()
+
+
+def _redacted(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts without secrets. Most records hold names and numbers, and only their texts are looked at."""
+    values = data.values()
+    if _PLAIN.issuperset(map(type, values)):
+        refresh()
+        texts = [value for value in values if type(value) is str]
+        if are_clean([*data, *texts]):
+            return dict(data)
+    return redact_value(dict(data))
 
 
 def _filter(run: str | None, types: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

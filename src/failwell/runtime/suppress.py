@@ -39,6 +39,8 @@ class Suppressed:
 Observer = Callable[[Suppressed], None]
 
 _observers: list[Observer] = []
+scoped_observer: ContextVar[Observer | None] = ContextVar("failwell_scoped_observer", default=None)
+"""Called for what is suppressed in this context and in the tasks that it starts: a run records what it ignores itself."""
 _running: ContextVar[tuple[Callable[..., object], ...]] = ContextVar("failwell_callbacks", default=())
 """The observers and watchers that this context is inside of."""
 
@@ -147,6 +149,9 @@ async def call_hook_async(hook: Callable[..., Any], *args: Any, reason: str) -> 
 def record_suppressed(event: Suppressed) -> None:
     """Pass the event to every observer, or to the log if no observer accepts it."""
     observers = list(_observers)
+    scoped = scoped_observer.get()
+    if scoped is not None:
+        observers.append(scoped)
     accepted = False
     for observer in observers:
         was_called, error = call_back(observer, event)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -207,15 +208,19 @@ def _session(
     session: str,
     on_text: Callable[[str], object] | None,
 ) -> "Session":
+    from failwell.interaction.interaction_audit import record_event
     from failwell.interaction.queue import InteractionQueue
     from failwell.sessions.session import Session
 
+    questions = questions or InteractionQueue()
+    if questions.observe is None:
+        questions.observe = partial(record_event, lambda: journal.audit)
     return Session(
         log,
         agent,
         journal,
         lock,
-        questions or InteractionQueue(),
+        questions,
         folder=run_folder(folder, session),
         on_text=on_text,
     )

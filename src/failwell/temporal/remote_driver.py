@@ -19,6 +19,7 @@ from failwell.fault.base import Fault
 from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import RunExists
 from failwell.journal.store import append_with_retry
+from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.temporal.engine_record import forget_engine, write_engine
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
 from failwell.temporal.plan_json import pack, pack_plans
@@ -280,8 +281,9 @@ class RemoteDriver:
         for watcher in self.settings.watchers:
             try:
                 watcher(events)
-            except Exception:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
+            except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
                 _LOG.exception("a watcher of run %s failed", self.state.run)
+                record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
 
     def _ask_open_gates(self) -> None:
         interactions = self.settings.interactions

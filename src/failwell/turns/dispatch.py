@@ -23,6 +23,7 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
 from failwell.runtime.cancel import CancelScope
+from failwell.runtime.loop import Watcher
 from failwell.runtime.retry import run_async
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.suppress import catch, catch_async
@@ -30,8 +31,10 @@ from failwell.turns.grants import GrantRequest, StageGrants, digest_of
 from failwell.turns.once import OnceCalls
 from failwell.turns.result_text import bounded, masked_values
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
+from failwell.turns.turn_audit import NotAudited, TurnAudit
 
 _LONGEST_DETAIL = 2_000
+_NOT_CALLED = frozenset({"tool.not_found", "tool.input_invalid", "tool.denied"})
 _CORRECTABLE = frozenset({"tool.not_found", "tool.input_invalid"})
 
 
@@ -64,6 +67,7 @@ class Dispatcher:
         shows_text: Whether the model also sees the redacted text of what a tool raised.
         once: Claims the calls that must not happen twice; without it they are not protected from a crash.
         grants: Asks a person about single calls of tools that are not granted; without it they are denied.
+        audit: Records each call before it is made, and what became of it.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Dispatcher:
         shows_text: bool = False,
         once: OnceCalls | None = None,
         grants: StageGrants | None = None,
+        audit: TurnAudit | None = None,
     ) -> None:
         self._tools = tools
         self._granted = frozenset(tools if granted is None else granted)
@@ -88,6 +93,7 @@ class Dispatcher:
         self._shows_text = shows_text
         self._once = once
         self._grants = grants
+        self.audit = audit
         self._breaker = ToolLoopBreaker()
         self._validators: dict[str, Any] = {}
 
@@ -101,6 +107,7 @@ class Dispatcher:
 
         Raises:
             InteractionRequired: the call needs an approval, and nobody can be asked.
+            NotAudited: the audit cannot be written, so nothing was called.
         """
         refusal = self._breaker.refuses(name, arguments, run=self._agent)
         if refusal is not None:
@@ -110,7 +117,7 @@ class Dispatcher:
             )
         value, error = await catch_async(self._run, name, arguments, context)
         self._check_cancel()
-        if isinstance(error, InteractionRequired):
+        if isinstance(error, InteractionRequired | NotAudited):
             # Nothing that the model could do about it.
             raise error
         seen = ""
@@ -118,10 +125,20 @@ class Dispatcher:
             seen, error = catch(_seen_value, value, name, self._longest, context.scratch)
         if error is not None:
             report = describe(error, origin="tool")
+            if self.audit is not None and report.kind in _NOT_CALLED:
+                self.audit.record(
+                    "tool:denied",
+                    tool=name[:100],
+                    key=context.key,
+                    kind=report.kind,
+                    reason=(report.details or {}).get("reason"),
+                )
             self._breaker.failed(name, arguments, report, run=self._agent)
             detail = _text_of(error) if self._shows_text else None
             return ToolOutcome(tool=name, report=report, seen=_seen_failure(report, detail))
         self._breaker.succeeded(name, arguments, run=self._agent)
+        if self.audit is not None:
+            self.audit.record("tool:ended", tool=name, key=context.key)
         return ToolOutcome(tool=name, value=value, seen=seen)
 
     async def _run(self, name: str, arguments: object, context: ToolContext) -> Any:
@@ -148,12 +165,19 @@ class Dispatcher:
             await self._approve(tool, effective)
         self._check_cancel()
         # Asked once: a repeat is a part of the call that was approved.
-        return await run_async(_retry_options(tool), self._execute, tool, effective, context)
+        options = _retry_options(tool, None if self.audit is None else self.audit.tool_watcher(name))
+        return await run_async(options, self._execute, tool, effective, context)
 
     async def _execute(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         if tool.effect != "once" or self._once is None:
-            return await _within(tool, arguments, context)
-        return await self._once.run(tool.name, arguments, lambda: _within(tool, arguments, context))
+            return await self._announced(tool, arguments, context)
+        return await self._once.run(tool.name, arguments, lambda: self._announced(tool, arguments, context))
+
+    async def _announced(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Run the tool after the audit says so."""
+        if self.audit is not None:
+            self.audit.tool_called(tool.name, arguments, key=context.key, effect=tool.effect)
+        return await _within(tool, arguments, context)
 
     def _effective(self, tool: Tool, arguments: object) -> dict[str, Any]:
         """The complete arguments: those of the model, and over them those that the file sets."""
@@ -248,11 +272,12 @@ def _fetch_nothing(address: str) -> Any:
     raise ValueError(f"a schema may not refer to {address[:100]}")
 
 
-def _retry_options(tool: Tool) -> RetryOptions:
+def _retry_options(tool: Tool, watcher: Watcher | None) -> RetryOptions:
     schedule = Schedule(max_attempts=tool.attempts, backoff=Backoff(jitter=0.2))
     return RetryOptions(
         policy=Policy(rules=(Rule(match=Match(), schedule=schedule, name="tool"),)),
         name=f"tool {tool.name}",
+        watcher=watcher,
         idempotent=tool.effect != "once" or None,
     )
 

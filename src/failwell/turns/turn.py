@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.frozen import frozen
+from failwell.report.describe import describe
 from failwell.runtime.cancel import CancelScope, cancel_scope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.fallback import Chain
 from failwell.turns.dispatch import Dispatcher, ToolOutcome
 from failwell.turns.tools.tool import ToolContext
+from failwell.turns.turn_audit import NotAudited, text_of
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -165,6 +167,27 @@ class Turn:
         return await self._run(prompt)
 
     async def _run(self, prompt: str | None) -> str:
+        audit = self._dispatcher.audit
+        if audit is None:
+            return await self._run_rounds(prompt)
+        audit.record("turn:started", key=self._context.key)
+        try:
+            text = await self._run_rounds(prompt)
+        except Exception as error:  # (whatever ends a turn is recorded, and goes on)
+            if not isinstance(error, NotAudited):
+                report = describe(error)
+                audit.record(
+                    "turn:failed",
+                    key=self._context.key,
+                    kind=report.kind,
+                    error=report.id,
+                    text=text_of(report),
+                )
+            raise
+        audit.record("turn:ended", key=self._context.key, calls=self._number)
+        return text
+
+    async def _run_rounds(self, prompt: str | None) -> str:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         if prompt is not None:

@@ -192,6 +192,7 @@ def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> 
     from failwell.runtime.clock import SYSTEM_CLOCK
     from failwell.workflow.run.gate_requests import gates_in, refusal
     from failwell.workflow.run.restoring import restore
+    from failwell.workflow.run.run_audit import record_facts
 
     gate = message["gate"]
     _check_engine(store, run)
@@ -208,7 +209,9 @@ def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> 
             "decided_by": message["by"],
         }
         data |= {name: message[name] for name in ("payload", "comment") if message.get(name)}
-        store.append(run, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
+        facts = [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)]
+        record_facts(store, run, facts)
+        store.append(run, facts)
 
 
 def cancel(

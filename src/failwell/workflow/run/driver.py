@@ -19,6 +19,7 @@ from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.output_log import JOIN_SECONDS, OutputLog
 from failwell.journal.store import append_with_retry
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.batch import Facts, take_turns
@@ -46,6 +47,7 @@ from failwell.workflow.machine.messages import (
 from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
+from failwell.workflow.run.run_audit import AUDITED, record_facts
 from failwell.workflow.run.run_faults import defect_failure
 from failwell.workflow.run.run_files import WRITTEN, write_event, write_failures
 from failwell.workflow.run.run_settings import DriveResult, Opener, Settings
@@ -189,6 +191,8 @@ class Driver:
         try:
             # What was printed is in the log before its step ends: a follower stops at the end of the run.
             self._output.flush()
+            if not AUDITED.isdisjoint([fact[0] for fact in facts]):
+                record_facts(self.settings.store, self.state.run, facts)
             events = await append_with_retry(
                 self.settings.store, self.state.run, facts, clock=self.settings.clock
             )
@@ -236,8 +240,9 @@ class Driver:
         for watcher in self.settings.watchers:
             try:
                 watcher(events)
-            except Exception:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
+            except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
                 _LOG.exception("a watcher of run %s failed", self.state.run)
+                record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
 
     def _carry_out(self, command: Command) -> None:
         match command:

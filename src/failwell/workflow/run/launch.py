@@ -23,6 +23,7 @@ from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
+from failwell.workflow.run.run_audit import audit_suppressed
 from failwell.workflow.run.run_faults import NothingToResume, WorkflowInvalid
 from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 from failwell.workflow.run.secrets import resumed_secrets, split_inputs, warn_of_short
@@ -192,6 +193,7 @@ async def _drive(
 async def _driven(driver: RunDriver, folder: Path, run: str, event: Event) -> DriveResult:
     settings = driver.settings
     try:
+        audit_suppressed(settings.store, run)
         if not settings.listens:
             return await driver.drive(event)
         from failwell.workflow.run.control import listening

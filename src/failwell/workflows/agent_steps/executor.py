@@ -83,7 +83,9 @@ class AgentExecutor:
         """The models and tools of a run."""
         agents = self._runs.get(run)
         if agents is None:
-            agents = self._runs[run] = AgentRun(folder, self._folder, self._model)
+            agents = self._runs[run] = AgentRun(
+                folder, self._folder, self._model, None if self._audit is None else self._audit().bind(run)
+            )
         return agents
 
     def _output_schemas(self) -> "OutputSchemas":

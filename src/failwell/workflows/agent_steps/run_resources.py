@@ -16,13 +16,16 @@ from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.decision.budget import Budget
+    from failwell.journal.audit import Audit
     from failwell.runtime.cost import Prices
     from failwell.runtime.fallback import Chain
+    from failwell.runtime.loop import AttemptEvent
     from failwell.turns.dispatch import Dispatcher
     from failwell.turns.grants import AskGrant, StageGrants
     from failwell.turns.models import ModelSpec
     from failwell.turns.once import OnceCalls
     from failwell.turns.tools.tool import Approver, Tool, ToolContext
+    from failwell.turns.turn_audit import TurnAudit
     from failwell.workflow.plan import Plan
 
 _INHERITED = (
@@ -58,9 +61,12 @@ class AgentRun:
         folder: The private folder of the run.
         state_folder: Keeps the claims of tools that must not run twice.
         model: A model that every agent uses instead of its own.
+        audit: Where it is recorded what agents do.
     """
 
-    def __init__(self, folder: Path, state_folder: Path, model: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, state_folder: Path, model: str | None = None, audit: "Audit | None" = None
+    ) -> None:
         from failwell.shared.sqlite_claims import SqliteClaims
         from failwell.turns.models import Models
         from failwell.turns.tools.command_tools import CommandRunner
@@ -69,6 +75,7 @@ class AgentRun:
         self._servers = McpServers(folder)
         self.models = Models()
         self.model = model
+        self._audit = audit
         self._claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
@@ -100,6 +107,16 @@ class AgentRun:
             )
             for spec in model_specs(request, settings, self.model, None if asker is None else asker.model)
         ]
+        log = AgentLog(tools.note, request)
+        audit = self._audit_of(request)
+        if audit is not None:
+            entries = [audit.entry(entry) for entry in entries]
+
+        def watch(event: "AttemptEvent") -> None:
+            log.write_attempt(event)
+            if audit is not None:
+                audit.model_failed(event)
+
         return Chain(
             *entries,
             policy=ChainPolicy(
@@ -111,7 +128,7 @@ class AgentRun:
             ),
             prices=file_prices(settings.runtime.get("cost")),
             budget=self.budget(request, tools),
-            watcher=AgentLog(tools.note, request).write_attempt,
+            watcher=watch,
             name=name,
         )
 
@@ -187,7 +204,17 @@ class AgentRun:
             shows_text=settings.own.get("tool_errors") == "full",
             once=once or self.once_calls(f"run-{request.run}/{request.path}/{request.visit}"),
             grants=grants,
+            audit=self._audit_of(request),
         )
+
+    def _audit_of(self, request: Request) -> "TurnAudit | None":
+        """The audit of one attempt of a node."""
+        if self._audit is None:
+            return None
+        from failwell.turns.turn_audit import TurnAudit
+
+        scope = {"node": request.node.name, "item": request.item, "step_attempt": request.attempt}
+        return TurnAudit(self._audit.bind(**scope))
 
     def budget(self, request: Request, tools: Tools) -> SharedBudget | None:
         """What a node may spend: the budget of the run, or what a person has approved beyond it."""

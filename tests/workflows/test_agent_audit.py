@@ -1,0 +1,211 @@
+"""What the audit holds of runs: every call before it is made, every attempt, every retry, every ignored error."""
+
+import json
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell import workflows
+from failwell.journal.event import Event
+from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.testing import lab
+from tests.apps.running import Done, failwell
+
+HEAD = """\
+workflow:
+  name: w
+  entry_point: ask
+  runtime: {default_model: "scripted:replies.yaml"}
+"""
+FLOW = f"""{HEAD}\
+tools:
+  count: {{python: "own_tools:count", effect: read, max_attempts: 3}}
+  shell: {{builtin: run_command, allow: ["echo hi"], approval: never}}
+agents:
+  - name: ask
+    prompt: the prompt that nobody may read
+    routes: [{{to: $end}}]
+output: {{text: "{{{{ ask.output.result }}}}"}}
+"""
+TOOLS = """\
+from pathlib import Path
+
+
+def count(text: str) -> int:
+    seen = Path("seen.txt")
+    calls = seen.read_text().count("x") if seen.exists() else 0
+    seen.write_text("x" * (calls + 1))
+    if calls < 1:
+        raise ConnectionRefusedError("no answer yet")
+    return len(text)
+"""
+REPLIES = """\
+replies:
+  - fail: provider.overloaded
+    retry_after: 0
+  - tool_calls:
+      - {name: count, arguments: {text: argument that nobody may read}}
+      - {name: shell, arguments: {command: "echo hi; id"}}
+  - text: the answer that nobody may read
+"""
+
+
+def place(folder: Path, replies: str = REPLIES, flow: str = FLOW) -> Path:
+    (folder / "w.yaml").write_text(flow)
+    (folder / "own_tools.py").write_text(TOOLS)
+    (folder / "replies.yaml").write_text(replies)
+    return folder
+
+
+def run(folder: Path, *options: str) -> Done:
+    return failwell(
+        "run", "w.yaml", "--quiet", "--error-format", "json", "--store", "state", *options, cwd=folder,
+        env={"OPENAI_API_KEY": "k"},
+    )  # fmt: skip
+
+
+def audit(folder: Path, *types: str) -> list[dict[str, Any]]:
+    options = [option for name in types for option in ("--type", name)]
+    done = failwell("audit", "show", "--store", "state", "--format", "json", *options, cwd=folder)
+    return done.data
+
+
+def test_every_call_is_recorded_before_it_is_made_and_with_its_end(tmp_path: Path) -> None:
+    done = run(place(tmp_path))
+
+    assert done.code == 0
+    records = audit(tmp_path)
+    assert [record["type"] for record in records] == [
+        "turn:started",
+        "model:called",
+        "model:failed",
+        "model:called",
+        "model:answered",
+        "tool:called",
+        "tool:failed",
+        "tool:called",
+        "tool:ended",
+        "tool:denied",
+        "model:called",
+        "model:answered",
+        "turn:ended",
+    ]
+    assert [record["id"] for record in records] == list(range(1, 14))
+    assert {record["data"]["node"] for record in records} == {"ask"}
+    assert "nobody may read" not in json.dumps(records)
+    assert failwell("audit", "verify", "--store", "state", cwd=tmp_path).code == 0
+
+
+@pytest.mark.acceptance("stud-cli 23")
+def test_each_attempt_of_a_model_and_a_tool_has_its_number_kind_delay_and_reason(tmp_path: Path) -> None:
+    run(place(tmp_path))
+
+    model, tool = (record["data"] for record in audit(tmp_path, "model:failed", "tool:failed"))
+
+    assert (model["attempt"], model["kind"], model["delay"]) == (1, "provider.overloaded", 0.0)
+    assert model["reason"].startswith("retrying at once")
+    assert (tool["attempt"], tool["tool"]) == (1, "count")
+    assert tool["kind"]
+    assert tool["delay"] >= 0
+    assert tool["reason"].startswith("retrying in")
+
+
+@pytest.mark.acceptance("stud-cli 23")
+def test_each_retry_of_a_step_has_its_number_kind_delay_and_reason(tmp_path: Path) -> None:
+    script = f"""\
+workflow: {{name: w, entry_point: one}}
+agents:
+  - name: one
+    type: script
+    command: {sys.executable}
+    args: ["-c", "raise SystemExit(7)"]
+    routes:
+      - {{on_error: true, retry: {{max: 1, initial_seconds: 0}}}}
+      - {{to: $end}}
+"""
+    place(tmp_path, flow=script)
+
+    run(tmp_path)
+
+    [record] = audit(tmp_path, "node:retrying")
+    data = record["data"]
+    assert (data["attempt"], data["kind"], data["delay"]) == (1, "internal.script_error", 0)
+    assert data["reason"]
+
+
+def test_a_call_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
+    place(tmp_path)
+    SqliteStore(tmp_path / "state").close()
+    with sqlite3.connect(tmp_path / "state" / "journal.db") as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.type = 'tool:called'"
+            " BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+
+    done = run(tmp_path)
+
+    assert done.code != 0
+    assert not (tmp_path / "seen.txt").exists()
+    assert "tool:ended" not in [record["type"] for record in audit(tmp_path)]
+
+
+@pytest.mark.acceptance("stud-cli 59")
+def test_the_audit_of_a_provider_error_holds_no_key_and_the_user_sees_one_line(tmp_path: Path) -> None:
+    key = "sk-proj-9Qm2vXw7Lr4Tz8Kd1Nc6"
+    with lab() as fake:
+        flow = HEAD.replace(
+            'default_model: "scripted:replies.yaml"',
+            f'default_model: "gpt-4o", provider: {{name: openai-chat, base_url: "{fake.url("openai", "bad_key")}", api_key: {key}}}',
+        )
+        place(tmp_path, flow=f"{flow}agents:\n  - {{name: ask, prompt: go, routes: [{{to: $end}}]}}\n")
+        done = run(tmp_path)
+
+    shown = json.loads(done.err.splitlines()[-1])
+    assert shown["kind"] == "provider.auth"
+    assert "\n" not in shown["message"]
+    assert len(shown["message"]) <= 240
+    records = audit(tmp_path)
+    assert [record["data"]["kind"] for record in records if record["type"] == "model:failed"] == [
+        "provider.auth"
+    ]
+    assert key not in json.dumps(records) + done.err + done.out
+
+
+@pytest.mark.acceptance("stud-cli 60")
+def test_a_watcher_that_raises_changes_nothing_and_is_recorded_once(tmp_path: Path) -> None:
+    place(tmp_path, replies="replies: [{text: hello}]\n")
+    seen: list[str] = []
+    calls: list[str] = []
+
+    def watch(event: Event) -> None:
+        calls.append(event.type)
+        if len(calls) == 1:
+            raise RuntimeError("the sink is gone")
+        seen.append(event.type)
+
+    result = workflows.run(tmp_path / "w.yaml", store=tmp_path / "state", on_event=watch)
+
+    assert result.status == "completed"
+    assert seen[-1] == "run:completed"
+    [record] = audit(tmp_path, "error:suppressed")
+    assert record["data"]["reason"]
+    assert record["data"]["cause"].startswith("RuntimeError (")
+    assert record["run"] == result.id
+
+
+def test_the_audit_of_one_run_is_shown_by_its_id_and_by_type(tmp_path: Path) -> None:
+    place(tmp_path)
+    run(tmp_path, "--run-id", "first")
+    run(tmp_path, "--run-id", "second")
+
+    one = failwell(
+        "audit", "show", "first", "--type", "tool", "--store", "state", "--format", "json", cwd=tmp_path
+    )
+
+    rows: Sequence[dict[str, Any]] = one.data
+    assert {row["run"] for row in rows} == {"first"}
+    assert {row["type"].partition(":")[0] for row in rows} == {"tool"}
