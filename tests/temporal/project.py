@@ -20,10 +20,11 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.queue = task_queue()
+        self.env: dict[str, str] = {}
         self.store = folder / "store"
 
     def type(self, *arguments: str) -> Done:
-        return failwell(*arguments, env={"FAILWELL_STORE": str(self.store)})
+        return failwell(*arguments, env={"FAILWELL_STORE": str(self.store), **self.env})
 
     def run(self, text: str, *arguments: str, run: str = "r") -> Done:
         file = self.folder / "workflow.yaml"

@@ -1,5 +1,7 @@
 """Workflow runs on a real Temporal server, through the commands as they are shipped."""
 
+import asyncio
+import json
 import re
 import signal
 import subprocess
@@ -16,6 +18,7 @@ pytest.importorskip("temporalio")
 
 from tests.apps.running import Done, environment, failwell, failwell_process
 from tests.temporal.project import Project, worker
+from tests.temporal_server import server
 
 TWO = """
 workflow:
@@ -282,3 +285,44 @@ def _eventually(read: Callable[[], str]) -> str:
 
 def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
+
+
+VARIABLES = """
+workflow: {name: variables, entry_point: show, input: {text: {type: string}}}
+agents:
+  - name: show
+    type: script
+    command: sh
+    args: [-c, 'printf "%s %s %s" "$KEY" "${MODE_OF_TEST}" "{{ workflow.input.text }}" | sha256sum']
+    env: {KEY: "${TEST_API_KEY}"}
+    routes: [{to: $end}]
+output: {digest: "{{ show.output.stdout }}"}
+"""
+
+
+def test_secret_variables_reach_steps_and_not_the_server(project: Project) -> None:
+    project.env = {"TEST_API_KEY": "k9-planted-6f1e", "MODE_OF_TEST": "fast-mode"}
+    done = project.run(VARIABLES, "-i", "text=<env TEST_API_KEY>")
+    local = project.type("run", str(project.folder / "workflow.yaml"), "-i", "text=<env TEST_API_KEY>")
+
+    assert done.code == 0, done.err
+    assert done.data == local.data
+    history = asyncio.run(_history(f"r{project.queue[-8:]}"))
+    assert "k9-planted-6f1e" not in history
+    assert "TEST_API_KEY" in history
+
+
+async def _history(run: str) -> str:
+    """Everything that the server has of a run, with what was compressed."""
+    from temporalio.client import Client
+
+    from failwell.temporal.plan_json import unpack
+
+    client = await Client.connect(server().address)
+    history = await client.get_workflow_handle(run).fetch_history()
+    parts: list[str] = []
+    for event in history.events:
+        text = event.SerializeToString().decode("utf-8", "replace")
+        parts.append(text)
+        parts += [json.dumps(unpack(packed)) for packed in re.findall(r'"(?:plans|sources)":"([^"]+)"', text)]
+    return "\n".join(parts)

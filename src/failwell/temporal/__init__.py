@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from failwell.temporal.job_client import AsyncJobHandle as AsyncJobHandle
     from failwell.temporal.job_client import Client as Client
     from failwell.temporal.job_client import JobHandle as JobHandle
+    from failwell.temporal.remote_driver import TemporalEngine as TemporalEngine
     from failwell.temporal.worker import TemporalWorker as TemporalWorker
 else:
     from failwell._lazy import lazy_names
@@ -28,6 +29,7 @@ else:
             "Client": "failwell.temporal.job_client",
             "ConnectionOptions": "failwell.temporal.connection",
             "JobHandle": "failwell.temporal.job_client",
+            "TemporalEngine": "failwell.temporal.remote_driver",
             "TemporalWorker": "failwell.temporal.worker",
         },
     )

@@ -129,9 +129,14 @@ def unpack(text: str) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(text)).decode("utf-8", "surrogatepass"))
 
 
+def plans_to_json(by_file: Mapping[str, Plan]) -> dict[str, Any]:
+    """Plans by file, as JSON."""
+    return {file: to_json(plan) for file, plan in by_file.items()}
+
+
 def pack_plans(by_file: Mapping[str, Plan]) -> str:
     """Plans by file, as compressed text."""
-    return pack({file: to_json(plan) for file, plan in by_file.items()})
+    return pack(plans_to_json(by_file))
 
 
 @cache

@@ -21,9 +21,18 @@ from failwell.journal.journal_faults import RunExists
 from failwell.journal.store import append_with_retry
 from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.temporal.engine_record import forget_engine, write_engine
+from failwell.temporal.hidden_variables import hide, new_mark, secret_values
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
-from failwell.temporal.plan_json import pack, pack_plans
-from failwell.temporal.remote_run import NoWorker, RemoteRun, ended_by_server, follow, no_worker
+from failwell.temporal.plan_json import pack, plans_to_json
+from failwell.temporal.remote_run import (
+    RECONNECT,
+    NoWorker,
+    RemoteRun,
+    ended_by_server,
+    follow,
+    is_outage,
+    no_worker,
+)
 from failwell.temporal.run_workflow import NAME
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.fold import fold
@@ -152,19 +161,21 @@ class RemoteDriver:
             state = pack(self.state.to_dict())
         from failwell.temporal.search_attributes import ensure_search_attributes
 
+        sources = self.settings.store.sources(remote.run)
+        hidden, mark = secret_values(sources.values(), self.settings.environ), new_mark()
         start = {
             "run": remote.run,
             "workflow": self.plans[self._file].name,
             "event": event_to_json(event),
-            "plans": pack_plans(self.plans),
-            "sources": pack(self.settings.store.sources(remote.run)),
+            "plans": pack(hide(plans_to_json(self.plans), hidden, mark)),
+            "sources": pack(sources),
             "state": state,
             "first": self.state.seq,
             "can_ask": self.settings.asks_limits,
             "heartbeat": self._engine.heartbeat,
             "threshold": self._engine.threshold,
             "search_attributes": await ensure_search_attributes(client),
-            "worker": self._for_workers(),
+            "worker": {"mark": mark, **self._for_workers()},
         }
         is_new = isinstance(event, Begin)
         try:
@@ -212,6 +223,14 @@ class RemoteDriver:
                 if not is_warned:
                     _LOG.warning("%s; %s", fault, fault.user_action.detail if fault.user_action else "")
                 is_warned = True
+                continue
+            except RPCError as error:
+                if not is_outage(error):
+                    raise
+                if not is_warned:
+                    _LOG.warning("the server does not answer: %s; trying again", error.status.name.lower())
+                is_warned = True
+                await asyncio.sleep(RECONNECT)
                 continue
             if result is not None:
                 return result

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 _PAUSE = 0.1
 """Seconds between two looks at the events of a run."""
 _QUERY_TIMEOUT = timedelta(seconds=10)
+RECONNECT = 0.5
+"""Seconds between two tries to reach the server."""
+_OUTAGES = frozenset(
+    {
+        RPCStatusCode.UNAVAILABLE,
+        RPCStatusCode.UNKNOWN,
+        RPCStatusCode.CANCELLED,
+        RPCStatusCode.DEADLINE_EXCEEDED,
+        RPCStatusCode.RESOURCE_EXHAUSTED,
+    }
+)
 _ENDED = frozenset(
     {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
@@ -202,17 +213,30 @@ class RemoteRun:
             raise
 
 
+def is_outage(error: RPCError) -> bool:
+    """Whether the server could not be reached for a moment, as while it restarts."""
+    return error.status in _OUTAGES
+
+
 async def follow(remote: RemoteRun, wake: asyncio.Event) -> None:
-    """Set `wake` soon after the history of a run has grown, until the run has ended.
+    """Set `wake` soon after the history of a run has grown, until the run has ended. An outage is waited out.
 
     Reading the events of a run takes the time of its worker, so several changes are one.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle | None = None
     try:
-        async for _ in remote.changes():
-            if timer is None or timer.when() <= loop.time():
-                timer = loop.call_later(_PAUSE, wake.set)
+        while True:
+            try:
+                async for _ in remote.changes():
+                    if timer is None or timer.when() <= loop.time():
+                        timer = loop.call_later(_PAUSE, wake.set)
+            except RPCError as error:
+                if not is_outage(error):
+                    raise
+                await asyncio.sleep(RECONNECT)
+            else:
+                return
     finally:
         if timer is not None:
             timer.cancel()

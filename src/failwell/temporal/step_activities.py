@@ -25,8 +25,9 @@ from failwell.fault.facts import UserAction
 from failwell.journal.folder import make_private, run_folder, state_folder
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.temporal.hidden_variables import hide, reveal, secret_values
 from failwell.temporal.payloads import failure_payload, fit, step_error, too_large, unfit
-from failwell.temporal.plan_json import pack_plans, request_from_json
+from failwell.temporal.plan_json import pack, plans_to_json, request_from_json
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Executor, Success, Tools
@@ -83,7 +84,10 @@ class StepActivities:
     async def run_step(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Run one step to its end."""
         data = unfit(payload)
-        request, plan = request_from_json(data["request"])
+        try:
+            request, plan = request_from_json(reveal(data["request"], data.get("mark")))
+        except Fault as fault:
+            raise _step_error(Failure.from_exception(fault)) from fault
         request, plan = _localized(request, plan, data.get("cwd"))
         async with self._in_run(request.run), _heartbeats():
             tools = self._tools(data, plan)
@@ -122,7 +126,9 @@ class StepActivities:
         except Fault as fault:
             failure = Failure.from_exception(fault)
             raise _step_error(failure) from fault
-        reply = fit({"file": checked.plan.file, "plans": pack_plans(checked.plans)})
+        texts = [text for _, text in checked.files.values()]
+        plans = hide(plans_to_json(checked.plans), secret_values(texts, os.environ), data.get("mark") or "")
+        reply = fit({"file": checked.plan.file, "plans": pack(plans)})
         if reply is None:
             now = SYSTEM_CLOCK.now().timestamp()
             failure = too_large("the sub-workflow", data["path"], at=now, run=data["run"])

@@ -1,0 +1,188 @@
+"""What a run shows and accepts on its server: queries, search attributes, updates, ids, cancellation, limits."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio")
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from failwell import workflows
+from failwell.integrations.temporal import recover
+from failwell.journal.journal_faults import RunExists
+from failwell.temporal.plan_json import pack_plans, unpack_plans
+from failwell.workflow.check.workflow_tree import check_file
+from tests.temporal.engines import temporal_engine
+
+GATE = """
+workflow: {name: gate, entry_point: fail}
+kinds: {external.shop.closed: {category: user_input, summary: The shop is closed.}}
+agents:
+  - name: fail
+    type: script
+    raises: [external.shop.closed]
+    command: sh
+    args: [-c, 'echo "{\\"kind\\": \\"external.shop.closed\\", \\"message\\": \\"closed\\"}" > $FAILWELL_ERROR_OUT; exit 1']
+    routes: [{on_error: external.shop.closed, to: ask}, {to: $end}]
+  - name: ask
+    type: human_gate
+    prompt: Shall we?
+    options:
+      - {label: "Yes", value: "yes", route: $end}
+      - {label: "No", value: "no", route: refuse}
+  - {name: refuse, type: terminate, status: failed, reason: "nobody wants it"}
+output: {answer: "{{ ask.output.selected }}"}
+"""
+
+
+def _file(folder: Path, text: str = GATE) -> Path:
+    file = folder / "workflow.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_waiting_run_is_queried_found_by_its_kind_and_answered_once(tmp_path: Path) -> None:
+    async def work() -> tuple[Any, ...]:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            waiting = await workflows.arun(_file(tmp_path), store=tmp_path / "store", engine=engine)
+            client = await engine.connection.connect()
+            handle: Any = client.get_workflow_handle(waiting.id)
+            state = await handle.query("state")
+            kind = await _kind(client, waiting.id)
+            refused = [
+                await _refusal(handle, reply)
+                for reply in (
+                    {"gate": "ask", "decision": "maybe", "by": "ann"},
+                    {"gate": "other", "decision": "yes", "by": "ann"},
+                )
+            ]
+            answers = [
+                handle.execute_update("answer", {"gate": "ask", "decision": "yes", "by": by})
+                for by in ("ann", "ben")
+            ]
+            both = await asyncio.gather(*answers, return_exceptions=True)
+            done = await workflows.aresume(waiting.id, store=tmp_path / "store", engine=engine)
+            return waiting, state, kind, refused, both, done, await _kind(client, waiting.id)
+
+    waiting, state, kind, refused, both, done, last_kind = asyncio.run(work())
+
+    assert waiting.status == "waiting"
+    assert waiting.gates == ("ask",)
+    assert (state["status"], state["gates"]) == ("paused", {"ask": "Shall we?"})
+    assert kind == ("external.shop.closed", "user_input")
+    assert "`maybe` is not an answer" in refused[0]
+    assert "no gate `other` is open" in refused[1]
+    accepted: list[Any] = [result for result in both if not isinstance(result, BaseException)]
+    assert len(accepted) == 1, "the second answer is refused"
+    assert done.output == {"answer": "yes"}
+    assert last_kind is None, "a run that has completed is not found by a failure"
+
+
+async def _refusal(handle: Any, reply: Mapping[str, Any]) -> str:
+    with pytest.raises(WorkflowUpdateFailedError) as raised:
+        await handle.execute_update("answer", dict(reply))
+    assert isinstance(raised.value.cause, ApplicationError)
+    return raised.value.cause.message
+
+
+async def _kind(client: Client, run: str) -> tuple[str, str] | None:
+    description = await client.get_workflow_handle(run).describe()
+    pairs: Any = description.typed_search_attributes
+    found: dict[str, Any] = {pair.key.name: pair.value for pair in pairs}
+    return (found["FailwellKind"], found["FailwellCategory"]) if "FailwellKind" in found else None
+
+
+def test_a_failed_run_fails_its_workflow_with_the_report(tmp_path: Path) -> None:
+    text = GATE.replace(", to: ask}", ", halt: {message: no shop}}")
+
+    async def work() -> tuple[workflows.RunResult, WorkflowFailureError]:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            done = await workflows.arun(_file(tmp_path, text), store=tmp_path / "store", engine=engine)
+            client = await engine.connection.connect()
+            with pytest.raises(WorkflowFailureError) as raised:
+                await client.get_workflow_handle(done.id).result()
+            return done, raised.value
+
+    done, raised = asyncio.run(work())
+
+    assert done.report is not None
+    assert recover(raised).kind == done.report.kind
+    assert recover(raised).message == done.report.message
+
+
+def test_the_id_of_a_run_that_the_server_has_is_refused(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            first = await workflows.arun(_file(tmp_path), store=tmp_path / "one", engine=engine)
+            with pytest.raises(RunExists):
+                await workflows.arun(_file(tmp_path), store=tmp_path / "two", run_id=first.id, engine=engine)
+
+    asyncio.run(work())
+
+
+def test_a_run_that_was_terminated_is_started_where_it_stopped(tmp_path: Path) -> None:
+    async def work() -> tuple[WorkflowExecutionStatus | None, workflows.RunResult, list[str]]:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            waiting = await workflows.arun(_file(tmp_path), store=tmp_path / "store", engine=engine)
+            client = await engine.connection.connect()
+            handle: Any = client.get_workflow_handle(waiting.id)
+            await handle.terminate("by an operator")
+            status = (await handle.describe()).status
+            again = await workflows.aresume(waiting.id, store=tmp_path / "store", engine=engine)
+            await handle.execute_update("answer", {"gate": "ask", "decision": "yes", "by": "ann"})
+            done = await workflows.aresume(waiting.id, store=tmp_path / "store", engine=engine)
+            assert again.status == "waiting"
+            events = workflows.read_events(waiting.id, store=tmp_path / "store")
+            return status, done, [event.data["path"] for event in events if event.type == "node:started"]
+
+    status, done, started = asyncio.run(work())
+
+    assert status == WorkflowExecutionStatus.TERMINATED
+    assert done.output == {"answer": "yes"}
+    assert started == ["fail", "ask"], "no step ran twice"
+
+
+LARGE = """
+workflow: {name: large, entry_point: big}
+agents:
+  - name: big
+    type: script
+    command: python3
+    args: [-c, "import os, sys; sys.stdout.write(os.urandom(SIZE).hex())"]
+    output_limit: 20000000
+    routes: [{to: $end}]
+output: {size: "{{ big.output.stdout | length }}"}
+"""
+
+
+@pytest.mark.slow
+def test_output_that_does_not_fit_into_a_payload_fails_its_step_and_not_the_server(tmp_path: Path) -> None:
+    async def work(size: int) -> workflows.RunResult:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            file = _file(tmp_path, LARGE.replace("SIZE", str(size)))
+            return await workflows.arun(file, store=tmp_path / "store", engine=engine)
+
+    fits, fails = asyncio.run(work(500_000)), asyncio.run(work(3_000_000))
+
+    assert fits.output == {"size": 1_000_000}
+    assert fails.report is not None
+    assert "too large for Temporal" in fails.report.message
+    assert "`big`" in fails.report.message
+
+
+def test_every_plan_of_the_examples_travels_unchanged() -> None:
+    files = sorted(Path("examples/workflows").glob("*/*.yaml"))
+    plans = [
+        checked.plans
+        for file in files
+        if (checked := check_file(str(file.absolute()), environ={}, as_root=False)).plan is not None
+    ]
+
+    assert len(plans) > 10
+    for by_file in plans:
+        assert unpack_plans(pack_plans(by_file)) == by_file
