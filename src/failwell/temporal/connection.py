@@ -79,8 +79,13 @@ class ConnectionOptions:
         client_class = need("temporalio.client", "temporal").Client
         options: dict[str, Any] = {"namespace": self.namespace, "tls": self.tls_config()}
         if self.codec is not None:
-            converter = need("temporalio.converter", "temporal").DataConverter.default
-            options["data_converter"] = replace(converter, payload_codec=load_codec(self.codec))
+            converters = need("temporalio.converter", "temporal")
+            options["data_converter"] = replace(
+                converters.DataConverter.default,
+                payload_codec=load_codec(self.codec),
+                # Messages of failures would be stored as they are.
+                failure_converter_class=converters.DefaultFailureConverterWithEncodedAttributes,
+            )
         try:
             return await client_class.connect(
                 self.address, api_key=self.api_key, rpc_metadata=dict(self.rpc_metadata), **options

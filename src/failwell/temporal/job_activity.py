@@ -42,13 +42,13 @@ class JobActivity:
         try:
             job = await self._ended(request, info.attempt)
         except Fault as fault:
-            raise _final(to_application_error(fault)) from fault
+            raise _final(fault) from None
         finally:
             beats.cancel()
         if job.state is JobState.COMPLETED:
             return loads(result_to_json(job.result))
         error = CapabilityCancelledError(request.instance) if job.error is None else job_error(job.error)
-        raise _final(to_application_error(error)) from error
+        raise _final(error) from None
 
     async def _ended(self, request: JobRequest, attempt: int) -> Job:
         """The job once it has ended. If the activity is cancelled, the job is cancelled first."""
@@ -82,6 +82,12 @@ def _job_id(workflow: str | None) -> str:
     return name if is_job_id(name) else new_job_id()
 
 
-def _final(error: ApplicationError) -> ApplicationError:
-    """The failure as one that Temporal does not repeat: the local queue has made every attempt that its policy allows."""
-    return ApplicationError(error.message, *error.details, type=error.type, non_retryable=True)
+def _final(error: Fault) -> ApplicationError:
+    """The failure of a job, which Temporal does not repeat: the local queue has made every attempt that its policy allows.
+
+    It has no cause, because Temporal stores the text of causes.
+    """
+    failure = to_application_error(error)
+    return ApplicationError(
+        failure.message, *failure.details, type=failure.type, non_retryable=True, category=failure.category
+    )

@@ -1,5 +1,6 @@
 """`failwell temporal worker`: run workflows and jobs that a Temporal server distributes."""
 
+import logging
 import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -12,6 +13,7 @@ from failwell.apps.cli.output import print_aside, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store, at_least, state_folder_of
 from failwell.apps.cli.temporal.connection import add_connection, connection_of
+from failwell.apps.cli.workflows.run_command import log_as_lines
 
 if TYPE_CHECKING:
     from failwell.temporal.connection import ConnectionOptions
@@ -58,7 +60,9 @@ def run_worker(args: Namespace) -> int:
     from failwell.temporal.worker import TemporalWorker
 
     worker = TemporalWorker(options, state_folder_of(args), lanes=args.lanes, limits=limits)
-    with warnings_as_lines():
+    # Failures of activities are reported to the server, and stored in the record of the run or the job.
+    logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
+    with warnings_as_lines(), log_as_lines(args, "failwell", "temporalio"):
         return run(_work(args, options, worker))
 
 

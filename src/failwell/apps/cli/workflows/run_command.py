@@ -19,20 +19,22 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def log_as_lines(args: Namespace) -> Generator[None]:
-    """Print what the engine logs as lines on stderr, without stacks; nothing beside an error in JSON."""
+def log_as_lines(args: Namespace, *loggers: str) -> Generator[None]:
+    """Print what the engine, or these loggers, log as lines on stderr, without stacks; nothing beside an error in JSON."""
     import logging
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             print_aside(args, f"{record.levelname.lower()}: {record.getMessage()}")
 
-    log, handler = logging.getLogger("failwell"), Lines(logging.WARNING)
-    log.addHandler(handler)
+    handler = Lines(logging.WARNING)
+    for name in loggers or ("failwell",):
+        logging.getLogger(name).addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        for name in loggers or ("failwell",):
+            logging.getLogger(name).removeHandler(handler)
 
 
 class RunCommand:
