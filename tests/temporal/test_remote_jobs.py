@@ -88,6 +88,14 @@ def test_a_key_makes_a_second_job_the_first(place: Place) -> None:
 
 
 @pytest.mark.slow
+def test_a_job_that_no_worker_takes_is_waited_for_with_a_hint(place: Place) -> None:
+    done = place.jobs("submit", "unheard_of", "--wait", "--within", "1s")
+
+    assert done.code == 1
+    assert "no worker takes jobs of `unheard_of`" in done.err
+
+
+@pytest.mark.slow
 def test_a_cancelled_job_stops_with_its_process(place: Place) -> None:
     mark = place.folder / "cancelled"
     with place.client() as client:

@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from json import dumps
 from typing import Any
 
-from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.enums.v1 import PendingActivityState, TaskQueueType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -32,7 +34,7 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.job_payload import is_job_id, job_payload, request_of
-from failwell.temporal.queues import JOB_PREFIX, JOB_WORKFLOW
+from failwell.temporal.queues import JOB_PREFIX, JOB_WORKFLOW, instance_queue
 
 _MIDDLE = 3
 """The priority of a job without one; Temporal has 1, which goes first, to 5."""
@@ -120,6 +122,17 @@ class RemoteJobs:
             return False
         await handle.cancel()
         return True
+
+    async def has_worker(self, instance: str) -> bool:
+        """Whether a worker takes jobs of an instance."""
+        reply = await self._client.workflow_service.describe_task_queue(
+            DescribeTaskQueueRequest(
+                namespace=self._client.namespace,
+                task_queue=TaskQueue(name=instance_queue(self._task_queue, instance)),
+                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            )
+        )
+        return bool(reply.pollers)
 
     async def latest(self, limit: int) -> list[Job]:
         """The latest jobs of this task queue, newest first, without results and errors."""

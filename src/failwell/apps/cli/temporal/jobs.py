@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from failwell.temporal.remote_jobs import RemoteJobs
 
 _T = TypeVar("_T")
+_PATIENCE = 3.0
+"""Seconds of waiting after which a missing worker is reported."""
 _LOCAL_FILTERS = (
     "instance", "capability", "status", "kind", "fingerprint", "since", "until", "group", "watch",
 )  # fmt: skip
@@ -37,10 +39,18 @@ def submit_job(args: Namespace, request: "JobRequest") -> int:
 
 def wait_for_job(args: Namespace, name: str) -> int:
     """Wait for the end of a job and print it. An interrupt ends the wait and not the job."""
+    from asyncio import ensure_future
+
     from failwell.apps.cli.jobs.submit import print_end
 
     async def wait(jobs: "RemoteJobs") -> "Job":
-        return await jobs.wait(await _id(jobs, name))
+        job = await _id(jobs, name)
+        ended = ensure_future(jobs.wait(job))
+        warned = ensure_future(_warn_without_worker(args, jobs, job))
+        try:
+            return await ended
+        finally:
+            warned.cancel()
 
     try:
         job = _with_jobs(args, wait)
@@ -50,6 +60,20 @@ def wait_for_job(args: Namespace, name: str) -> int:
         )
         return Exit.INTERRUPTED
     return print_end(args, job, _registry(args))
+
+
+async def _warn_without_worker(args: Namespace, jobs: "RemoteJobs", job: str) -> None:
+    """Print a hint if the job has not ended after a few seconds and nobody takes jobs of its capability."""
+    from asyncio import sleep
+
+    await sleep(_PATIENCE)
+    instance = (await jobs.record(job)).request.instance
+    if not await jobs.has_worker(instance):
+        print_aside(
+            args,
+            f"no worker takes jobs of `{instance}`; `failwell temporal worker --capabilities DIR` does"
+            " on a machine that has it",
+        )
 
 
 def show_job(args: Namespace) -> int:
