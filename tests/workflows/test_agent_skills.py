@@ -242,3 +242,59 @@ parallel:
     done = failwell("validate", "w.yaml", cwd=place.folder)
 
     assert (done.code, "share the session `talk`" in done.err) == (2, True)
+
+
+@pytest.mark.acceptance("relavium 69")
+def test_a_secret_that_a_script_prints_reaches_no_model_row_or_file_of_a_run_with_agents(
+    place: Place,
+) -> None:
+    secret = "s3cr3t-value-77-of-the-run"
+    flow = """\
+workflow:
+  name: w
+  entry_point: leak
+  input: {token: {type: string, secret: true}}
+  runtime: {default_model: "scripted:replies.yaml"}
+tools:
+  look: {python: "leaky_tools:look", effect: read}
+agents:
+  - name: leak
+    type: script
+    command: sh
+    args: ["-c", 'echo "$TOKEN"; printenv TOKEN > leaked.txt']
+    env_from: {TOKEN: workflow.input.token}
+    routes: [{to: first}]
+  - {name: first, prompt: "It printed {{ leak.output.stdout }}.", session_key: talk, routes: [{to: second}]}
+  - name: second
+    prompt: "Again {{ leak.output.stdout }} and {{ context.history | tojson }}."
+    session_key: talk
+    validator: {criteria: "It does not hold {{ leak.output.stdout }}."}
+    routes: [{to: $end}]
+output: {text: "{{ second.output.result }}"}
+"""
+    (place.folder / "w.yaml").write_text(flow)
+    (place.folder / "leaky_tools.py").write_text(
+        'from pathlib import Path\ndef look() -> str:\n    """Look."""\n    return Path("leaked.txt").read_text()\n'
+    )
+    look = {"tool_calls": [{"name": "look", "arguments": {}}]}
+    script = {
+        "agents": {
+            "first": [look, {"text": "seen"}],
+            "second": [{"text": "done"}, {"text": "done again"}],
+            "second (validator)": [{"json": {"passed": False, "issues": ["no"]}}],
+        }
+    }
+    (place.folder / "replies.yaml").write_text(json.dumps(script))
+    store = place.folder / "state"
+
+    done = failwell("run", "w.yaml", "-i", f"token={secret}", "--store", str(store), cwd=place.folder)
+    logs = failwell("runs", "logs", "last", "--store", str(store), cwd=place.folder)
+    exported = failwell("runs", "export", "last", "--store", str(store), cwd=place.folder)
+
+    assert done.code == 0, done.err
+    assert len(place.seen) >= 4
+    assert "It printed" in str(place.seen)
+    for text in (done.out, done.err, logs.out, exported.out, str(place.seen)):
+        assert secret not in text
+    holding = [path for path in store.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert holding == []

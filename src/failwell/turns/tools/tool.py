@@ -22,7 +22,7 @@ class ToolContext:
     """Where relative paths start."""
     scratch: Path | None
     """A private folder, for long results; `None` keeps only what the model sees of them."""
-    protected: frozenset[str] = frozenset()
+    protected: Callable[[], frozenset[str]] = frozenset[str]
     """Absolute paths of files that no tool writes: the workflow that is running, and the code that it calls."""
     grace: float = 2.0
     """Seconds between SIGTERM and SIGKILL for a tool that is stopped."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -359,7 +360,7 @@ def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "To
         key=request.key,
         folder=folder,
         scratch=scratch if limits.get("spill_to_file", True) else None,
-        protected=protected_files(tools.plan),
+        protected=partial(protected_files, tools.plan),
         grace=tools.grace,
     )
 
