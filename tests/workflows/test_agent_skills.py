@@ -298,3 +298,18 @@ output: {text: "{{ second.output.result }}"}
         assert secret not in text
     holding = [path for path in store.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
     assert holding == []
+
+
+def test_the_agent_of_a_session_has_its_skills_too(place: Place) -> None:
+    place.skill("team/paint", "paint")
+    agent = {"model": "scripted:replies.yaml", "system_prompt": "You help.", "skills": ["./team"]}
+    (place.folder / "helper.yaml").write_text(json.dumps(agent))
+    (place.folder / "replies.yaml").write_text('{"replies": [{"text": "blue"}]}')
+
+    done = failwell(
+        "chat", "helper.yaml", "-p", "hi", "--store", str(place.folder / "state"), cwd=place.folder
+    )
+
+    assert done.out == "blue\n", done.err
+    assert "The rule of paint." in place.instructions
+    assert "You help." in place.instructions

@@ -266,13 +266,17 @@ class Session:
     async def _answer(self, request: "Request", recorder: SessionRecorder) -> str:
         from failwell.turns.turn import Turn
         from failwell.workflows.agent_steps.answers import system_text
+        from failwell.workflows.agent_steps.kit import agent_kit
         from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
 
         tools, settings = self._tools(), AgentSettings(request, self._agent.plan)
         is_raw = settings.own.get("output_mode") == "raw"
+        kit = agent_kit(settings.own, self._agent.plan)
         recorder.turn = turn = Turn(
             await self._agents.chain(request, tools, settings),
-            await self._agents.dispatcher(request, tools, settings, self._approve, once=self._once),
+            await self._agents.dispatcher(
+                request, tools, settings, self._approve, once=self._once, servers=kit.servers
+            ),
             tool_context(request, tools, settings),
             most_calls=settings.most_calls,
             max_tokens=settings.own.get("max_tokens"),
@@ -280,7 +284,7 @@ class Session:
             cancel=self._turn_scope,
             recorder=recorder,
         )
-        system = system_text(request, is_raw)
+        system = system_text(request, is_raw, kit.skill_text)
         text = await turn.run(None, system=system, history=self.state.messages(system))
         if request.node.output is not None and not is_raw:
             _check_output(request, text)

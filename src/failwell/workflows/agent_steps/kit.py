@@ -30,14 +30,18 @@ class AgentKit:
     notes: tuple[str, ...] = ()
 
     @property
-    def text(self) -> str:
-        """What a model is told about all of it; empty if there is nothing."""
-        parts = [
+    def skill_text(self) -> str:
+        """The skills, as a model reads them; empty if there are none."""
+        return "\n\n".join(
             f'<skill name="{skill.name}">\n{skill.description}\n\n{skill.text}\n</skill>'
             for skill in self.skills
-        ]
-        parts += [f"The agent `{name}` is called with the tool `{tool_name(name)}`." for name in self.agents]
-        return "\n\n".join(parts)
+        )
+
+    @property
+    def text(self) -> str:
+        """What a model is told about all of it; empty if there is nothing."""
+        called = [f"The agent `{name}` is called with the tool `{tool_name(name)}`." for name in self.agents]
+        return "\n\n".join(part for part in (self.skill_text, *called) if part)
 
     def tools(self, call: "CallAgent") -> "dict[str, Tool]":
         """The agents as tools. `call` runs one of them with a task."""
