@@ -14,6 +14,10 @@ FORMAT = 1
 """The newest form of a manifest that this version reads."""
 
 
+class NewerManifest(ValueError):
+    """A newer version wrote the manifest."""
+
+
 @frozen
 class Manifest:
     """What is recorded about the agent of a session. It holds no key and no address."""
@@ -49,6 +53,7 @@ def read_manifest(value: object) -> Manifest:
     """The manifest that `to_dict` wrote.
 
     Raises:
+        NewerManifest: a newer version wrote it.
         ValueError: it is not one; the text says why.
     """
     if not isinstance(value, Mapping):
@@ -58,7 +63,7 @@ def read_manifest(value: object) -> Manifest:
     if not isinstance(form, int):
         raise ValueError("its manifest has no format")  # noqa: TRY004
     if form > FORMAT:
-        raise ValueError(f"its manifest has the format {form}, and this version reads up to {FORMAT}")
+        raise NewerManifest(f"its manifest has the format {form}, and this version reads up to {FORMAT}")
     texts = {key: data.get(key) for key in ("store", "file", "agent", "digest", "approvals")}
     for key, text in texts.items():
         if not isinstance(text, str):

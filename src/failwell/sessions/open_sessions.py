@@ -14,12 +14,13 @@ from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.sessions.agent import SessionAgent, load_agent
 from failwell.sessions.history import SessionState
-from failwell.sessions.manifest import Manifest, changes_between, manifest_of
+from failwell.sessions.manifest import Manifest, NewerManifest, changes_between, manifest_of
 from failwell.sessions.session_faults import (
     SessionLocked,
     foreign_session,
     manifest_corrupt,
     manifest_drift,
+    newer_session,
     unknown_session,
 )
 from failwell.sessions.session_log import OnEvent, SessionLog
@@ -187,12 +188,15 @@ def read_state(journal: SqliteStore, session: str) -> SessionState:
 
     Raises:
         StoreCorrupt: one of them cannot be read.
+        NewerSession: a newer version recorded it.
     """
     state = SessionState()
     try:
         state.fold(journal.read(session))
     except StoreCorrupt as error:
         raise manifest_corrupt(session, "an event cannot be decoded") from error
+    except NewerManifest as error:
+        raise newer_session(session, str(error)) from None
     except ValueError as error:
         raise manifest_corrupt(session, str(error)) from error
     return state

@@ -2,14 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from failwell.agents.message_repair import INTERRUPTED
-from failwell.fault.base import Fault
 from failwell.fault.classes import Cancellation
 from failwell.fault.frozen import frozen
+from failwell.interaction.interaction_audit import record_event
 from failwell.interaction.interaction_faults import InteractionRequired
 from failwell.journal.event import Event
 from failwell.journal.lock import ProcessLock
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from asyncio import Future, Task
 
     from failwell.interaction.queue import InteractionQueue
-    from failwell.turns.tools.tool import ApprovalRequest
+    from failwell.turns.tools.tool import Approver
     from failwell.workflow.machine.messages import Request
     from failwell.workflow.run.executor import Tools
 
@@ -76,6 +77,8 @@ class Session:
         self._store = store
         self._lock = lock
         self._questions = questions
+        if questions.observe is None:
+            questions.observe = partial(record_event, lambda: store.audit)
         self._folder = folder
         """The folder of the session."""
         self._on_text = on_text
@@ -90,7 +93,6 @@ class Session:
         self._once = self._agents.once_calls(f"session-{self.id}")
         self._once.succeeded.update(self.state.effects)
         self._budget = self._open_budget()
-        self._halt: Fault | None = None
         self._is_closed = False
 
     # -------------------------------------------------------------- what it is
@@ -235,14 +237,11 @@ class Session:
             self.id, self.state.turn, folder=self._working_folder, approved=approved
         )
         scene, timeout = scene_of(request), request.call["timeout"]
-        self._halt = None
         recorder: SessionRecorder | None = None
         try:
             with ScopeBlock("turn", self.id, self._scope) as self._turn_scope:
                 async with asyncio.timeout(timeout):
-                    recorder = SessionRecorder(
-                        self._log, self._once, on_text=self._on_text, refusal=lambda: self._halt
-                    )
+                    recorder = SessionRecorder(self._log, self._once, on_text=self._on_text)
                     text = await self._answer(request, recorder)
         except Cancellation as fault:
             return await self._cancelled(fault, recorder)
@@ -275,7 +274,7 @@ class Session:
         recorder.turn = turn = Turn(
             await self._agents.chain(request, tools, settings),
             await self._agents.dispatcher(
-                request, tools, settings, self._approve, once=self._once, servers=kit.servers
+                request, tools, settings, self._approver(request), once=self._once, servers=kit.servers
             ),
             tool_context(request, tools, settings),
             most_calls=settings.most_calls,
@@ -324,7 +323,7 @@ class Session:
                 {"turn": self.state.turn, "kind": report.kind, "report": report.to_dict(), **used},
             )
         )
-        return self._result("failed" if self._halt is None else "halted", report=report)
+        return self._result("halted" if report.kind == InteractionRequired.kind else "failed", report=report)
 
     def _result(self, status: Outcome, *, text: str = "", report: ErrorReport | None = None) -> TurnResult:
         return TurnResult(
@@ -360,21 +359,11 @@ class Session:
         budget = Budget(usd=limits.budget_usd, unpriced=limits.unpriced)
         return SharedBudget(budget, cost=self.state.total.cost or 0)
 
-    async def _approve(self, question: "ApprovalRequest") -> bool:
-        """Ask a person whether a tool may be called. Where nobody can be asked, the turn is halted."""
-        from failwell.interaction.requests import Answer, Approve
+    def _approver(self, request: "Request") -> "Approver":
+        """Asks a person whether a tool may be called. Where nobody can be asked, the turn halts."""
+        from failwell.workflows.agent_steps.executor import tool_approver
 
-        request = Approve(
-            text=f"`{question.agent}` wants to call the tool `{question.tool}`",
-            details={"tool": question.tool, "arguments": dict(question.arguments), "effect": question.effect},
-            scope={"session": self.id, "turn": self.state.turn, "tool": question.tool},
-        )
-        try:
-            reply = await self._questions.ask(request)
-        except InteractionRequired as fault:
-            self._halt = fault
-            raise
-        return isinstance(reply, Answer) and reply.value is True
+        return tool_approver(lambda: self._questions, request, {"session": self.id, "turn": self.state.turn})
 
     async def _approves_spending(self, report: ErrorReport) -> bool:
         from failwell.interaction.requests import Answer, Approve

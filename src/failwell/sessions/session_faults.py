@@ -50,6 +50,16 @@ class ForeignSession(Session, kind="session.resume_mismatch"):
         return f"session `{self.session}` belongs to another store ({self.store[:8]}…)"
 
 
+class NewerSession(Session, kind="session.resume_mismatch"):
+    """A newer version of failwell recorded the session."""
+
+    session: str
+    problem: str
+
+    def summary(self) -> str:
+        return f"session `{self.session}` cannot be resumed: {self.problem}"
+
+
 class ManifestCorrupt(Session, kind="session.store_corrupt"):
     """The record of the session is damaged."""
 
@@ -98,6 +108,15 @@ def manifest_drift(session: str, changes: list[str]) -> ManifestDrift:
             ActionKind.FIX_CONFIGURATION,
             f"undo the changes, or accept them with `failwell chat --resume {session} --accept-changes`",
         ),
+    )
+
+
+def newer_session(session: str, problem: str) -> NewerSession:
+    """The fault for a session that a newer version recorded."""
+    return NewerSession(
+        session=session,
+        problem=problem,
+        user_action=UserAction(ActionKind.FIX_CONFIGURATION, "update failwell: `pip install -U failwell`"),
     )
 
 

@@ -141,12 +141,10 @@ class SessionRecorder(TurnRecorder):
         once: "OnceCalls",
         *,
         on_text: Callable[[str], object] | None = None,
-        refusal: Callable[[], Fault | None],
     ) -> None:
         self._log = log
         self._once = once
         self._on_text = on_text
-        self._refusal = refusal
         self._before = dict(once.succeeded)
         self._base = log.state.used.get(log.state.turn, Usage())
         self.turn: Turn | None = None
@@ -188,9 +186,6 @@ class SessionRecorder(TurnRecorder):
 
     async def called(self, call: "ToolCallPart", outcome: "ToolOutcome") -> None:
         """Write the result."""
-        refusal = self._refusal()
-        if refusal is not None:
-            raise refusal
         effects = [key for key, count in self._once.succeeded.items() if count > self._before.get(key, 0)]
         await self._log.write(
             (

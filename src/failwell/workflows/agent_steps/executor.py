@@ -1,6 +1,6 @@
 """Runs the `agent` and `tool` nodes of workflows. pydantic-ai is imported when the first one runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -115,7 +115,7 @@ class AgentExecutor:
 
     def approver(self, request: Request) -> "Approver":
         """Asks a person whether a node may call a tool."""
-        return _approver(self._queue, request)
+        return tool_approver(self._queue, request)
 
     def granter(self, request: Request) -> "AskGrant":
         """Asks a person whether a stage may call a tool outside its list, once."""
@@ -164,8 +164,17 @@ def _granter(queue: "Callable[[], InteractionQueue]", request: Request) -> "AskG
     return ask
 
 
-def _approver(queue: "Callable[[], InteractionQueue]", request: Request) -> "Approver":
-    """Asks a person whether a tool may be called. Anything but a clear yes is a no."""
+def tool_approver(
+    queue: "Callable[[], InteractionQueue]", request: Request, scope: Mapping[str, Any] | None = None
+) -> "Approver":
+    """Asks a person whether a tool may be called. Anything but a clear yes is a no.
+
+    Args:
+        queue: Where people are asked.
+        request: The agent.
+        scope: Where the question belongs, if that is not the run of the request.
+    """
+    where = {"run": request.run, "path": request.path} if scope is None else dict(scope)
 
     async def approve(question: "ApprovalRequest") -> bool:
         from json import dumps
@@ -177,12 +186,7 @@ def _approver(queue: "Callable[[], InteractionQueue]", request: Request) -> "App
         reply = await queue().ask(
             Approve(
                 text=f"`{question.agent}` wants to call the tool `{question.tool}` with\n{arguments}",
-                scope={
-                    "run": request.run,
-                    "path": request.path,
-                    "node": request.node.name,
-                    "tool": question.tool,
-                },
+                scope={**where, "node": request.node.name, "tool": question.tool},
                 details={"effect": question.effect},
             )
         )

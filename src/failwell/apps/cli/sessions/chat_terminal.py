@@ -19,7 +19,6 @@ from failwell.fault.base import Fault
 if TYPE_CHECKING:
     from asyncio import Task
 
-    from failwell.interaction.requests import Answer, Refusal, Request
     from failwell.journal.event import Event
     from failwell.sessions.session import Session
 
@@ -27,9 +26,7 @@ _PROMPT = "> "
 
 
 class TerminalChat:
-    """`failwell chat AGENT` at a terminal. It also answers the questions of the session: it is their answerer."""
-
-    name = "terminal"
+    """`failwell chat AGENT` at a terminal."""
 
     def __init__(self, args: Namespace) -> None:
         self.args = args
@@ -42,12 +39,14 @@ class TerminalChat:
 
     def hold(self) -> int:
         """Talk until the user leaves; the exit code."""
+        from failwell.apps.cli.workflows.terminal_answerer import TerminalAnswerer
         from failwell.interaction.queue import InteractionQueue
 
         return hold(
             self.args,
             self._talk,
-            questions=InteractionQueue(self),
+            # A question reads its answer itself.
+            questions=InteractionQueue(TerminalAnswerer(self._lines)),
             on_event=self._show,
             on_text=self._show_piece,
         )
@@ -183,25 +182,3 @@ class TerminalChat:
             return
         self.code, self.is_over = Exit.INTERRUPTED, True
         self._lines.close()
-
-    async def answer(self, request: "Request") -> "Answer | Refusal | None":
-        """Ask at the terminal. The next line answers; nothing of the question can pass for a line of ours."""
-        from failwell.apps.cli.sessions.typed_answers import answer_of, question_lines
-
-        self._end_text()
-        print_stderr("\n".join(question_lines(request)))
-        while True:
-            print_stderr("? ", end="")
-            line = await self._lines.answer()
-            if line is None:
-                return None
-            reply, problem = answer_of(request, line, _user())
-            if reply is not None:
-                return reply
-            print_stderr(problem)
-
-
-def _user() -> str:
-    from failwell.apps.cli.workflows.terminal import user_name
-
-    return user_name()

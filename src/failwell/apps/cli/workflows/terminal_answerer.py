@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from failwell.apps.cli.output import print_stderr
 from failwell.apps.cli.workflows.terminal import (
@@ -27,20 +27,29 @@ from failwell.interaction.requests import (
 )
 from failwell.workflow.run.gate_requests import GateRequest
 
-if TYPE_CHECKING:
-    from failwell.apps.cli.workflows.progress import Progress
+
+class Pausable(Protocol):
+    """What draws on the terminal or reads from it, and must not while a question is open."""
+
+    def pause(self) -> None:
+        """Leave the terminal alone."""
+        ...
+
+    def resume(self) -> None:
+        """Use the terminal again."""
+        ...
 
 
 class TerminalAnswerer:
-    """Asks the person at the terminal; drawing pauses meanwhile.
+    """Asks the person at the terminal.
 
     Args:
-        display: What draws on the terminal.
+        display: What else uses the terminal; it pauses meanwhile.
     """
 
     name = "terminal"
 
-    def __init__(self, display: "Progress | None" = None) -> None:
+    def __init__(self, display: Pausable | None = None) -> None:
         self._display = display
 
     async def answer(self, request: Request) -> Answer | Refusal | None:
