@@ -14,6 +14,7 @@ PAGES = [
     ROOT / "docs/guides/agent-steps.md",
     ROOT / "docs/guides/interaction.md",
     ROOT / "docs/guides/stages.md",
+    ROOT / "docs/guides/sessions.md",
     ROOT / "docs/guides/errors-from-scripts.md",
     ROOT / "docs/guides/from-conductor.md",
     ROOT / "docs/concepts/runs.md",

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from failwell.journal.event import Event
 from failwell.sessions import Session, open_session
 from tests.apps.running import environment, failwell
 from tests.sessions.agents import call, write_agent
+from tests.sessions.terminal_process import Terminal
 
 TREE = {"command": ["sh", "-c", "sleep 613 & sleep 614 & echo $$ $! > pipe; wait"], "effect": "read"}
 
@@ -123,46 +122,6 @@ def test_a_session_that_is_closed_rejects_every_input_that_waits(
     assert inputs == ["one"]
 
 
-class Terminal:
-    """`failwell chat` at a pseudo-terminal."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.pid, self.descriptor = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            command = [sys.executable, "-m", "failwell", "chat", *arguments, "--store", str(folder / "state")]
-            os.execve(sys.executable, command, environment(TERM="dumb"))
-        self.seen = ""
-
-    def expect(self, text: str) -> str:
-        """What was printed up to `text`."""
-        while text not in self.seen:
-            ready, _, _ = select.select([self.descriptor], [], [], 30)
-            assert ready, self.seen
-            try:
-                content = os.read(self.descriptor, 4096)
-            except OSError:
-                content = b""
-            assert content, self.seen
-            self.seen += content.decode()
-        before, _, self.seen = self.seen.partition(text)
-        return before
-
-    def type(self, text: str) -> None:
-        os.write(self.descriptor, text.encode())
-
-    def end(self) -> int:
-        """The exit code."""
-        try:
-            while os.read(self.descriptor, 4096):
-                pass
-        except OSError:
-            pass
-        os.close(self.descriptor)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
 def test_ctrl_c_cancels_the_turn_at_the_terminal_and_a_second_one_leaves(tmp_path: Path) -> None:
     agent = slow_agent(tmp_path, {"text": "Fine \x1b[31mred."})
     terminal = Terminal(tmp_path, str(agent))
@@ -203,13 +162,15 @@ def test_a_person_is_asked_at_the_terminal_and_only_a_yes_is_a_yes(tmp_path: Pat
     terminal.expect("> ")
 
     terminal.type("pay\n")
-    question = terminal.expect("y or n")
+    question = terminal.expect("choose: ")
     terminal.type("\n")
+    terminal.expect("write a number")
+    terminal.type("deny\n")
     terminal.expect("No.")
     terminal.expect("> ")
     terminal.type("pay again\n")
-    terminal.expect("y or n")
-    terminal.type("y\n")
+    terminal.expect("choose: ")
+    terminal.type("allow\n")
     terminal.expect("Paid.")
     terminal.expect("> ")
     terminal.type("/exit\n")

@@ -149,6 +149,34 @@ def test_an_agent_that_has_changed_is_named_and_accepted_only_on_request(tmp_pat
     assert (again.code, again.out) == (0, "Three.\n")
 
 
+@pytest.mark.acceptance("stud-cli 55")
+def test_a_manifest_of_a_newer_version_is_refused_and_a_change_that_is_accepted_is_audited(
+    tmp_path: Path,
+) -> None:
+    newer, changed = begin(tmp_path), begin(tmp_path)
+    change_journal(
+        tmp_path,
+        "UPDATE events SET data = json_set(data, '$.manifest.format', 2)"
+        " WHERE type = 'session:started' AND run = (SELECT key FROM runs WHERE id = ?)",
+        newer,
+    )
+    write_agent(tmp_path, REPLIES, system_prompt="You help otherwise.")
+
+    refused = chat(tmp_path, "--resume", newer, "-p", "more")
+    accepted = chat(tmp_path, "--resume", changed, "-p", "more", "--accept-changes")
+
+    records = failwell(
+        "audit", "show", "--type", "session:resumed", "--format", "json", "--store", str(tmp_path / "state")
+    ).data
+    assert refused.code == 2
+    assert "session.resume_mismatch" in refused.err
+    assert "the format 2, and this version reads up to 1" in refused.err
+    assert accepted.code == 0
+    assert [record["data"]["changes"] for record in records] == [
+        [f"the file {tmp_path / 'helper.yaml'} was changed"]
+    ]
+
+
 def test_another_model_is_a_change_too(tmp_path: Path) -> None:
     session = begin(tmp_path)
 

@@ -1,0 +1,217 @@
+"""Two hundred turns of one session at a terminal, with kills, cancels and store faults at random moments."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.sessions.history import SessionState
+from tests.apps.running import failwell
+from tests.sessions.agents import write_agent
+from tests.sessions.terminal_process import Terminal
+from tests.sessions.wire_bodies import refusals
+
+TURNS = 200
+SEED = 20_260_101
+UNKNOWN = ("tool.interrupted", "cancel.tool")
+TOOLS = {
+    # Both must not happen twice. The first is a function, the second a process.
+    "pay": {"python": "campaign_tools:pay"},
+    "ship": {"command": ["sh", "-c", "sleep 0.01; echo {order} >> shipped.txt; sleep 0.03"]},
+    "look": {"python": "campaign_tools:look", "effect": "read"},
+}
+FUNCTIONS = '''
+import os, time
+
+
+def pay(order: str) -> str:
+    """Pay an order."""
+    time.sleep(0.01)
+    descriptor = os.open("paid.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, (order + "\\n").encode())
+    os.close(descriptor)
+    time.sleep(0.03)
+    return "paid"
+
+
+def look(order: str) -> str:
+    """Look at an order."""
+    return "open"
+'''
+
+
+def replies(draw: random.Random) -> Iterator[dict[str, Any]]:
+    """A model that calls tools in most turns, and calls what must not happen twice again with the same arguments."""
+    for number in range(5 * TURNS):
+        order = f"o{number // 2}"
+        match draw.choice(("pay", "ship", "look", "two", "text", "text")):
+            case "two":
+                names = ("pay", "ship")
+                yield {"tool_calls": [{"name": name, "arguments": {"order": order}} for name in names]}
+            case "text":
+                yield {"text": f"Answer {number}."}
+            case name:
+                yield {"tool_calls": [{"name": name, "arguments": {"order": order}}]}
+
+
+class Campaign:
+    """One session at the terminal, resumed whenever its process is gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.draw = random.Random(SEED)
+        self.agent = write_agent(folder, list(replies(self.draw)), tools=TOOLS)
+        (folder / "campaign_tools.py").write_text(FUNCTIONS)
+        self.terminal: Terminal | None = None
+        self.done: Counter[str] = Counter()
+
+    def start(self) -> Terminal:
+        arguments = ("--continue",) if self.done["started"] else (str(self.agent),)
+        self.done["started"] += 1
+        terminal = Terminal(self.folder, *arguments)
+        terminal.expect("> ")
+        return terminal
+
+    def turn(self, number: int) -> None:
+        terminal = self.terminal = self.terminal or self.start()
+        what = self.draw.choices(("plain", "kill", "cancel", "fault"), (86, 5, 7.5, 1.5))[0]
+        self.done[what] += 1
+        terminal.type(f"turn {number}\n")
+        if what == "kill":
+            terminal.watch(self.draw.uniform(0, 0.3))
+            os.kill(terminal.pid, signal.SIGKILL)
+            terminal.end()
+            self.terminal = None
+        elif what == "cancel":
+            terminal.watch(self.draw.uniform(0, 0.2))
+            terminal.type("\x03")
+            terminal.expect_one_of("[turn ", "once more to leave")
+        elif what == "fault":
+            with self.store_away():
+                terminal.watch(0.2)
+            terminal.expect("[turn ")
+        else:
+            terminal.expect("[turn ")
+
+    @contextmanager
+    def store_away(self) -> Generator[None]:
+        """Take the table of events away. SQLite refuses every write meanwhile."""
+        self._rename("events", "away")
+        try:
+            yield
+        finally:
+            self._rename("away", "events")
+
+    def _rename(self, before: str, after: str) -> None:
+        connection = sqlite3.connect(self.folder / "state" / "journal.db", timeout=30)
+        connection.execute(f"ALTER TABLE {before} RENAME TO {after}")
+        connection.commit()
+        connection.close()
+
+    def close(self) -> None:
+        """Leave the session. One whose process was killed last is resumed once more."""
+        terminal = self.terminal or self.start()
+        terminal.type("/exit\n")
+        assert terminal.end() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_hundred_turns_survive_kills_cancels_and_store_faults(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+
+    for number in range(TURNS):
+        campaign.turn(number)
+    campaign.close()
+
+    store = ("--store", str(tmp_path / "state"))
+    lines = failwell("sessions", "export", "last", *store).out.splitlines()
+    events = [json.loads(line) for line in lines]
+    _every_call_has_one_result(events)
+    _nothing_happened_twice(tmp_path, events)
+    _providers_accept(tmp_path)
+    assert failwell("audit", "verify", *store).code == 0
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert (
+        len([event for event in events if event["type"] == "session:input"]) >= TURNS - campaign.done["kill"]
+    )
+    assert campaign.done["kill"] > 4
+    assert campaign.done["cancel"] > 5
+    assert campaign.done["fault"] > 0
+
+
+def _calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Every tool call: its id, its tool and its order."""
+    for event in events:
+        if event["type"] == "session:answered":
+            for part in event["data"]["message"]["parts"]:
+                if part["part_kind"] == "tool-call":
+                    arguments = part["args"]
+                    order = (json.loads(arguments) if isinstance(arguments, str) else arguments)["order"]
+                    yield part["tool_call_id"], part["tool_name"], order
+
+
+def _every_call_has_one_result(events: list[dict[str, Any]]) -> None:
+    results = Counter(event["data"]["call"] for event in events if event["type"] == "session:tool_ended")
+    calls = Counter(call for call, _, _ in _calls(events))
+
+    assert len(calls) > TURNS / 2
+    assert results == calls
+    assert set(calls.values()) == {1}
+
+
+def _nothing_happened_twice(folder: Path, events: list[dict[str, Any]]) -> None:
+    """A call that was interrupted or cancelled may have happened; no later call of the same made it happen again."""
+    kinds = {
+        event["data"]["call"]: event["data"]["kind"]
+        for event in events
+        if event["type"] == "session:tool_ended"
+    }
+    ran = {
+        ("pay", order): count for order, count in Counter((folder / "paid.txt").read_text().split()).items()
+    } | {
+        ("ship", order): count
+        for order, count in Counter((folder / "shipped.txt").read_text().split()).items()
+    }
+    successes: Counter[tuple[str, str]] = Counter()
+    unknown: Counter[tuple[str, str]] = Counter()
+    for call, tool, order in _calls(events):
+        successes[tool, order] += kinds[call] is None
+        unknown[tool, order] += kinds[call] in UNKNOWN
+
+    assert ran
+    assert any(unknown.values())
+    for effect, count in ran.items():
+        # At most once for each call that said so, or once for those that nobody knows about.
+        assert count <= max(successes[effect], min(1, unknown[effect])), effect
+
+
+def _providers_accept(folder: Path) -> None:
+    from failwell.journal.sqlite.run_store import SqliteStore
+
+    store = SqliteStore(folder / "state")
+    session = store.runs(subject="session")[0].id
+    everything = list(store.read(session))
+    cuts = [
+        len(everything),
+        *(index for index, event in enumerate(everything, 1) if event.type == "session:resumed"),
+    ]
+    store.close()
+    for cut in cuts[:8]:
+        state = SessionState()
+        state.fold(everything[:cut])
+        messages = state.messages("You help.")
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        assert refusals([*messages, ModelRequest(parts=[UserPromptPart("go on")])]) == {
+            "openai": None,
+            "anthropic": None,
+        }
