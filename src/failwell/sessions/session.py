@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from failwell.agents.message_repair import INTERRUPTED
 from failwell.fault.classes import Cancellation
 from failwell.fault.frozen import frozen
-from failwell.interaction.interaction_audit import record_event
 from failwell.interaction.interaction_faults import InteractionRequired
 from failwell.journal.event import Event
 from failwell.journal.lock import ProcessLock
@@ -77,8 +75,6 @@ class Session:
         self._store = store
         self._lock = lock
         self._questions = questions
-        if questions.observe is None:
-            questions.observe = partial(record_event, lambda: store.audit)
         self._folder = folder
         """The folder of the session."""
         self._on_text = on_text

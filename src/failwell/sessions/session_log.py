@@ -74,7 +74,7 @@ class SessionLog:
         now = self.now()
         rows: list[Fact] = [(type_, now, data) for type_, data in facts]
         try:
-            for type_, data in facts:
+            for type_, data in filter(_is_audited, facts):
                 await write_with_retry(lambda: self._announce(type_, data), self._clock)  # noqa: B023
             events = await write_with_retry(lambda: self._store.append(self.session, rows), self._clock)
         except Fault as fault:
@@ -116,6 +116,14 @@ class SessionLog:
             "result": result,
             "may_have_run": call.is_started,
         }
+
+
+def _is_audited(fact: tuple[str, Mapping[str, Any]]) -> bool:
+    """Whether the audit does not hold it anyway: a turn records its own calls of models and tools."""
+    type_, data = fact
+    if type_ == "session:tool_ended":
+        return "may_have_run" in data
+    return type_ not in ("session:tool_started", "session:turn_ended", "session:turn_failed")
 
 
 def _cancelled_call(call: OpenCall) -> dict[str, Any]:
