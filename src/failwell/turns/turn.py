@@ -210,8 +210,9 @@ class Turn:
                 if corrections > MOST_CORRECTIONS:
                     raise _uncorrected(outcomes)
             self.messages.append(_results(calls, outcomes, self._system))
-            self.cap_hit = not self._left
-            if self.cap_hit or (self._is_complete is not None and self._is_complete()):
+            is_complete = self._is_complete is not None and self._is_complete()
+            self.cap_hit = not self._left and not is_complete
+            if self.cap_hit or is_complete:
                 return response.text or ""
         raise TurnLimit(calls=self._most_calls)
 

@@ -4,8 +4,9 @@ A function takes one `StagePhase`. Only `setup` may write into its context; what
 to any depth.
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
+from functools import partial
 from inspect import iscoroutine
 from json import dumps
 from pathlib import Path
@@ -64,7 +65,7 @@ async def run_code(request: Request, tools: Tools) -> dict[str, Any]:
     phase: str = call["phase"]
     function: PhaseCode = load_object(call["code"], Path(tools.plan.folder), "code of a stage")
     context: MutableMapping[str, Any] = deepcopy(dict(call["context"]))
-    given = StagePhase(
+    phase_input = StagePhase(
         stage=request.node.name,
         phase=phase,
         attempt=call["attempt"],
@@ -74,7 +75,7 @@ async def run_code(request: Request, tools: Tools) -> dict[str, Any]:
         error=call["error"],
         siblings=deepcopy(call["siblings"]),
     )
-    result = await run_in_thread(lambda: function(given))
+    result = await run_in_thread(lambda: function(phase_input))
     if iscoroutine(result):
         result = await run_in_loop(result)
     return _as_result(request.node.name, phase, result, context)
@@ -121,62 +122,40 @@ def _refusal(stage: str, phase: str, problem: str) -> Validation:
     )
 
 
-class _ReadOnly(MutableMapping[str, Any]):
+class _ReadOnly(dict[str, Any]):
     """The context where it may only be read. Mappings and lists in it are read-only, too."""
 
     def __init__(self, values: Mapping[str, Any], stage: str, phase: str) -> None:
-        self._values, self._stage, self._phase = values, stage, phase
+        super().__init__({key: _read_only(value, stage, phase) for key, value in values.items()})
+        self._refuse = partial(_refuse_write, stage, phase)
 
-    def __getitem__(self, key: str) -> Any:
-        return _read_only(self._values[key], self._stage, self._phase)
+    def _refused(self, *arguments: Any, **_more: Any) -> NoReturn:
+        self._refuse(arguments[0] if arguments else "")
 
-    def __setitem__(self, key: str, value: Any) -> None:
-        _refuse_write(self._stage, self._phase, key)
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """A copy that its owner may write to."""
+        return {key: deepcopy(value, memo) for key, value in self.items()}
 
-    def __delitem__(self, key: str) -> None:
-        _refuse_write(self._stage, self._phase, key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
+    __setitem__ = __delitem__ = __ior__ = _refused
+    clear = pop = popitem = setdefault = update = _refused  # type: ignore[assignment]
 
 
-class _ReadOnlyList(Sequence[Any]):
+class _ReadOnlyList(list[Any]):
     """A list in a context that may only be read."""
 
     def __init__(self, values: Sequence[Any], stage: str, phase: str) -> None:
-        self._values, self._stage, self._phase = values, stage, phase
+        super().__init__([_read_only(value, stage, phase) for value in values])
+        self._refuse = partial(_refuse_write, stage, phase)
 
-    def __getitem__(self, index: Any) -> Any:
-        return _read_only(self._values[index], self._stage, self._phase)
+    def _refused(self, *arguments: Any, **_more: Any) -> NoReturn:
+        self._refuse(arguments[0] if arguments else "")
 
-    def __len__(self) -> int:
-        return len(self._values)
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        """A copy that its owner may write to."""
+        return [deepcopy(value, memo) for value in self]
 
-    def __setitem__(self, index: object, value: object) -> None:
-        _refuse_write(self._stage, self._phase, str(index))
-
-    def __delitem__(self, index: object) -> None:
-        _refuse_write(self._stage, self._phase, str(index))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "__iadd__"):
-            _refuse_write(self._stage, self._phase, name)
-        raise AttributeError(name)
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == (list(cast("Sequence[Any]", other)) if isinstance(other, Sequence) else other)
-
-    def __hash__(self) -> int:
-        raise TypeError("a list has no hash")
-
-    def __repr__(self) -> str:
-        return repr(self._values)
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refused
+    append = clear = extend = insert = pop = remove = reverse = sort = _refused  # type: ignore[assignment]
 
 
 def _read_only(value: Any, stage: str, phase: str) -> Any:
@@ -187,10 +166,10 @@ def _read_only(value: Any, stage: str, phase: str) -> Any:
     return value
 
 
-def _refuse_write(stage: str, phase: str, key: str) -> NoReturn:
+def _refuse_write(stage: str, phase: str, key: object) -> NoReturn:
     raise Validation(
         kind="validation.context_read_only",
         message=f"`{phase}` of `{stage}` wrote into the context; only `setup` may",
-        details={"stage": stage, "phase": phase, "key": key[:100]},
+        details={"stage": stage, "phase": phase, "key": str(key)[:100]},
         caller_facing=True,
     )

@@ -56,6 +56,8 @@ class StageExecutor:
                 "capHit": turn.cap_hit,
                 "calls": turn.calls,
             }
+            if limits.completion is not None:
+                result["completed"] = limits.is_complete()
             return Success(output=result, usage=usage_record(turn.tokens, turn.cost))
         return failure if turn is None else replace(failure, usage=usage_record(turn.tokens, turn.cost))
 

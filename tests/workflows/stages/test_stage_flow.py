@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from failwell.workflow.plan import PHASES
+from tests.apps.running import failwell
 from tests.workflows.stages.stage_place import StagePlace, error_of, paired
 
 
@@ -308,3 +310,83 @@ def test_a_loop_between_two_stages_ends_with_a_typed_error_at_the_cap_of_visits(
     assert error["details"] == {"stage": "a", "visitCap": 3}
     assert [event["data"]["path"] for event in place.events("node:completed")] == list("ababab")
     assert place.events()[-1]["type"] == "run:failed"
+
+
+def test_a_failed_stage_is_continued_in_the_same_visit_so_that_its_cap_allows_it(place: StagePlace) -> None:
+    place.script(a=[{"fail": "provider.auth"}])
+    stage = "stages:\n  - {id: a, visitCap: 1}\n"
+    assert place.run(stage).code == 3
+    place.script(a=[{"text": "well"}])
+
+    done = place.command("resume", "last")
+
+    assert done.data == {"result": "well"}
+    assert [event["data"]["visit"] for event in place.events("node:started")] == [1]
+
+
+def test_a_stage_is_complete_when_its_tool_was_called_with_what_its_schema_says(place: StagePlace) -> None:
+    wrong = {"tool_calls": [{"name": "submit", "arguments": {"text": 1}}]}
+    right = {"tool_calls": [{"name": "submit", "arguments": {"text": "x"}}]}
+    stage = (
+        "stages:\n  - id: a\n    completionTool: submit\n    turnCap: 2\n    retryPolicy: {maxAttempts: 2}\n"
+        "    completionSchema: {type: object, properties: {text: {type: string}}, required: [text]}\n"
+    )
+
+    place.script(a=[wrong, right])
+    corrected = place.run(stage)
+
+    assert corrected.data == {"text": "x"}
+    act = place.events("phase:ended")[3]["data"]["result"]["act"]
+    assert act == {"output": {"text": "x"}, "capHit": False, "calls": 2, "completed": True}
+    place.script(a=[{"text": "I am done"}], a__2=[right])
+    forgotten = place.run(stage)
+    assert forgotten.data == {"text": "x"}
+    verdict = place.events("phase:ended")[4]["data"]["result"]["verdict"]
+    assert verdict == {"verdict": "retry", "feedback": "call `submit` when the work is done"}
+
+
+def test_the_feedback_outlives_an_attempt_that_came_to_no_verdict(place: StagePlace) -> None:
+    place.script(a=[{"text": "bad"}], a__2=[{"fail": "provider.context_too_long"}], a__3=[{"text": "good"}])
+
+    done = place.run(
+        "stages:\n  - id: a\n    retryPolicy: {maxAttempts: 3}\n    exit: {said: '{{ feedback }}'}\n"
+        "    assert: [{when: \"{{ act.output.result == 'bad' }}\", verdict: retry, feedback: shorter}]\n"
+    )
+
+    assert done.data == {"said": "shorter"}
+
+
+def test_a_failed_stage_with_code_for_next_is_resolved_by_its_policy(place: StagePlace) -> None:
+    place.write("code_of_next.py", "def choose(phase):\n    return 'b' if phase.error else '$end'\n")
+    place.script(a=[{"text": "bad"}], b=[{"text": "after"}])
+
+    done = place.run(
+        "stages:\n  - id: a\n    assert: [{verdict: fail, kind: external.article.bad}]\n    resolutionPolicy: skip\n"
+        "    next: {code: code_of_next:choose, to: [b, $end]}\n  - {id: b}\n"
+    )
+
+    assert done.data == {"result": "after"}
+    assert place.events("node:failed")[0]["data"]["failure"]["envelope"]["kind"] == "external.article.bad"
+
+
+def test_a_budget_that_a_stage_reaches_stops_the_run_or_asks_a_person(place: StagePlace) -> None:
+    head = (
+        "workflow:\n  name: machine\n  entry_point: {entry}\n  runtime: {{default_model: 'scripted:replies.yaml'}}\n"
+        "  cost: {{pricing: {{replies.yaml: {{input_per_mtok: 1000000, output_per_mtok: 1000000}}}}}}\n"
+        "  limits: {{budget_usd: 100, on_exceed: %s}}\n"
+    )
+    spent = {"text": "x", "usage": {"input_tokens": 90, "output_tokens": 20}}
+    place.script(a=[spent], b=[{"text": "y", "usage": {"input_tokens": 1, "output_tokens": 1}}])
+    stages = "stages:\n  - {id: a, next: b}\n  - {id: b}\n"
+
+    failed = place.run(stages, head=head % "fail")
+    waiting = place.run(stages, "--no-input", head=head % "pause_for_approval")
+
+    assert error_of(failed)["kind"] == "limit.budget_exceeded"
+    assert waiting.code == 4
+    for stage in ("a", "b"):
+        answer = ("gates", "answer", "last", f"budget:{stage}", "approved", "--store", str(place.store))
+        assert failwell(*answer, cwd=place.folder).code == 0
+        resumed = place.command("resume", "last")
+    assert resumed.data == {"result": "y"}
+    assert place.phases("a") == place.phases("b") == paired(*PHASES)

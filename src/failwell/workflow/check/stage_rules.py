@@ -7,7 +7,7 @@ from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.check.template_texts import STAGE_NAMES
 from failwell.workflow.compile.step_index import NAMES
-from failwell.workflow.findings import error
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import Node, StageSpec
 
 
@@ -26,6 +26,14 @@ def stages(context: CheckContext) -> Iterator[Mistake]:
             )
         if isinstance(node.spec, StageSpec) and context.is_complete(node):
             yield from _tools(context, node, node.spec)
+            group = context.flow.owner.get(node.name)
+            if group is not None and node.spec.resolution != "abort-workflow":
+                yield warning(
+                    node.place,
+                    f"`{node.name}` runs in `{group}`, which fails with it; its `resolutionPolicy` has no effect",
+                    path=f"{node.name}.resolutionPolicy",
+                    hint="remove it",
+                )
     if not context.knows(NAMES) or any("setup" in spec.code for spec in specs.values()):
         # What code writes into the context is known when it runs.
         return

@@ -16,7 +16,7 @@ from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape, 
 from failwell.files.template_types import Templated
 from failwell.files.value_types import INVALID, AnyJson, Choice, Duration, Invalid, Number, Text
 from failwell.workflow.compile.agent_settings import AGENT
-from failwell.workflow.compile.kind_shapes import OnError
+from failwell.workflow.compile.kind_shapes import KindName, OnError
 from failwell.workflow.compile.route_shapes import LONGEST_WAIT, RETRY_ON, VALUES
 from failwell.workflow.compile.step_index import FLOW, NAMES
 from failwell.workflow.compile.step_keys import NAME, RESERVED_NAMES
@@ -53,17 +53,23 @@ def _check(values: dict[str, Any], _item: Item, _path: Path, _log: MistakeLog) -
     )
 
 
+def _check_kind(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
+    if "kind" in values and values.get("verdict") != "fail":
+        log.add(
+            "`kind` belongs to the verdict `fail`", item.key_place("kind"), (path, "kind"), hint="remove it"
+        )
+
+
 def _checks(phase: str, *verdicts: str) -> ByType:
-    rule = Shape(
-        f"a rule of `{phase}`",
-        {
-            "verdict": Key(Choice(*verdicts), "what it says", required=True),
-            "when": Key(Templated(), "the condition: `{{ … }}` or an expression"),
-            "feedback": Key(Templated(), "what the next attempt is told"),
-            "kind": Key(Text(), "the kind of the failure (default: validation.assertion_failed)"),
-        },
-        make=_check,
-    )
+    keys = {
+        "verdict": Key(Choice(*verdicts), "what it says", required=True),
+        "when": Key(Templated(), "the condition: `{{ … }}` or an expression"),
+        "feedback": Key(Templated(), "what the next attempt is told"),
+    }
+    if "fail" in verdicts:
+        about = "the kind of the failure, for `fail` (default: validation.assertion_failed)"
+        keys["kind"] = Key(KindName(authored=True), about)
+    rule = Shape(f"a rule of `{phase}`", keys, make=_check, check=_check_kind)
     return ByType("a list of rules, or `module:function`", list=ListOf(rule), text=_FUNCTION)
 
 

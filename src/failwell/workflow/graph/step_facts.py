@@ -13,6 +13,7 @@ from failwell.workflow.plan import (
     ParallelSpec,
     Plan,
     ScriptSpec,
+    StageSpec,
     WaitSpec,
     WorkflowSpec,
 )
@@ -57,6 +58,10 @@ def limits_of(node: Node) -> dict[str, float | int | str]:
         limits["key_by"] = spec.key_by if isinstance(spec, ForEachSpec) else None
     if isinstance(spec, WorkflowSpec):
         limits["max_depth"] = spec.max_depth
+    if isinstance(spec, StageSpec):
+        limits["timeout_seconds"] = spec.timeout
+        limits["turnCap"], limits["visitCap"] = spec.turn_cap, spec.visit_cap
+        limits["allowedTools"] = ", ".join(spec.allowed_tools) or "none"
     if node.retry is not None:
         limits["max_attempts"] = _attempts(node.retry)
     if node.estimate_usd is not None:

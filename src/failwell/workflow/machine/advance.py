@@ -344,6 +344,9 @@ def revived(state: State) -> State:
         if status is None:
             if task.status in ("failed", *ACTIVE):
                 draft.tasks.pop(path)
+                if task.type == "stage" and task.parent is None:
+                    # It is the same visit, so that its cap does not keep a run from being continued.
+                    draft.scope(task.scope).visits[task.node] = task.visit - 1
                 if task.parent is not None:
                     draft.group(task.parent).active.pop(path)
             continue

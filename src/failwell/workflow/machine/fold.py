@@ -191,8 +191,14 @@ def _node_retrying(state: State, _at: float, data: Data) -> None:
         route_retries=_route_retries(task, data),
         parked=task.parked + (data["by"] == "parking"),
         # The next attempt begins with its first phase, and knows what the last one was told.
-        stage=None if task.stage is None else {"feedback": task.stage.get("told", "")},
+        stage=None if task.stage is None else {"feedback": _feedback(task.stage)},
     )
+
+
+def _feedback(stage: Mapping[str, Any]) -> str:
+    """What the next attempt is told: the feedback of the last verdict, also if an attempt since came to none."""
+    verdict: Mapping[str, Any] | None = stage.get("verdict")
+    return stage.get("feedback", "") if verdict is None else verdict.get("feedback", "")
 
 
 def _route_retries(task: Task, data: Data) -> Mapping[str, int] | None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
+from failwell.fault.registry import is_kind, is_owned
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import close_phase
 from failwell.workflow.machine.context import ScopeNames, render_text
@@ -28,16 +29,27 @@ from failwell.workflow.machine.limits import fail_at_limit
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.machine.routing import (
     Repeat,
-    error_view,
     has_success_routes,
     repeat_by_node,
     success_route,
 )
 from failwell.workflow.machine.run_state import Task
+from failwell.workflow.machine.stage_values import (
+    assertion,
+    context_before,
+    context_of,
+    error_of,
+    is_skipped,
+    names_of_stage,
+    output_of,
+    phase_of,
+    siblings_of,
+    spec_of,
+    value_of,
+    verdict_of,
+)
 from failwell.workflow.machine.turn import Turn
-from failwell.workflow.plan import END, PHASES, Check, Node, ParallelSpec, PhaseName, StageSpec, Template
-from failwell.workflow.template.coerce import as_set_value
-from failwell.workflow.template.condition import holds
+from failwell.workflow.plan import END, PHASES, Node, PhaseName, StageSpec
 from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.render import render, render_value
 
@@ -54,7 +66,7 @@ def begin_stage(turn: Turn, task: Task, node: Node, _names: ScopeNames) -> None:
     stage = task.stage or {}
     phase: PhaseName | None = stage.get("phase")
     if phase is None:
-        spec = _spec(node)
+        spec = spec_of(node)
         if task.visit > spec.visit_cap:
             _too_many_visits(turn, task, spec)
             return
@@ -69,7 +81,7 @@ def end_phase(
     turn: Turn, task: Task, output: Any, usage: Mapping[str, Any] | None, unpriced: Failure | None
 ) -> None:
     """Apply the result of a phase that the driver ran; `unpriced` if a budget cannot count what it used."""
-    phase = _phase(task)
+    phase = phase_of(task)
     if unpriced is not None:
         fail_phase(turn, task, replace(unpriced, usage=usage))
         return
@@ -86,7 +98,7 @@ def fail_phase(turn: Turn, task: Task, failure: Failure) -> None:
     """Apply the failure of the phase that is open."""
     usage, failure = failure.usage, replace(failure, output=MISSING, usage=None, typed=True)
     close_phase(turn, task, failure, usage)
-    may_repeat = _phase(task) not in ("exit", "next")
+    may_repeat = phase_of(task) not in ("exit", "next")
     _attempt_failed(turn, turn.state.tasks[task.path], failure, may_repeat=may_repeat)
 
 
@@ -114,10 +126,10 @@ def _run(turn: Turn, task: Task, phase: PhaseName) -> None:
 def _perform(turn: Turn, task: Task, phase: PhaseName) -> None:
     """Do the work of a phase, or ask the driver to."""
     node = turn.node(task)
-    spec = _spec(node)
-    names = _names_of(turn, task, node)
+    spec = spec_of(node)
+    names = names_of_stage(turn, task, node)
     try:
-        if phase == "act" and _is_skipped(task):
+        if phase == "act" and is_skipped(task):
             result: dict[str, Any] = {"act": {"output": None, "capHit": False, "skipped": True}}
         elif phase in spec.code or phase == "act":
             turn.commands.append(_request(turn, task, node, phase, names))
@@ -133,22 +145,22 @@ def _perform(turn: Turn, task: Task, phase: PhaseName) -> None:
 
 def _computed(turn: Turn, task: Task, node: Node, phase: PhaseName, names: ScopeNames) -> dict[str, Any]:
     """The result of a phase that needs nothing from outside."""
-    spec = _spec(node)
+    spec = spec_of(node)
     match phase:
         case "setup":
-            values = {name: _value(value, names) for name, value in spec.setup.items()}
-            return {"context": {**_context(turn, task), **values}}
+            values = {name: value_of(value, names) for name, value in spec.setup.items()}
+            return {"context": {**context_before(turn, task), **values}}
         case "init":
             # Rendered to see that it can be; prompts are not recorded.
             render_text(spec.body, names)
             render_text(spec.prompt, names)
             return {}
         case "checkGate":
-            return {"gate": _verdict(spec.gate, names, {"verdict": "proceed"})}
+            return {"gate": verdict_of(spec.gate, names, {"verdict": "proceed"})}
         case "assert":
-            return {"verdict": _assertion(task, spec, names)}
+            return {"verdict": assertion(task, spec, names)}
         case "exit":
-            return {"output": _output(task, spec, names)}
+            return {"output": output_of(task, spec, names)}
         case _:
             return _target(turn, task, node)
 
@@ -159,13 +171,11 @@ def _end(
     data: dict[str, Any] = {"path": task.path, "phase": phase, "attempt": task.attempt, "result": result}
     if usage:
         data["usage"] = dict(usage)
-    if phase == "assert":
-        data["result"] = {**result, "told": result["verdict"].get("feedback", "")}
     turn.record("phase:ended", data)
 
 
 def _request(turn: Turn, task: Task, node: Node, phase: PhaseName, names: ScopeNames) -> Request:
-    spec, plan, stage = _spec(node), turn.plan(task.scope), task.stage or {}
+    spec, plan, stage = spec_of(node), turn.plan(task.scope), task.stage or {}
     call: dict[str, Any] = {
         "phase": phase,
         "attempt": task.attempt,
@@ -182,8 +192,8 @@ def _request(turn: Turn, task: Task, node: Node, phase: PhaseName, names: ScopeN
             "instructions": [render(template, names) for template in plan.instructions],
         }
     else:
-        call |= {"code": spec.code[phase], "context": dict(_context_of(turn, task)), "act": stage.get("act")}
-        call |= {"siblings": _siblings(turn, task), "error": _error(task)}
+        call |= {"code": spec.code[phase], "context": dict(context_of(turn, task)), "act": stage.get("act")}
+        call |= {"siblings": siblings_of(turn, task), "error": error_of(task)}
     return Request(
         path=task.path,
         node=node,
@@ -215,11 +225,15 @@ def _checked_result(turn: Turn, task: Task, phase: PhaseName, output: Any) -> di
         if verdict not in _VERDICTS[phase]:
             words = ", ".join(sorted(_VERDICTS[phase]))
             raise _refusal(f"`{phase}` of `{task.node}` must return one of {words}")
+        kind = values.get("kind")
+        if kind is not None and (verdict != "fail" or not is_kind(kind) or is_owned(kind)):
+            raise _refusal(f"`{phase}` of `{task.node}` may name a kind of its own, for the verdict `fail`")
         return {"gate" if phase == "checkGate" else "verdict": values}
     if phase == "next":
         targets = [route.to for route in turn.node(task).routes if route.on_error is None]
         if values["to"] not in targets:
             raise _refusal(f"`next` of `{task.node}` must return one of {', '.join(map(str, targets))}")
+        return _target(turn, task, turn.node(task), values["to"])
     return values
 
 
@@ -278,7 +292,7 @@ def _attempt_failed(turn: Turn, task: Task, failure: Failure, *, may_repeat: boo
         record_failed(turn, task, failure, {})
         notify_parent(turn, task)
         return
-    phase = _phase(task)
+    phase = phase_of(task)
     if "failed" not in (task.stage or {}):
         decided = repeat_by_node(turn, task, turn.node(task), failure) if may_repeat else failure
         if isinstance(decided, Repeat):
@@ -311,14 +325,14 @@ def _leave(turn: Turn, task: Task) -> None:
     follow_failure(turn, task, failure, {}, None)
 
 
-def _target(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
-    """The result of `next`: the successor, and of a failed stage how it is resolved."""
-    spec, stage = _spec(node), task.stage or {}
+def _target(turn: Turn, task: Task, node: Node, chosen: str | None = None) -> dict[str, Any]:
+    """The result of `next`: the successor, which code may have chosen, and of a failed stage how it is resolved."""
+    spec, stage = spec_of(node), task.stage or {}
     if task.parent is not None:
         return {}
     is_late = turn.state.scopes[task.scope].late == task.node
     if "failed" not in stage:
-        return {"to": END if is_late else _successor(turn, task, node)}
+        return {"to": END if is_late else chosen or _successor(turn, task, node)}
     failure = task.failure
     assert failure is not None
     route = route_for(turn, task, task, failure, None)
@@ -329,13 +343,13 @@ def _target(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
         spec.resolution == "retry-later" and task.visit >= spec.visit_cap
     ):
         return {"resolution": "abort-workflow"}
-    return {"resolution": spec.resolution, "to": END if is_late else _successor(turn, task, node)}
+    return {"resolution": spec.resolution, "to": END if is_late else chosen or _successor(turn, task, node)}
 
 
 def _successor(turn: Turn, task: Task, node: Node) -> str:
     if not has_success_routes(node):
         return END
-    route = success_route(node, _names_of(turn, task, node, unrestricted=True))
+    route = success_route(node, names_of_stage(turn, task, node, unrestricted=True))
     if route is None or route.to is None:
         raise Validation(
             kind="internal.no_route",
@@ -343,105 +357,3 @@ def _successor(turn: Turn, task: Task, node: Node) -> str:
             caller_facing=True,
         )
     return route.to
-
-
-# ---------------------------------------------------------------- values
-
-
-def _spec(node: Node) -> StageSpec:
-    assert isinstance(node.spec, StageSpec)
-    return node.spec
-
-
-def _phase(task: Task) -> PhaseName:
-    return (task.stage or {}).get("phase", "setup")
-
-
-def _is_skipped(task: Task) -> bool:
-    return (task.stage or {}).get("gate", {}).get("verdict", "proceed") != "proceed"
-
-
-def _context(turn: Turn, task: Task) -> Mapping[str, Any]:
-    """The context before this stage: what the stages before wrote."""
-    return turn.state.scopes[task.scope].context
-
-
-def _context_of(turn: Turn, task: Task) -> Mapping[str, Any]:
-    """The context of this attempt."""
-    context: Mapping[str, Any] | None = (task.stage or {}).get("context")
-    return _context(turn, task) if context is None else context
-
-
-def _siblings(turn: Turn, task: Task) -> dict[str, Any]:
-    """The results of the stages that ran side by side just before, in the order of the file."""
-    scope = turn.state.scopes[task.scope]
-    last = turn.plan(scope).nodes.get(scope.last or "")
-    if last is None or not isinstance(last.spec, ParallelSpec):
-        return {}
-    return dict(scope.outputs[last.name]["outputs"])
-
-
-def _error(task: Task) -> dict[str, Any] | None:
-    failure = task.failure if "failed" in (task.stage or {}) else None
-    return None if failure is None else error_view(failure)
-
-
-def _names_of(turn: Turn, task: Task, node: Node, *, unrestricted: bool = False) -> ScopeNames:
-    """The names that the templates of a stage can use."""
-    stage = task.stage or {}
-    extra: dict[str, Any] = {
-        "ctx": dict(_context_of(turn, task)),
-        "attempt": task.attempt,
-        "feedback": stage.get("feedback", ""),
-        "siblings": _siblings(turn, task),
-        "error": _error(task),
-    }
-    if "act" in stage:
-        extra["act"] = stage["act"]
-    if "output" in stage:
-        extra["output"] = stage["output"]
-        extra[task.node] = {"output": stage["output"]}
-    return turn.names(task, node, extra, unrestricted=unrestricted)
-
-
-def _value(value: Any, names: ScopeNames) -> Any:
-    if isinstance(value, Template):
-        return as_set_value(render(value, names), "auto")
-    return render_value(value, names)
-
-
-def _verdict(checks: tuple[Check, ...], names: ScopeNames, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """What the first rule that holds says."""
-    for check in checks:
-        if check.when is None or holds(check.when, names):
-            verdict: dict[str, Any] = {"verdict": check.verdict}
-            if check.feedback is not None:
-                verdict["feedback"] = render(check.feedback, names)
-            if check.kind is not None:
-                verdict["kind"] = check.kind
-            return verdict
-    return otherwise
-
-
-def _assertion(task: Task, spec: StageSpec, names: ScopeNames) -> dict[str, Any]:
-    """The verdict of `assert`: that of the gate if it did not let the stage act, or that of the first rule that holds."""
-    stage = task.stage or {}
-    if _is_skipped(task):
-        return dict(stage["gate"])
-    cap_hit = stage["act"]["capHit"]
-    otherwise: dict[str, Any] = {"verdict": "ok"}
-    if cap_hit:
-        otherwise = {
-            "verdict": "retry",
-            "feedback": f"it took {spec.turn_cap} calls of the model, which is its limit",
-        }
-    return _verdict(spec.checks, names, otherwise)
-
-
-def _output(task: Task, spec: StageSpec, names: ScopeNames) -> Any:
-    is_complete = "failed" not in (task.stage or {}) and not _is_skipped(task)
-    if spec.exit is not None and is_complete:
-        return {name: _value(value, names) for name, value in spec.exit.items()}
-    # A stage that did not act has no values to compute it from.
-    act: Mapping[str, Any] = (task.stage or {}).get("act") or {}
-    return act.get("output") or {}
