@@ -267,10 +267,7 @@ class Turn:
             outcome = await self._run_tool(call, self._context.with_call(f"{number}.{index}"))
             outcomes.append(outcome)
             kind = None if outcome.report is None else outcome.report.kind
-            reason = (
-                outcome.report.details.get("reason") if outcome.report and kind == "tool.denied" else None
-            )
-            self._note("tool:called", tool=call.tool_name[:100], kind=kind, reason=reason)
+            self._note("tool:called", tool=call.tool_name[:100], kind=kind)
             if kind == "tool.unavailable":
                 # The model cannot provide it, and neither can another call.
                 raise ToolTerminal(

@@ -1,6 +1,5 @@
 """Runs the phases of stages that need the outside: `act` is a turn of a model, and other phases may be Python code."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.stage_limits import StageLimits
 
 if TYPE_CHECKING:
-    from failwell.turns.turn import Turn, TurnEvent
+    from failwell.turns.turn import Turn
 
 
 class StageExecutor:
@@ -89,22 +88,8 @@ class StageExecutor:
             max_tokens=settings.own.get("max_tokens"),
             stops_at_limit=True,
             is_complete=limits.is_complete,
-            observe=self._observer(request, tools),
+            observe=AgentLog(tools.note, request).write_tool,
         )
-
-    def _observer(self, request: Request, tools: Tools) -> "Callable[[TurnEvent], None]":
-        """Writes the calls of tools to the log of the run, and those that were denied to the audit."""
-        log = AgentLog(tools.note, request)
-        audit = self._agents.audit
-
-        def observe(event: "TurnEvent") -> None:
-            log.write_tool(event)
-            if audit is not None and event.data.get("kind") == "tool.denied":
-                facts = {"stage": request.node.name, "path": request.path, "visit": request.visit}
-                data = {**facts, "attempt": request.attempt, **event.data}
-                audit.append("tool:denied", data, run=request.run)
-
-        return observe
 
 
 def _answer(text: str) -> dict[str, Any]:

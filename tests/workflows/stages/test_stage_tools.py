@@ -86,7 +86,7 @@ def test_a_tool_outside_the_list_of_a_stage_is_blocked_in_every_mode_and_audited
             assert done.data == {"result": "without it"}, options
             denials = audit(place, "tool:denied")
             assert len(denials) == number + 1
-            assert (denials[-1]["data"]["tool"], denials[-1]["data"]["stage"]) == ("note", "a")
+            assert (denials[-1]["data"]["tool"], denials[-1]["data"]["node"]) == ("note", "a")
             reason = "not_granted" if grants == "deny" else "grant_refused"
             assert denials[-1]["data"]["reason"] == reason
         else:

@@ -16,6 +16,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "human_gate:paused": ("path", "node", "gate", "type", "prompt"),
     "human_gate:resumed": ("path", "gate", "decision", "decided_by", "comment"),
     "human_gate:answered": ("path", "gate", "decision", "decided_by", "comment"),
+    "stage:failed": ("path", "phase", "attempt"),
+    "stage:queued": ("path", "node"),
+    "stage:dequeued": ("node",),
     "limit:raised": ("path", "limit", "value"),
     "run:cancelled": ("reason", "by"),
 }
@@ -42,6 +45,8 @@ def _failure(data: Mapping[str, Any]) -> dict[str, Any]:
     match data:
         case {"failure": {"envelope": {"kind": str(kind)}}, "delay": delay}:
             return {"kind": kind, "reason": f"retrying in {delay} s, as {data.get('by', 'its route')} says"}
+        case {"failure": {"envelope": {"kind": str(kind)}}}:
+            return {"kind": kind}
         case _:
             return {}
 

@@ -121,11 +121,6 @@ class AgentExecutor:
         """Asks a person whether a stage may call a tool outside its list, once."""
         return _granter(self._queue, request)
 
-    @property
-    def audit(self) -> "AuditLog | None":
-        """The audit, where there is one."""
-        return None if self._audit is None else self._audit()
-
     def _queue(self) -> "InteractionQueue":
         """Where people are asked; a queue without answerers fails every question."""
         if self._interactions is None:
