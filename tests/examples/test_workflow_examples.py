@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.apps.running import Done, environment, failwell
+from tools.docs import demo
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "workflows"
@@ -424,27 +425,21 @@ def test_a_file_in_conductors_shape_runs_as_it_is(project: Project, rounds: int)
 
 
 def test_the_demo_shows_a_handled_and_an_unhandled_failure_and_what_to_type_next(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples/demo.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=50,
-        env=environment(TMPDIR=str(tmp_path), PACE="0"),
-    )
-    listed = done.stdout.partition("What to type next:")[2]
+    printed = demo.record(environment(TMPDIR=str(tmp_path)))
+    listed = printed.partition("What to type next:")[2]
     after = subprocess.run(
         ["bash", "-euc", listed], capture_output=True, text=True, check=False, cwd=ROOT, env=environment()
     )
 
-    assert done.returncode == 0, done.stderr
-    assert '"status": "rolled_back"' in done.stdout
-    assert "exit code 3" in done.stdout
-    assert "external.signing.key_missing" in done.stderr
+    assert '"status": "rolled_back"' in printed
+    assert "exit code 3: no route takes `external.signing.key_missing`" in printed
     assert after.returncode == 0, after.stderr
     assert "external.signing.key_missing" in after.stdout
     assert '"status": "released"' in after.stdout
+    # The record of the demo: `python -m tools.docs.demo` writes it again.
+    assert demo.page(printed) == demo.PAGE.read_text()
+    for sign in ("falling back", "tool shell: tool.denied", "waits for an answer", "We are sorry."):
+        assert sign in printed.partition("An agent with scripted models")[2]
 
 
 def test_an_agent_fails_over_is_denied_a_tool_and_asks_a_person(project: Project) -> None:
