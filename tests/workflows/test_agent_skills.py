@@ -276,8 +276,8 @@ output: {text: "{{ second.output.result }}"}
     (place.folder / "leaky_tools.py").write_text(
         'from pathlib import Path\ndef look() -> str:\n    """Look."""\n    return Path("leaked.txt").read_text()\n'
     )
-    look = {"tool_calls": [{"name": "look", "arguments": {}}]}
-    script = {
+    look: dict[str, Any] = {"tool_calls": [{"name": "look", "arguments": {}}]}
+    script: dict[str, Any] = {
         "agents": {
             "first": [look, {"text": "seen"}],
             "second": [{"text": "done"}, {"text": "done again"}],

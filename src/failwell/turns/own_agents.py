@@ -16,12 +16,13 @@ from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.cost import Prices
 from failwell.runtime.loop import AttemptEvent
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.turns.models import usage_of
 from failwell.turns.tools.function_tool import load_object
-from failwell.turns.turn import TurnEvent, TurnLimit
+from failwell.turns.turn import TurnEvent, TurnLimit, TurnTimeout
 
 
 @frozen
@@ -41,7 +42,9 @@ class AgentCall:
         prompt: What it is asked.
         most_calls: Model calls at most.
         prices: What models cost.
+        longest: Seconds after which no further model call is made.
         budget: What may be spent; looked at before each model call.
+        clock: Tells the time.
         observe: Called with each tool call.
         watcher: Called with each failed attempt.
     """
@@ -52,6 +55,8 @@ class AgentCall:
         *,
         most_calls: int,
         prices: Prices,
+        longest: float | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         budget: SharedBudget | None = None,
         observe: Callable[[TurnEvent], object] | None = None,
         watcher: Callable[[AttemptEvent], object] | None = None,
@@ -60,6 +65,9 @@ class AgentCall:
         self.most_calls = most_calls
         self.watcher = watcher
         self._prices = prices
+        self._longest = longest
+        self._clock = clock
+        self._began = clock.monotonic()
         self._budget = budget
         self._observe = observe
         self._calls = 0
@@ -72,10 +80,13 @@ class AgentCall:
 
         Raises:
             TurnLimit: it was called as often as it may be.
+            TurnTimeout: the agent took longer than it may.
             BudgetExceeded: what may be spent is spent.
         """
         if self._calls >= self.most_calls:
             raise TurnLimit(calls=self.most_calls)
+        if self._longest is not None and self._clock.monotonic() - self._began >= self._longest:
+            raise TurnTimeout(seconds=self._longest)
         refusal = None if self._budget is None else self._budget.take()
         if refusal is not None:
             raise BudgetExceeded(why=refusal)

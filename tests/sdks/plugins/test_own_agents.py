@@ -10,6 +10,7 @@ import pytest
 from failwell.apps.lab.scripts.turn import LabTurn
 from failwell.decision.budget import Budget
 from failwell.report.describe import describe
+from failwell.runtime.clock import SystemClock
 from failwell.runtime.cost import Price, Prices
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing import lab
@@ -17,7 +18,7 @@ from failwell.testing import lab
 pytest.importorskip("pydantic_ai")
 
 from failwell.turns.own_agents import AgentAnswer, AgentCall, run_own_agent
-from failwell.turns.turn import TurnEvent, TurnLimit
+from failwell.turns.turn import TurnEvent, TurnLimit, TurnTimeout
 
 TOOL = '''
 CLOSE = {"Connection": "close"}  # No connection outlives the event loop of a test.
@@ -170,6 +171,23 @@ def test_a_refused_key_is_the_same_failure_after_one_call(tmp_path: Path, framew
         calls = fake.calls("openai", "bad_key")
 
     assert (describe(caught.value, origin="call").kind, calls) == ("provider.auth", 1)
+
+
+def test_an_agent_that_takes_too_long_makes_no_further_call(tmp_path: Path) -> None:
+    class Clock(SystemClock):
+        seconds = 0.0
+
+        def monotonic(self) -> float:
+            return self.seconds
+
+    clock = Clock()
+    call = AgentCall("p", most_calls=5, prices=PRICES, longest=2.0, clock=clock)
+
+    call.begin_model()
+    clock.seconds = 2.0
+
+    with pytest.raises(TurnTimeout):
+        call.begin_model()
 
 
 def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:

@@ -115,7 +115,11 @@ def _check_writable(root: Path, arguments: Mapping[str, Any], context: ToolConte
     path = os.path.realpath(root / "/".join(_parts(str(arguments.get("path", "")).replace("\\", "/"))))
     # Some file systems take names without regard to case.
     folded = path.casefold()
-    return "path_protected" if any(folded == other.casefold() for other in context.protected()) else None
+    for protected in context.protected():
+        other = protected.casefold()
+        if folded == other or folded.startswith(f"{other}/"):
+            return "path_protected"
+    return None
 
 
 def _folded(part: str) -> str:

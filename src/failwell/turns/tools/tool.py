@@ -23,7 +23,7 @@ class ToolContext:
     scratch: Path | None
     """A private folder, for long results; `None` keeps only what the model sees of them."""
     protected: Callable[[], frozenset[str]] = frozenset[str]
-    """Absolute paths of files that no tool writes: the workflow that is running, and the code that it calls."""
+    """Absolute paths of files and folders that no tool writes: the workflow that is running, its code and its records."""
     grace: float = 2.0
     """Seconds between SIGTERM and SIGKILL for a tool that is stopped."""
 

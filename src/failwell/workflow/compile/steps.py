@@ -48,8 +48,17 @@ def _shape(kind: str) -> Shape:
 SHAPES: dict[str, Shape] = {kind: _shape(kind) for kind in KEYS}
 
 
+_OWN_KEYS = frozenset(
+    {
+        "system_prompt", "model", "provider", "max_attempts", "fallback", "tools", "tool_errors", "reasoning",
+        "temperature", "max_tokens", "skills", "plugins", "session_key", "working_dir", "validator", "dialog",
+    }
+)  # fmt: skip
+"""Keys that belong to a model turn, and not to an agent that somebody has."""
+
+
 def _check_agent(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
-    """`output_mode: raw` keeps the answer as text, so there are no fields to check."""
+    """Keys that contradict each other, or have no effect together."""
     mode: Item | None = item.value.get("output_mode")
     if mode is not None and mode.value == "raw" and values.get("output") is not None:
         log.add(
@@ -58,6 +67,15 @@ def _check_agent(values: dict[str, Any], item: Item, path: Path, log: MistakeLog
             (path, "output_mode"),
             hint="remove one of them",
         )
+    if values.get("agent") is not None:
+        for key in _OWN_KEYS & values.keys():
+            log.add(
+                f"`{key}` has no effect: an agent that you have brings its own",
+                item.key_place(key),
+                (path, key),
+                hint="remove it, or set it where the agent is built",
+                severity="warning",
+            )
 
 
 _CHECKS = {"agent": _check_agent, "human_gate": check_gate, "questions": check_questions}

@@ -8,7 +8,7 @@ from failwell.interaction import Answer, Ask, Option, Select
 from failwell.runtime.suppress import catch_async
 from failwell.workflows.agent_steps.answers import object_in
 from failwell.workflows.agent_steps.run_resources import Asker
-from failwell.workflows.agent_steps.validator import as_text, shortened
+from failwell.workflows.agent_steps.validator import as_text, marked, shortened
 
 if TYPE_CHECKING:
     from failwell.workflows.agent_steps.visit import AgentStep
@@ -71,7 +71,7 @@ async def _opening(step: "AgentStep", criteria: str, output: object) -> str | No
         'Answer with one JSON object: {"trigger": true or false, "question": "what the agent asks, with all that'
         ' the person has to know"}.'
     )
-    text = f"The answer of `{step.name}`:\n<answer>\n{shortened(as_text(output), _LONGEST)}\n</answer>"
+    text = f"The answer of `{step.name}`:\n{marked('answer', as_text(output), _LONGEST)}"
     answer, error = await catch_async(step.ask_model, asker, text, system)
     if error is not None:
         if isinstance(error, Fault) and (error.kind or "").startswith("limit."):
@@ -91,7 +91,7 @@ async def _talk(
     turn = await step.open_conversation(Asker(name=f"{step.name} (conversation)"), MOST_ROUNDS)
     system = (
         f"{dialog.get('conversation_prompt') or 'You talk to a person about your answer to a task. Be brief.'}\n\n"
-        f"<task>\n{shortened(prompt, _LONGEST)}\n</task>\n<answer>\n{shortened(as_text(output), _LONGEST)}\n</answer>\n"
+        f"{marked('task', prompt, _LONGEST)}\n{marked('answer', as_text(output), _LONGEST)}\n"
         f"You asked: {question}"
     )
     lines: list[str] = []

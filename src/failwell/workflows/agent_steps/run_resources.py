@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
+from failwell.journal.folder import JOURNAL
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import AgentSpec, StageSpec, Template
@@ -360,13 +361,13 @@ def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "To
         key=request.key,
         folder=folder,
         scratch=scratch if limits.get("spill_to_file", True) else None,
-        protected=partial(protected_files, tools.plan),
+        protected=partial(protected_files, tools.plan, tools.run_folder),
         grace=tools.grace,
     )
 
 
-def protected_files(plan: "Plan") -> frozenset[str]:
-    """The files that decide what a run does: workflows, what they include, and the modules of tools and agents."""
+def protected_files(plan: "Plan", run_folder: Path) -> frozenset[str]:
+    """What decides what a run does: workflows, what they include, the modules of tools and agents, and its records."""
     from os.path import realpath
 
     folder = Path(plan.folder)
@@ -387,7 +388,14 @@ def protected_files(plan: "Plan") -> frozenset[str]:
     modules = [target.partition(":")[0].replace(".", "/") for target in targets]
     code = [folder / f"{module}{end}" for module in modules for end in (".py", "/__init__.py")]
     files = [*plan.files, *(folder / child for child in plan.children), *code]
-    return frozenset(realpath(file) for file in files)
+    return frozenset(realpath(file) for file in [*files, *_records(run_folder)])
+
+
+def _records(run_folder: Path) -> list[Path]:
+    """The folders and databases that hold the records of runs and sessions. The state folder may be that of the project."""
+    state = run_folder.parent.parent
+    databases = [state / f"{name}{end}" for name in (JOURNAL, "limits.db") for end in ("", "-wal", "-shm")]
+    return [run_folder.parent if run_folder.parent.name in ("runs", "sessions") else run_folder, *databases]
 
 
 def granted_names(

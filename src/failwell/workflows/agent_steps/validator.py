@@ -1,5 +1,6 @@
 """`validator` of an agent: a second model call grades the answer, and the agent answers once more if it falls short."""
 
+import re
 from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING, Any, cast
@@ -35,8 +36,8 @@ async def feedback(
     """
     asker = Asker(name=f"{step.name} (validator)", model=validator.get("model") or None, output=VERDICT)
     question = (
-        f"The task of the agent `{step.name}`:\n<task>\n{shortened(prompt, _LONGEST_PROMPT)}\n</task>\n\n"
-        f"Its answer:\n<answer>\n{shortened(as_text(output), _LONGEST_ANSWER)}\n</answer>"
+        f"The task of the agent `{step.name}`:\n{marked('task', prompt, _LONGEST_PROMPT)}\n\n"
+        f"Its answer:\n{marked('answer', as_text(output), _LONGEST_ANSWER)}"
     )
     answer, error = await catch_async(step.ask_model, asker, question, _system(str(validator["criteria"])))
     if error is not None:
@@ -80,6 +81,12 @@ def _issues(answer: str) -> list[str] | None:
     issues: object = value.get("issues")
     texts = [str(issue) for issue in cast("list[object]", issues)] if isinstance(issues, list) else []
     return texts or ["the answer does not meet the criteria"]
+
+
+def marked(tag: str, text: str, longest: int) -> str:
+    """A text between tags that it can neither open nor close."""
+    inner = re.sub(rf"<(\s*/?\s*{tag})", r"<\\\1", shortened(text, longest), flags=re.IGNORECASE)
+    return f"<{tag}>\n{inner}\n</{tag}>"
 
 
 def shortened(text: str, longest: int) -> str:

@@ -216,6 +216,7 @@ class AgentStep:
             self._request.call["prompt"] or "",
             most_calls=settings.most_calls,
             prices=file_prices(settings.runtime.get("cost")),
+            longest=settings.own.get("max_session_seconds"),
             budget=self._run.budget(self._request, self._tools),
             observe=self._log.write_tool,
             watcher=self._log.write_attempt,
