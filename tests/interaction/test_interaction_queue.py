@@ -98,6 +98,7 @@ def test_the_first_answer_wins_and_the_other_answerer_is_dismissed() -> None:
     assert slow.dismissed == ["a"]
 
 
+@pytest.mark.acceptance("stud-cli 47")
 def test_an_answerer_that_fails_leaves_the_question_to_the_others() -> None:
     events: list[InteractionEvent] = []
 
@@ -106,11 +107,13 @@ def test_an_answerer_that_fails_leaves_the_question_to_the_others() -> None:
             await asyncio.sleep(0)
         return Answer(value=True, by="ann")
 
-    reply = asyncio.run(
-        InteractionQueue(Person(_crash, "http"), Person(later), observe=events.append).ask(approve("a"))
-    )
+    idle = Person(_never, "dashboard")
+    queue = InteractionQueue(Person(_crash, "http"), Person(later), idle, observe=events.append)
+
+    reply = asyncio.run(queue.ask(approve("a")))
 
     assert reply == Answer(value=True, by="ann")
+    assert idle.dismissed == ["a"]
     assert [event.type for event in events] == ["raised", "answerer_failed", "answered"]
     assert events[1].data == {"answerer": "http"}
 
@@ -136,6 +139,7 @@ def test_without_an_answerer_nothing_is_assumed() -> None:
     assert [event.type for event in events] == ["raised", "required"]
 
 
+@pytest.mark.acceptance("stud-cli 46")
 def test_a_question_that_times_out_makes_room_for_the_next_and_refuses_a_late_answer() -> None:
     events: list[InteractionEvent] = []
     clock = FakeClock()

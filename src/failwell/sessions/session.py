@@ -83,7 +83,9 @@ class Session:
         self._turn_scope: CancelScope | None = None
         self._pending: deque[tuple[str | None, Future[TurnResult]]] = deque()
         self._worker: Task[None] | None = None
-        self._agents = AgentRun(folder, store.folder, self.manifest.model, store.audit.bind(log.session))
+        self._agents = AgentRun(
+            folder, store.folder, self.manifest.model, store.audit.bind(log.session), lambda: questions
+        )
         self._agents.models.go_on(dict(self.state.answers))
         # One scope for all turns: a call whose outcome nobody knows is not repeated by a later turn.
         self._once = self._agents.once_calls(f"session-{self.id}")

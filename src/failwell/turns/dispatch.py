@@ -5,6 +5,7 @@ A denial never names a value of an argument.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from json import loads
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +30,7 @@ from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.suppress import catch, catch_async
 from failwell.turns.grants import GrantRequest, StageGrants, digest_of
 from failwell.turns.once import OnceCalls
+from failwell.turns.recovery import Recovery
 from failwell.turns.result_text import bounded, masked_values
 from failwell.turns.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
 from failwell.turns.turn_audit import NotAudited, TurnAudit
@@ -68,6 +70,7 @@ class Dispatcher:
         once: Claims the calls that must not happen twice; without it they are not protected from a crash.
         grants: Asks a person about single calls of tools that are not granted; without it they are denied.
         audit: Records each call before it is made, and what became of it.
+        recovery: Asks a person after a failed call, for the tools that want it.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Dispatcher:
         once: OnceCalls | None = None,
         grants: StageGrants | None = None,
         audit: TurnAudit | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
         self._tools = tools
         self._granted = frozenset(tools if granted is None else granted)
@@ -94,6 +98,7 @@ class Dispatcher:
         self._once = once
         self._grants = grants
         self.audit = audit
+        self._recovery = recovery
         self._breaker = ToolLoopBreaker()
         self._validators: dict[str, Any] = {}
 
@@ -153,20 +158,55 @@ class Dispatcher:
         is_granted = name in self._granted
         if not is_granted and self._grants is None:
             raise _denied(name, "not_granted")
-        effective = self._effective(tool, arguments)
-        self._check_secrets(tool, effective)
-        self._check_schema(tool, effective)
-        reason = tool.check(effective, context)
-        if reason is not None:
-            raise _denied(name, reason)
+        effective = self._checked(tool, arguments, context)
         if not is_granted:
             await self._ask_for_grant(tool, effective, context)
         elif tool.approval == "ask":
             await self._approve(tool, effective)
         self._check_cancel()
         # Asked once: a repeat is a part of the call that was approved.
-        options = _retry_options(tool, None if self.audit is None else self.audit.tool_watcher(name))
-        return await run_async(options, self._execute, tool, effective, context)
+        value, error = await catch_async(self._repeated, tool, effective, context)
+        if error is None:
+            return value
+        self._check_cancel()
+        if self._recovery is None or tool.recovery == "none" or isinstance(error, NotAudited):
+            raise error
+        return await self._recover(tool, effective, context, error)
+
+    async def _repeated(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        options = _retry_options(tool, None if self.audit is None else self.audit.tool_watcher(tool.name))
+        return await run_async(options, self._execute, tool, arguments, context)
+
+    async def _recover(
+        self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, error: Exception
+    ) -> Any:
+        """Call the tool once more if a person says so. What they type passes the checks of every call."""
+        assert self._recovery is not None
+
+        def problem_with(replacement: object) -> str | None:
+            effective, refused = catch(self._checked, tool, replacement, context)
+            del effective
+            return None if refused is None else str(refused)
+
+        report = describe(error, origin="tool")
+        replacement = await self._recovery.arguments_for(tool, report, arguments, problem_with)
+        self._check_cancel()
+        if replacement is None:
+            raise error
+        # Once: the person decided about this call and not about further ones.
+        return await self._repeated(
+            replace(tool, attempts=1), self._checked(tool, replacement, context), context
+        )
+
+    def _checked(self, tool: Tool, arguments: object, context: ToolContext) -> dict[str, Any]:
+        """The complete arguments, if the schema and the policy of the tool allow them."""
+        effective = self._effective(tool, arguments)
+        self._check_secrets(tool, effective)
+        self._check_schema(tool, effective)
+        reason = tool.check(effective, context)
+        if reason is not None:
+            raise _denied(tool.name, reason)
+        return effective
 
     async def _execute(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         if tool.effect != "once" or self._once is None:

@@ -96,6 +96,7 @@ class Models:
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], OpenModel] = {}
+        self._settings: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._scripts: dict[Path, Script] = {}
         self._answers: Mapping[str, int] | None = None
         self._scripted_models: dict[tuple[Path, str], Model] = {}
@@ -179,8 +180,19 @@ class Models:
         for model in models.values():
             await model.close()
 
+    async def renew(self, provider: str, key: str) -> None:
+        """Let the models of `provider` use another key from their next call on."""
+        from failwell.turns.providers import CREDENTIALS, open_model
+
+        for place, model in self._open.items():
+            name, settings = place[0], self._settings[place]
+            if name.partition(":")[0] == provider:
+                others = {option: value for option, value in settings.items() if option not in CREDENTIALS}
+                await model.replace(await open_model(name, {**others, "api_key": key}))
+
     async def _opened(self, spec: ModelSpec) -> "OpenModel":
         key = (spec.name, repr(sorted(spec.provider.items(), key=lambda pair: pair[0])))
+        self._settings[key] = spec.provider
         model = self._open.get(key)
         if model is None:
             from failwell.turns.providers import open_model

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 _SECONDS = 600.0
-_KEYS = ("api_key", "bearer_token", "auth_token")
+CREDENTIALS = ("api_key", "bearer_token", "auth_token")
 
 
 class OpenModel:
@@ -18,12 +18,18 @@ class OpenModel:
 
     def __init__(self, model: "Model", clients: Sequence[Any] = ()) -> None:
         self.model = model
-        self._clients = clients
+        self.clients = clients
+
+    async def replace(self, other: "OpenModel") -> None:
+        """Be `other` from now on, and close the connections from before."""
+        old = OpenModel(self.model, self.clients)
+        self.model, self.clients = other.model, other.clients
+        await old.close()
 
     async def close(self) -> None:
         """Close the connections."""
         await self.model.__aexit__(None, None, None)
-        for client in self._clients:
+        for client in self.clients:
             await client.aclose()
 
 
@@ -62,7 +68,7 @@ async def _options(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     options: dict[str, str] = {}
     if settings.get("base_url"):
         options["base_url"] = settings["base_url"]
-    source = next((settings[key] for key in _KEYS if settings.get(key)), None)
+    source = next((settings[key] for key in CREDENTIALS if settings.get(key)), None)
     key = await read_credential(source, f"the key of `{name.partition(':')[0]}`")
     if key is not None:
         options["api_key"] = key

@@ -28,7 +28,7 @@ def open_tools(
 def _open(name: str, definition: Mapping[str, Any], folder: Path, runner: CommandRunner) -> Tool:
     tool = _tool(name, definition, folder, runner)
     changes: dict[str, Any] = {"name": name}
-    for key in ("description", "effect", "approval", "fixed"):
+    for key in ("description", "effect", "approval", "fixed", "recovery"):
         if key in definition:
             changes[key] = definition[key]
     for key, field in (("timeout_seconds", "timeout"), ("max_attempts", "attempts")):

@@ -10,6 +10,7 @@ from failwell.fault.frozen import frozen
 Effect = Literal["read", "idempotent", "once"]
 """What a call does: it changes nothing, it may be repeated, or it must not happen twice."""
 Approval = Literal["never", "ask"]
+RecoveryMode = Literal["none", "retry", "input"]
 
 
 @frozen
@@ -60,6 +61,8 @@ class Tool:
     timeout: float | None = None
     attempts: int = 1
     """Runs of one call, the first included. Only failures that a repeat can fix are repeated."""
+    recovery: RecoveryMode = "none"
+    """What a person is asked after the last attempt: nothing, whether to call it again, or for other arguments."""
 
 
 @frozen

@@ -72,6 +72,24 @@ _PROVIDER = ByType(
             "auth_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
             "auth_mode": Key(_WORD, "which credentials are used"),
             "auth": Key(_WORD, "how to sign in"),
+            "sign_in": Key(
+                Shape(
+                    "`sign_in`",
+                    {
+                        "device_url": Key(
+                            Text(r"https?://.+", "an address"),
+                            "where a device code comes from",
+                            required=True,
+                        ),
+                        "token_url": Key(
+                            Text(r"https?://.+", "an address"), "where the token comes from", required=True
+                        ),
+                        "client_id": Key(_WORD, "the id of this program there", required=True),
+                        "scope": Key(_WORD, "what the token is for"),
+                    },
+                ),
+                "how a person signs in again when the key is refused (OAuth device flow)",
+            ),
             "headers": Key(MapOf(_TEXT, min_items=1), "headers of every request"),
             "azure": Key(Shape("`azure`", {"api_version": Key(_WORD)}), "options of Azure"),
             "api_version": Key(_WORD, "the version of the interface"),

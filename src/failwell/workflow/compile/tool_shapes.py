@@ -53,6 +53,10 @@ TOOL = Shape(
             Number(1, 10, integer=True),
             "runs of one call, the first included, if a repeat can help; default: 1",
         ),
+        "recovery": Key(
+            Choice("none", "retry", "input"),
+            "what a person is asked after a failed call: whether to repeat it, or for other arguments; default: nothing",
+        ),
     },
     one_of=("python", "command", "builtin"),
     check=_check,

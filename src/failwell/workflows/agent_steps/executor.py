@@ -84,7 +84,11 @@ class AgentExecutor:
         agents = self._runs.get(run)
         if agents is None:
             agents = self._runs[run] = AgentRun(
-                folder, self._folder, self._model, None if self._audit is None else self._audit().bind(run)
+                folder,
+                self._folder,
+                self._model,
+                None if self._audit is None else self._audit().bind(run),
+                self._queue,
             )
         return agents
 

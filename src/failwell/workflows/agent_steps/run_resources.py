@@ -1,6 +1,6 @@
 """The models and the tools of one run, and the settings of its agents."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
     from failwell.decision.budget import Budget
+    from failwell.interaction.queue import InteractionQueue
     from failwell.journal.audit import Audit
     from failwell.runtime.cost import Prices
     from failwell.runtime.fallback import Chain
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from failwell.turns.grants import AskGrant, StageGrants
     from failwell.turns.models import ModelSpec
     from failwell.turns.once import OnceCalls
+    from failwell.turns.recovery import Recovery
     from failwell.turns.tools.tool import Approver, Tool, ToolContext
     from failwell.turns.turn_audit import TurnAudit
     from failwell.workflow.plan import Plan
@@ -64,10 +66,16 @@ class AgentRun:
         state_folder: Keeps the claims of tools that must not run twice.
         model: A model that every agent uses instead of its own.
         audit: Where it is recorded what agents do.
+        people: Where people are asked after failures.
     """
 
     def __init__(
-        self, folder: Path, state_folder: Path, model: str | None = None, audit: "Audit | None" = None
+        self,
+        folder: Path,
+        state_folder: Path,
+        model: str | None = None,
+        audit: "Audit | None" = None,
+        people: "Callable[[], InteractionQueue] | None" = None,
     ) -> None:
         from failwell.shared.sqlite_claims import SqliteClaims
         from failwell.turns.models import Models
@@ -78,6 +86,7 @@ class AgentRun:
         self.models = Models()
         self.model = model
         self._audit = audit
+        self._people = people
         self._claims = SqliteClaims(state_folder)
         self._runner = CommandRunner(folder)
         self._open: dict[str, dict[str, Tool]] = {}
@@ -99,6 +108,7 @@ class AgentRun:
         name = request.node.name if asker is None else asker.name
         # A script may have other replies for a later attempt.
         execution = f"{name}@{request.visit}#{request.attempt}"
+        specs = model_specs(request, settings, self.model, None if asker is None else asker.model)
         entries = [
             await self.models.entry(
                 spec,
@@ -107,7 +117,7 @@ class AgentRun:
                 settings=settings.own,
                 output=request.node.output if asker is None else asker.output,
             )
-            for spec in model_specs(request, settings, self.model, None if asker is None else asker.model)
+            for spec in specs
         ]
         log = AgentLog(tools.note, request)
         audit = self._audit_of(request)
@@ -127,6 +137,7 @@ class AgentRun:
                 # With a single model there is nobody to turn to while it cools down.
                 cooldown=30.0 if len(entries) > 1 else 0.0,
                 usage=usage_of,
+                refresh=self._sign_in(request, specs),
             ),
             prices=file_prices(settings.runtime.get("cost")),
             budget=self.budget(request, tools),
@@ -207,7 +218,32 @@ class AgentRun:
             once=once or self.once_calls(f"run-{request.run}/{request.path}/{request.visit}"),
             grants=grants,
             audit=self._audit_of(request),
+            recovery=self._recovery(request),
         )
+
+    def _recovery(self, request: Request) -> "Recovery | None":
+        if self._people is None:
+            return None
+        from failwell.turns.recovery import Recovery
+
+        scope = {"run": request.run, "path": request.path, "node": request.node.name}
+        return Recovery(self._people, scope)
+
+    def _sign_in(
+        self, request: Request, specs: "Sequence[ModelSpec]"
+    ) -> "Callable[[str], Awaitable[bool]] | None":
+        """Asks a person for another key when a provider refuses the one that is used."""
+        recovery = self._recovery(request)
+        if recovery is None:
+            return None
+
+        async def sign_in(provider: str) -> bool:
+            for spec in specs:
+                if spec.parts[0] == provider:
+                    return await recovery.sign_in(self.models, provider, spec.provider)
+            return False
+
+        return sign_in
 
     def _audit_of(self, request: Request) -> "TurnAudit | None":
         """The audit of one attempt of a node."""
