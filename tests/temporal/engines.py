@@ -25,9 +25,11 @@ _VOLATILE = frozenset(
 
 
 @asynccontextmanager
-async def temporal_engine(store: Path, **options: Any) -> AsyncGenerator[TemporalEngine]:
+async def temporal_engine(
+    store: Path, *, address: str | None = None, **options: Any
+) -> AsyncGenerator[TemporalEngine]:
     """An engine whose one worker is in this process."""
-    connection = ConnectionOptions(address=server().address, task_queue=task_queue())
+    connection = ConnectionOptions(address=address or server().address, task_queue=task_queue())
     client = await connection.connect()
     steps = StepActivities(store, linger=0.2)
     async with Worker(client, task_queue=connection.task_queue, **run_worker_options(steps)):

@@ -18,6 +18,7 @@ from failwell.journal.journal_faults import RunExists
 from failwell.temporal.plan_json import pack_plans, unpack_plans
 from failwell.workflow.check.workflow_tree import check_file
 from tests.temporal.engines import temporal_engine
+from tests.temporal_server import TemporalServer
 
 GATE = """
 workflow: {name: gate, entry_point: fail}
@@ -186,3 +187,23 @@ def test_every_plan_of_the_examples_travels_unchanged() -> None:
     assert len(plans) > 10
     for by_file in plans:
         assert unpack_plans(pack_plans(by_file)) == by_file
+
+
+@pytest.mark.slow
+def test_a_namespace_without_room_for_search_attributes_runs_without_them_and_a_hint_says_what_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A namespace takes a limited number of attributes of one type, and this one has them all.
+    taken = tuple(part for number in range(10) for part in ("--search-attribute", f"Taken{number}=Keyword"))
+
+    async def work(address: str) -> tuple[workflows.RunResult, tuple[str, str] | None]:
+        async with temporal_engine(tmp_path / "worker", address=address) as engine:
+            waiting = await workflows.arun(_file(tmp_path), store=tmp_path / "store", engine=engine)
+            return waiting, await _kind(await engine.connection.connect(), waiting.id)
+
+    with TemporalServer(options=taken) as own:
+        waiting, kind = asyncio.run(work(own.address))
+
+    assert waiting.status == "waiting"
+    assert kind is None
+    assert "temporal operator search-attribute create --namespace default" in caplog.text

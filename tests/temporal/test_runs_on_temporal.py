@@ -287,6 +287,38 @@ def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+SLOW = """
+workflow: {name: slow, entry_point: first}
+agents:
+  - {name: first, type: script, command: sh, args: [-c, "echo begun; echo $$ > FOLDER/pid; while ! test -e FOLDER/go; do sleep 0.05; done; echo ended"], routes: [{to: second}]}
+  - {name: second, type: script, command: sh, args: [-c, "echo second >&2"], routes: [{to: $end}]}
+"""
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_after_its_submitter_was_killed_and_its_log_is_followed(project: Project) -> None:
+    file = project.folder / "workflow.yaml"
+    file.write_text(SLOW.replace("FOLDER", str(project.folder)), encoding="utf-8")
+    command = [sys.executable, "-m", "failwell", "run", str(file), "--quiet", *project.engine]
+    env = environment(FAILWELL_STORE=str(project.store))
+    process = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _eventually(lambda: (project.folder / "pid").read_text().strip())
+    process.kill()
+    process.wait()
+    listed = project.type("runs", "list", "--json").data
+    with ThreadPoolExecutor(1) as threads:
+        followed = threads.submit(
+            failwell_process, "runs", "logs", "last", "--follow", env={"FAILWELL_STORE": str(project.store)}
+        )
+        time.sleep(1)
+        (project.folder / "go").touch()
+        log = followed.result()
+
+    assert [run["status"] for run in listed] == ["running"]
+    assert log.out.splitlines() == ["first | begun", "first | ended", "second ! second"], log.err
+    assert project.type("runs", "show", "last", "--json").data["status"] == "completed"
+
+
 VARIABLES = """
 workflow: {name: variables, entry_point: show, input: {text: {type: string}}}
 agents:

@@ -65,9 +65,11 @@ def too_large(what: str, path: str, *, at: float, run: str) -> Failure:
     )
 
 
-def failure_payload(failure: Failure) -> dict[str, Any]:
-    """The failure of a step, with its output up to then."""
+def failure_payload(failure: Failure, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The failure of a step, with its output up to then and what it has logged."""
     data: dict[str, Any] = {"failure": failure.to_dict()}
+    if lines:
+        data["lines"] = lines
     if failure.output is not MISSING:
         data["output"] = failure.output
     if failure.usage is not None:
@@ -97,8 +99,10 @@ def _error(failure: Failure, detail: dict[str, Any], *, is_benign: bool) -> Appl
     )
 
 
-def activity_failure(error: ActivityError, *, at: float, run: str, path: str) -> Failure:
-    """The failure of a step whose activity failed."""
+def activity_failure(
+    error: ActivityError, *, at: float, run: str, path: str
+) -> tuple[Failure, list[dict[str, Any]]]:
+    """The failure of a step whose activity failed, and what the step has logged."""
     cause = error.cause
     scene = Scene(run=run, node=path)
     error_id = derived_id(at, run, path, "activity", error.scheduled_event_id)
@@ -107,12 +111,13 @@ def activity_failure(error: ActivityError, *, at: float, run: str, path: str) ->
         data = unfit(cast("Mapping[str, str]", payload)) if is_fit(payload) else {}
         if "failure" in data:
             failure = Failure.from_dict(data["failure"])
-            return replace(failure, output=data.get("output", MISSING), usage=data.get("usage"))
+            failure = replace(failure, output=data.get("output", MISSING), usage=data.get("usage"))
+            return failure, data.get("lines", [])
     if isinstance(cause, ActivityTimeout):
         message = f"every worker that started `{path}` died before its end"
-        return Failure.of("worker.crashed", message, scene=scene, at=moment(at), error_id=error_id)
+        return Failure.of("worker.crashed", message, scene=scene, at=moment(at), error_id=error_id), []
     failure = Failure.from_exception(error if cause is None else cause, scene=scene)
-    return replace(failure, report=replace(failure.report, id=error_id, occurred_at=moment(at)))
+    return replace(failure, report=replace(failure.report, id=error_id, occurred_at=moment(at))), []
 
 
 def event_to_json(event: Begin | Resume) -> str:

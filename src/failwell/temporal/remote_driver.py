@@ -18,8 +18,8 @@ from temporalio.service import RPCError
 from failwell.fault.base import Fault
 from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import RunExists
-from failwell.journal.store import append_with_retry
 from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import forget_engine, write_engine
 from failwell.temporal.hidden_variables import hide, new_mark, secret_values
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
@@ -39,7 +39,6 @@ from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.messages import Answered, Begin, Cancel, Event, Resume
 from failwell.workflow.machine.run_state import State
 from failwell.workflow.run.gate_requests import ask_gate
-from failwell.workflow.run.run_files import WRITTEN, write_event
 from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Opener, Settings
 
 if TYPE_CHECKING:
@@ -107,6 +106,7 @@ class RemoteDriver:
         self._answering: set[asyncio.Task[Any]] = set()
         """Questions whose answers are being sent."""
         self._file = ""
+        self._copy: CopiedEvents | None = None
 
     def now(self) -> float:
         """The time that events carry."""
@@ -154,6 +154,8 @@ class RemoteDriver:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._copy is not None:
+                self._copy.close()
 
     async def _start(self, event: Begin | Resume, client: Any, remote: RemoteRun) -> None:
         state = None
@@ -253,10 +255,10 @@ class RemoteDriver:
     async def _catch_up(self, remote: RemoteRun) -> DriveResult | None:
         """Record what is new. Returns the result, if the run has ended or waits and this process does not."""
         while True:
-            facts = await remote.facts(self.state.seq - 1)
+            facts, lines = await remote.facts(self.state.seq - 1)
             if not facts:
                 break
-            await self._record(facts)
+            await self._record(facts, lines)
         if self.state.is_over:
             return DriveResult.of(self.state)
         if self.state.paused and not self.settings.stays and not self._questions:
@@ -276,15 +278,15 @@ class RemoteDriver:
         )
         return DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
 
-    async def _record(self, facts: "Sequence[Any]") -> None:
+    async def _record(self, facts: "Sequence[Any]", lines: Sequence[Mapping[str, Any]]) -> None:
         run = self.state.run
         self.state = fold([(kind, at, dict(data)) for kind, at, data in facts], self.state)
-        events = await append_with_retry(self.settings.store, run, facts, clock=self.settings.clock)
-        workflow = self.plans[self._file].name
+        if self._copy is None:
+            settings, workflow = self.settings, self.plans[self._file].name
+            self._copy = CopiedEvents(settings.store, run, workflow, self._run_folder, settings.clock)
+        events = await self._copy.add(facts, lines)
         for event in events:
-            if event.type in WRITTEN:
-                write_event(self._run_folder, run, workflow, event)
-            elif event.type == "human_gate:resumed":
+            if event.type == "human_gate:resumed":
                 self._withdraw_question(event.data["gate"])
         self._notify(events)
         self._ask_open_gates()

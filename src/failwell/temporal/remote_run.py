@@ -116,8 +116,8 @@ class RemoteRun:
             return None
         return description.status.name.lower()
 
-    async def facts(self, after: int) -> "list[Fact]":
-        """The next page of events above number `after`; an empty list if there are none yet.
+    async def facts(self, after: int) -> "tuple[list[Fact], list[dict[str, Any]]]":
+        """The next page of events above number `after`, and what agents logged before them; empty if there are none yet.
 
         Raises:
             NoWorker: no worker answers.
@@ -126,7 +126,8 @@ class RemoteRun:
         while True:
             page = await self._query("events", after, execution)
             if page["first"] <= after + 1 or page["previous"] is None:
-                return [(kind, at, data) for _, kind, at, data in unpack(page["events"])]
+                facts = [(kind, at, data) for _, kind, at, data in unpack(page["events"])]
+                return facts, unpack(page["lines"]) if "lines" in page else []
             execution = page["previous"]
 
     async def state(self) -> dict[str, Any]:

@@ -6,7 +6,8 @@ of this machine.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporalio.service import RPCError
@@ -14,11 +15,11 @@ from temporalio.service import RPCError
 from failwell.journal.folder import make_private, run_folder
 from failwell.journal.journal_faults import Locked, UnknownRun
 from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import read_engine, write_engine
 from failwell.temporal.plan_json import unpack
-from failwell.temporal.remote_run import NoWorker, RemoteRun, no_worker
+from failwell.temporal.remote_run import NoWorker, RemoteRun, follow, no_worker
 from failwell.temporal.run_workflow import NAME
-from failwell.workflow.run.run_files import WRITTEN, write_event
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("failwell.temporal")
 _POLL = 0.2
+_LAST_EVENTS = 10.0
+"""Seconds that the process which follows a run has to copy its end."""
 
 
 async def remote_run(store: "SqliteStore", run: str, client: "Client | None" = None) -> RemoteRun | None:
@@ -54,19 +57,57 @@ async def sync_run(store: "SqliteStore", run: str) -> None:
 
 async def _copy(store: "SqliteStore", remote: RemoteRun) -> None:
     try:
-        with store.lock(remote.run):
-            recorded = store.run(remote.run)
-            after = recorded.events - 1
-            while facts := await remote.facts(after):
-                for event in store.append(remote.run, facts):
-                    if event.type in WRITTEN:
-                        write_event(
-                            run_folder(store.folder, remote.run), remote.run, recorded.workflow, event
-                        )
-                after += len(facts)
+        with _copy_of(store, remote) as copy:
+            await _copy_new(store, remote, copy)
     except Locked:
         # The process that has the lock follows the run.
         return
+
+
+@contextmanager
+def _copy_of(store: "SqliteStore", remote: RemoteRun) -> Generator[CopiedEvents]:
+    """The right to write to the local copy of a run."""
+    with store.lock(remote.run):
+        workflow = store.run(remote.run).workflow
+        copy = CopiedEvents(store, remote.run, workflow, run_folder(store.folder, remote.run))
+        try:
+            yield copy
+        finally:
+            copy.close()
+
+
+async def _copy_new(store: "SqliteStore", remote: RemoteRun, copy: CopiedEvents) -> None:
+    after = store.run(remote.run).events - 1
+    while True:
+        facts, lines = await remote.facts(after)
+        if not facts:
+            return
+        after += len(await copy.add(facts, lines))
+
+
+async def follow_run(store: "SqliteStore", run: str, ready: Callable[[], None]) -> None:
+    """Copy the events of a run as they happen, until it has ended. If another process does that, nothing is done."""
+    remote = await remote_run(store, run)
+    assert remote is not None
+    wake = asyncio.Event()
+    try:
+        with _copy_of(store, remote) as copy:
+            ready()
+            following = asyncio.create_task(follow(remote, wake))
+            try:
+                while store.run(run).ended is None:
+                    is_over = following.done()
+                    await _copy_new(store, remote, copy)
+                    if is_over:
+                        return
+                    waking = asyncio.create_task(wake.wait())
+                    await asyncio.wait((waking, following), return_when=asyncio.FIRST_COMPLETED)
+                    waking.cancel()
+                    wake.clear()
+            finally:
+                following.cancel()
+    except Locked:
+        ready()
 
 
 async def import_runs(store: "SqliteStore", connection: "ConnectionOptions", *, limit: int) -> list[str]:
@@ -143,8 +184,18 @@ async def cancel_run(store: "SqliteStore", run: str, *, by: str, reason: str, pa
         await _copy(store, remote)
     except NoWorker as fault:
         _LOG.warning("the last events of run %s are missing: %s", run, fault)
+    # A process that has the lock copies the end.
+    await _wait_for_end(store, run, max(deadline, SYSTEM_CLOCK.monotonic() + _LAST_EVENTS))
     if store.run(run).ended is None:
         with store.lock(run):
             data = {"reason": reason, "by": by, "forced": True}
             store.append(run, [("run:cancelled", SYSTEM_CLOCK.now().timestamp(), data)])
     return store.run(run).status
+
+
+async def _wait_for_end(store: "SqliteStore", run: str, deadline: float) -> None:
+    """Wait until the end of a run is recorded, or no process follows it."""
+    while store.run(run).ended is None and store.is_locked(run):
+        if SYSTEM_CLOCK.monotonic() >= deadline:
+            return
+        await asyncio.sleep(_POLL)

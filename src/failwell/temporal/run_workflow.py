@@ -6,7 +6,7 @@ and timers. The history holds what happened outside; the facts of the run follow
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -81,6 +81,8 @@ class RunWorkflow:
         self._first = start.get("first", 0)
         """The number of the first event of this execution."""
         self._events: list[tuple[str, float, Mapping[str, Any]]] = []
+        self._lines: list[tuple[int, dict[str, Any]]] = []
+        """What agents have logged, each with the number of the event after it."""
         self._queue: deque[Event] = deque()
         self._work: dict[str, workflow.ActivityHandle[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +124,7 @@ class RunWorkflow:
         begin = max(0, after + 1 - self._first)
         page: list[list[Any]] = []
         size = 0
+        lines = [(number, entry) for number, entry in self._lines if number > after]
         for index in range(begin, len(self._events)):
             kind, at, data = self._events[index]
             size += len(to_json(data))
@@ -132,8 +135,8 @@ class RunWorkflow:
             "first": self._first,
             "count": len(self._events),
             "previous": workflow.info().continued_run_id,
-            "is_over": self._state.is_over,
             "events": pack(page),
+            "lines": pack([entry for number, entry in lines if number <= after + len(page)]),
         }
 
     @workflow.query(name="state")
@@ -320,8 +323,10 @@ class RunWorkflow:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 return Stopped(at=workflow.time(), path=path, jitter=self._jitter())
-            failure = activity_failure(error, at=workflow.time(), run=self._start["run"], path=path)
+            failure, lines = activity_failure(error, at=workflow.time(), run=self._start["run"], path=path)
+            self._add_lines(lines)
             return Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter())
+        self._add_lines(reply.get("lines", ()))
         if work["activity"] == OPEN_ACTIVITY:
             self._plans.update(unpack_plans(reply["plans"]))
             return Opened(at=workflow.time(), path=path, file=reply["file"], jitter=self._jitter())
@@ -332,6 +337,10 @@ class RunWorkflow:
             usage=reply.get("usage"),
             jitter=self._jitter(),
         )
+
+    def _add_lines(self, entries: Iterable[dict[str, Any]]) -> None:
+        following = self._first + len(self._events)
+        self._lines += [(following, entry) for entry in entries]
 
     def _budget(self) -> dict[str, Any] | None:
         """What the run may still spend, where reaching it stops the run."""

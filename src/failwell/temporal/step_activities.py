@@ -44,6 +44,8 @@ SECRET_VARIABLE = "FAILWELL_SECRET_"  # noqa: S105  (the name of a variable)
 """With the name of a secret input in upper case: the variable that a worker takes it from."""
 _LINGER = 10.0
 """Seconds after the last step of a run on this worker, after which what its steps left running is stopped."""
+_MOST_LOGGED = 65_536
+"""Characters that one execution of a step may log."""
 _GRACE = 0.8
 _STOP_TIMEOUT = 10.0
 _FASTEST_BEAT = 1.0
@@ -89,11 +91,13 @@ class StepActivities:
         except Fault as fault:
             raise _step_error(Failure.from_exception(fault)) from fault
         request, plan = _localized(request, plan, data.get("cwd"))
+        lines = _Lines()
         async with self._in_run(request.run), _heartbeats():
-            tools = self._tools(data, plan)
+            # What a script prints is in its output.
+            tools = self._tools(data, plan, None if request.node.type == "script" else lines.add)
             result = await _stoppable(self._execute(request, tools, data.get("model")))
         if isinstance(result, Success):
-            reply: dict[str, Any] = {"output": result.output}
+            reply: dict[str, Any] = {"output": result.output, "lines": lines.entries}
             if result.usage is not None:
                 reply["usage"] = dict(result.usage)
             fitting = fit(reply)
@@ -101,7 +105,7 @@ class StepActivities:
                 return fitting
             now = SYSTEM_CLOCK.now().timestamp()
             result = too_large("the output", request.path, at=now, run=request.run)
-        raise _step_error(result)
+        raise _step_error(result, lines.entries)
 
     @activity.defn(name="failwell.open")
     async def open_file(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +172,9 @@ class StepActivities:
             return StageExecutor(agents)
         return agents
 
-    def _tools(self, data: Mapping[str, Any], plan: "Plan") -> Tools:
+    def _tools(
+        self, data: Mapping[str, Any], plan: "Plan", note: "Callable[[str, dict[str, Any]], None] | None"
+    ) -> Tools:
         folder = run_folder(self._folder, data["run"])
         make_private(folder)
         limit = data.get("budget")
@@ -182,6 +188,7 @@ class StepActivities:
             run_folder=folder,
             secret=partial(_secret, data.get("secrets") or {}),
             budget=budget,
+            note=note,
             grace=_GRACE,
         )
 
@@ -243,8 +250,24 @@ async def _stoppable(work: Any) -> Any:
         raise
 
 
-def _step_error(failure: Failure) -> "ApplicationError":
-    detail = fit(failure_payload(failure)) or fit(failure_payload(replace(failure, output=None)))
+class _Lines:
+    """What a step logs, up to a limit."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self._left = _MOST_LOGGED
+
+    def add(self, kind: str, data: dict[str, Any]) -> None:
+        text = str(data.get("text", ""))
+        if kind == "node:printed" and len(text) <= self._left:
+            self._left -= len(text)
+            self.entries.append({"at": round(SYSTEM_CLOCK.now().timestamp(), 3), **data})
+
+
+def _step_error(failure: Failure, lines: list[dict[str, Any]] | None = None) -> "ApplicationError":
+    detail = fit(failure_payload(failure, lines or [])) or fit(
+        failure_payload(replace(failure, output=None), [])
+    )
     return step_error(failure, detail or {})
 
 

@@ -12,6 +12,7 @@ from failwell.apps.cli.output import print_aside, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, command_for
 from failwell.apps.cli.runs.runs import current_run, journal
+from failwell.apps.cli.temporal.remote import following
 from failwell.apps.cli.workflows.progress import step_label
 
 if TYPE_CHECKING:
@@ -47,17 +48,18 @@ def run_logs(args: Namespace) -> int:
     with journal(args) as store:
         run = current_run(args, store)
         assert store is not None
-        pieces = run_output(store, run.id, step=args.step, follow=args.follow)
-        batches: Iterable[list[LogEntry]] = _batches(pieces)
-        if args.lines is not None:
-            batches = [list(deque((line for batch in batches for line in batch), args.lines))]
-        is_empty = True
-        for batch in batches:
-            if batch:
-                is_empty = False
-                _print(batch, args)
-        if is_empty and args.lines != 0:
-            _explain_silence(store, run, args)
+        with following(store, run, is_wanted=args.follow):
+            pieces = run_output(store, run.id, step=args.step, follow=args.follow)
+            batches: Iterable[list[LogEntry]] = _batches(pieces)
+            if args.lines is not None:
+                batches = [list(deque((line for batch in batches for line in batch), args.lines))]
+            is_empty = True
+            for batch in batches:
+                if batch:
+                    is_empty = False
+                    _print(batch, args)
+            if is_empty and args.lines != 0:
+                _explain_silence(store, run, args)
     return Exit.DONE
 
 

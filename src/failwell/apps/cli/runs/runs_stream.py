@@ -10,6 +10,7 @@ from failwell.apps.cli.output import print_json_text, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_after, add_name, add_store
 from failwell.apps.cli.runs.runs import current_run, journal
+from failwell.apps.cli.temporal.remote import following
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
@@ -31,13 +32,16 @@ def run_tail(args: Namespace) -> int:
     with journal(args) as store:
         run = current_run(args, store)
         assert store is not None
-        for event in store.tail(
-            run.id, -1 if args.after is None else args.after, give_up=lambda: _has_no_process(store, run.id)
-        ):
-            if args.format == "json":
-                print_json_text(event.to_line())
-            else:
-                print_text(_words(event, args.format))
+        with following(store, run):
+            for event in store.tail(
+                run.id,
+                -1 if args.after is None else args.after,
+                give_up=lambda: _has_no_process(store, run.id),
+            ):
+                if args.format == "json":
+                    print_json_text(event.to_line())
+                else:
+                    print_text(_words(event, args.format))
         _print_status(store, run.id, args)
     return Exit.DONE
 

@@ -4,11 +4,12 @@ The server of a run is noted in the run's folder, so these commands need no opti
 """
 
 from argparse import Namespace
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from failwell.apps.cli.output import print_aside
+from failwell.apps.cli.output import print_aside, print_stderr
 from failwell.apps.cli.temporal.connection import LOCAL, TEMPORAL, connection_of
 from failwell.journal.folder import ENGINE, run_folder
 
@@ -84,6 +85,37 @@ def sync(store: "SqliteStore", run: "Run", args: Namespace | None) -> "Run":
             print_aside(args, f"warning: this may be out of date: {error}")
         return run
     return store.run(run.id)
+
+
+@contextmanager
+def following(store: "SqliteStore", run: "Run", *, is_wanted: bool = True) -> "Generator[None]":
+    """Copy the events of a run on a server while the block lasts, so that they can be followed here."""
+    if not is_wanted or run.ended is not None or not is_remote(store.folder, run.id):
+        yield
+        return
+    from threading import Event, Thread
+
+    ready = Event()
+    thread = Thread(target=_follow, args=(store.folder, run.id, ready.set), daemon=True)
+    thread.start()
+    ready.wait()
+    yield
+
+
+def _follow(folder: Path, run: str, ready: "Callable[[], None]") -> None:
+    from failwell.fault.base import Fault
+    from failwell.journal.sqlite.run_store import SqliteStore
+
+    store = SqliteStore(folder)
+    try:
+        from failwell.temporal.run_mirror import follow_run
+
+        _wait(follow_run(store, run, ready))
+    except (Fault, ImportError) as error:
+        print_stderr(f"warning: the run cannot be followed: {error}")
+    finally:
+        ready()
+        store.close()
 
 
 def import_runs(args: Namespace, store: "SqliteStore") -> None:
