@@ -51,6 +51,22 @@ ROWS = {
 }
 
 
+SESSION_ROWS = {
+    "session:started": "The first event: `manifest` (the agent, its file with a digest, its models, tools and store).",
+    "session:resumed": "Another process goes on, or another model is used: the `manifest`, and the `changes` that were accepted.",
+    "session:input": "The user said something: `turn`, `text`.",
+    "session:retried": "The latest turn is run again: `turn`.",
+    "session:answered": "A model answered: `turn`, `provider`, `model`, `message` (text and tool calls), `used`.",
+    "session:tool_started": "A tool is about to be called: `turn`, `call`, `tool`.",
+    "session:tool_ended": "The result of a call: `turn`, `call`, `tool`, `result` as the model sees it, `kind` of a failure; `may_have_run` where the call was interrupted or "
+    "cancelled.",
+    "session:turn_ended": "The agent has answered: `turn`, `used`.",
+    "session:turn_failed": "The turn failed: `turn`, `kind`, `report`, `used`.",
+    "session:turn_cancelled": "The turn was cancelled: `turn`, `kind`, `reason`, `used`.",
+    "session:closed": "The process left the session: `reason`. It can be resumed.",
+}
+
+
 def events_page() -> str:
     """A row for each type.
 
@@ -61,6 +77,9 @@ def events_page() -> str:
     if written != set(ROWS):
         missing, idle = sorted(written - set(ROWS)), sorted(set(ROWS) - written)
         raise ValueError(f"tools/docs/events.py: no row for {missing}; nothing writes {idle}")
+    of_sessions = session_types()
+    if of_sessions != set(SESSION_ROWS):
+        raise ValueError(f"tools/docs/events.py: sessions write {sorted(of_sessions ^ set(SESSION_ROWS))}")
     lines = [
         "# Events of a run",
         "",
@@ -71,6 +90,15 @@ def events_page() -> str:
         "| type | meaning |",
         "| --- | --- |",
         *(f"| `{name}` | {meaning} |" for name, meaning in ROWS.items()),
+        "",
+        "## Events of a session",
+        "",
+        "What `failwell sessions export` prints, in the same form. `failwell chat --format json` prints them as they happen, with `text` for",
+        "each piece of an answer and `result` for the end of the turn.",
+        "",
+        "| type | meaning |",
+        "| --- | --- |",
+        *(f"| `{name}` | {meaning} |" for name, meaning in SESSION_ROWS.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -84,6 +112,20 @@ def written_types() -> set[str]:
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 found |= _types(node)
     return found
+
+
+def session_types() -> set[str]:
+    """The types of event that sessions write."""
+    return {
+        node.elts[0].value
+        for file in sorted((SOURCE / "sessions").glob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Tuple)
+        and node.elts
+        and isinstance(node.elts[0], ast.Constant)
+        and isinstance(node.elts[0].value, str)
+        and node.elts[0].value.startswith("session:")
+    }
 
 
 def _types(node: ast.AST) -> set[str]:

@@ -158,7 +158,11 @@ class Session:
         return True
 
     async def use_model(self, model: str) -> None:
-        """Call another model from the next turn on. The change is recorded."""
+        """Call another model from the next turn on. The change is recorded.
+
+        Raises:
+            Validation: it is not `provider:model`.
+        """
         from failwell.turns.models import model_name
 
         model_name(model, None)
@@ -168,6 +172,7 @@ class Session:
         await self._log.write(
             ("session:resumed", {"manifest": manifest.to_dict(), "changes": [f"model {model}"]})
         )
+        self._agents.model = model
 
     async def _submit(self, text: str | None) -> TurnResult:
         from asyncio import CancelledError, get_running_loop, shield

@@ -80,7 +80,11 @@ def _input(args: Namespace) -> str | None:
     """The input of a headless turn; `None` at a terminal."""
     if args.prompt is None and is_terminal(sys.stdin):
         return None
-    text: str = sys.stdin.read() if args.prompt in (None, "-") else args.prompt
+    text: str = args.prompt or ""
+    if args.prompt in (None, "-"):
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    # Bytes of an argument that are no UTF-8; no provider takes them.
+    text = text.encode("utf-8", "replace").decode()
     if not text.strip():
         raise usage_error("the input is empty; write it after `-p`, or into stdin", see=_SEE)
     return text

@@ -57,6 +57,8 @@ class TerminalChat:
         self.session = session
         loop = get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._leave, Exit.of_signal(number))
         print_stderr(
             f"session {session.id} with {', '.join(session.manifest.models)}; /help lists the commands"
         )
@@ -69,7 +71,8 @@ class TerminalChat:
                         break
                     await self._take(line)
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
             await session.close("exit")
             for turn in tuple(self._turns):
                 await turn
@@ -117,8 +120,7 @@ class TerminalChat:
             print_stderr(f"error: {one_line(str(fault))} ({fault.kind})")
             if session.has_failed:
                 # Nothing can be recorded any more, so nothing more may happen.
-                self.code, self.is_over = Exit.FAILED, True
-                self._lines.close()
+                self._leave(Exit.FAILED)
             return
         if not session.is_busy and not self.is_over:
             self._prompt()
@@ -180,5 +182,8 @@ class TerminalChat:
             print_stderr("\n(once more to leave)")
             self._prompt()
             return
-        self.code, self.is_over = Exit.INTERRUPTED, True
+        self._leave(Exit.INTERRUPTED)
+
+    def _leave(self, code: int) -> None:
+        self.code, self.is_over = code, True
         self._lines.close()
