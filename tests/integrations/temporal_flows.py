@@ -88,6 +88,11 @@ def parked_for_an_hour() -> None:
     parked_for(3600.0)
 
 
+def limited_once() -> None:
+    if calls["limited_once"] == 1:
+        parked_for(2.0)
+
+
 def parked_for(seconds: float) -> None:
     raise Fault(kind="provider.rate_limited", not_before=NotBefore(after=seconds, source="retry-after"))
 
@@ -115,7 +120,7 @@ def unwritable() -> object:
 
 _ALL: tuple[Callable[[], object], ...] = (
     *(transient, configuration, unknown, buried, foreign, authors_own, denied, large, unwritable),
-    *(overloaded_then_parked, parked_for_an_hour, lost_reply, nested),
+    *(overloaded_then_parked, parked_for_an_hour, lost_reply, nested, limited_once),
 )
 SCENARIOS: dict[str, Callable[[], object]] = {each.__name__: each for each in _ALL}
 
@@ -195,9 +200,12 @@ class Local:
     """Calls a local activity, which the worker repeats itself."""
 
     @workflow.run
-    async def run(self, name: str) -> Any:
+    async def run(self, name: str, attempts: int = 0) -> Any:
         return await workflow.execute_local_activity(
-            "act", name, start_to_close_timeout=timedelta(seconds=20)
+            "act",
+            name,
+            start_to_close_timeout=timedelta(seconds=20),
+            retry_policy=RetryPolicy(maximum_attempts=attempts) if attempts else None,
         )
 
 

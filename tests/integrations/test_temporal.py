@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from temporalio.api.common.v1 import RetryPolicy as Sent
 from temporalio.api.failure.v1 import Failure
 from temporalio.client import WorkflowFailureError
 from temporalio.converter import DataConverter
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from examples.bridges.with_temporal import main
 from failwell.integrations.temporal import recover, reliability, retry_policy, to_application_error
@@ -273,6 +275,28 @@ def test_recovery_never_raises() -> None:
     for error in errors:
         assert recover(error).kind
         assert recover(WorkflowFailureError(cause=error)).kind
+
+
+def test_what_temporal_itself_refuses_stays_what_it_is() -> None:
+    taken = recover(WorkflowAlreadyStartedError("flow-7", "Flow"))
+    gone = recover(RPCError("tcp connect error", RPCStatusCode.UNAVAILABLE, b""))
+
+    assert (taken.kind, gone.kind) == ("validation.input_invalid", "provider.connection")
+    assert "tcp" not in gone.message
+
+
+def test_the_log_of_a_worker_shows_where_it_failed_and_the_server_is_not_told() -> None:
+    try:
+        raise RuntimeError("the-text-nobody-may-see")
+    except RuntimeError as error:
+        made = to_application_error(error)
+
+    logged = "".join(format_exception(made))
+    stored = Failure()
+    asyncio.run(DataConverter.default.encode_failure(made, stored))
+    assert "test_temporal.py" in logged
+    assert "RuntimeError" in logged
+    assert "the-text-nobody-may-see" not in logged + str(stored)
 
 
 @pytest.mark.acceptance("pipelex 58")

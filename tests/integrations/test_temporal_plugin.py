@@ -33,6 +33,7 @@ from failwell.decision.policy import Policy
 from failwell.fault.axes import Category
 from failwell.integrations.temporal import recover, reliability
 from failwell.report.describe import describe
+from failwell.runtime.call_guard import Guard
 from tests.integrations import temporal_flows as flows
 from tests.servers import wsgi_server
 from tests.temporal_server import server, task_queue
@@ -348,6 +349,39 @@ def test_local_activities_and_a_plugin_that_is_given_twice() -> None:
 
     assert [recover(error).kind for error in errors] == ["provider.overloaded"] * 2 + ["provider.auth"]
     assert flows.calls == {"transient": 3, "overloaded_then_parked": 4, "configuration": 1}
+
+
+@pytest.mark.slow
+def test_a_history_that_was_recorded_without_the_plugin_is_replayed_with_it() -> None:
+    async def main() -> None:
+        client = await Client.connect(server().address)
+        queue = task_queue()
+        async with Worker(client, task_queue=queue, workflows=FLOWS, activities=[flows.act]):
+            run = Flows(client, queue, reliability())
+            await failure(run(flows.Call, "configuration", 1))
+            await failure(run(flows.Local, "authors_own", 1))
+        await run.replay()
+
+    call(main())
+
+    assert flows.calls == {"configuration": 1, "authors_own": 1}
+
+
+@pytest.mark.slow
+def test_a_guard_that_is_paused_makes_the_workflow_wait_and_not_the_worker() -> None:
+    async def main() -> list[str]:
+        async with running(reliability(guard=Guard(), policy=Policy(in_process_limit=1.0))) as run:
+            first = await run.start(flows.Call, "limited_once")
+            await reached(first, "timer_started_event_attributes")
+            # The provider has turned the first call away, so the second is not made yet.
+            second = await run.start(flows.Call, "limited_once")
+            await asyncio.gather(first.result(), second.result())
+            return await events_of(second)
+
+    events = call(main())
+
+    assert flows.calls == {"limited_once": 3}
+    assert events.count("timer_started_event_attributes") == 1
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def recover(error: BaseException, *, at: datetime | None = None) -> ErrorReport:
     if report is not None:
         return report
     report = describe(error, at=at)
-    if is_fault(error) or not _is_of_temporal(error):
+    if is_fault(error) or safe_call(_holds_application_error, None, error) is not True:
         return report
     text = safe_call(_deepest_message, "", error)
     if report.domain is Domain.INPUT:
@@ -144,6 +144,9 @@ def application_error(
         category=benign if report.category in _BENIGN else exceptions.ApplicationErrorCategory.UNSPECIFIED,
     )
     attach_report(made, report)
+    if report.internal is not None and report.internal.traceback:
+        # For the worker's log: Temporal logs what is raised, and does not send its notes.
+        made.add_note(report.internal.traceback)
     return made
 
 
@@ -186,5 +189,11 @@ def _deepest_message(error: BaseException) -> str:
     return ""
 
 
-def _is_of_temporal(error: BaseException) -> bool:
-    return any(cls.__module__.partition(".")[0] == "temporalio" for cls in type(error).__mro__)
+def _holds_application_error(error: BaseException) -> bool:
+    """Whether code of somebody else has failed, as opposed to Temporal itself."""
+    chain = (error, *(link.error for link in links(error)[0]))
+    return any(
+        (cls.__module__.partition(".")[0], cls.__name__) == ("temporalio", "ApplicationError")
+        for link in chain
+        for cls in type(link).__mro__
+    )

@@ -4,9 +4,12 @@ import os
 
 from pydantic_ai import Agent
 from pydantic_ai.durable_exec.temporal import PydanticAIWorkflow, TemporalDurability
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from temporalio import workflow
+
+from failwell.integrations.temporal import recover
 
 # The client of the provider repeats by itself, as it does by default.
 MODEL = OpenAIChatModel(
@@ -27,3 +30,17 @@ class PydanticFlow(PydanticAIWorkflow):
     @workflow.run
     async def run(self) -> str:
         return (await AGENT.run("hello")).output
+
+
+@workflow.defn
+class CatchingFlow(PydanticAIWorkflow):
+    """An agent whose failure is handled as the one of a model, as code for Pydantic AI does."""
+
+    __pydantic_ai_agents__ = [AGENT]
+
+    @workflow.run
+    async def run(self) -> str:
+        try:
+            return (await AGENT.run("hello")).output
+        except ModelHTTPError as error:
+            return f"{error.status_code} {recover(error).kind}"

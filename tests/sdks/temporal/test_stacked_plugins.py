@@ -63,7 +63,7 @@ def lab() -> Iterator[ScriptedLab]:
 
 
 async def run(framework: str, lab: ScriptedLab, *plugins: Any) -> str | WorkflowFailureError:
-    flow, plugin, activities = (_openai if framework == "openai" else _pydantic)(lab)
+    flow, plugin, activities = (_openai if framework == "openai" else _pydantic)(lab, framework)
     client = await Client.connect(server().address, plugins=[plugin, *plugins])
     queue = task_queue()
     async with Worker(client, task_queue=queue, workflows=[flow], activities=activities):
@@ -75,7 +75,7 @@ async def run(framework: str, lab: ScriptedLab, *plugins: Any) -> str | Workflow
             return error
 
 
-def _openai(lab: ScriptedLab) -> tuple[Any, Any, list[Any]]:
+def _openai(lab: ScriptedLab, _framework: str) -> tuple[Any, Any, list[Any]]:
     agents: Any = import_module("agents")
     plugins: Any = import_module("temporalio.openai_agents")
     from openai import AsyncOpenAI
@@ -91,12 +91,12 @@ def _openai(lab: ScriptedLab) -> tuple[Any, Any, list[Any]]:
     return OpenAIFlow, plugin, [weather]
 
 
-def _pydantic(_lab: ScriptedLab) -> tuple[Any, Any, list[Any]]:
+def _pydantic(_lab: ScriptedLab, framework: str) -> tuple[Any, Any, list[Any]]:
     from pydantic_ai.durable_exec.temporal import PydanticAIPlugin
 
-    from tests.sdks.temporal.pydantic_flows import PydanticFlow
+    from tests.sdks.temporal.pydantic_flows import CatchingFlow, PydanticFlow
 
-    return PydanticFlow, PydanticAIPlugin(), []
+    return PydanticFlow if framework == "pydantic" else CatchingFlow, PydanticAIPlugin(), []
 
 
 @cache
@@ -147,6 +147,13 @@ def test_a_delay_that_is_a_date_is_kept(lab: ScriptedLab, framework: str) -> Non
     assert waits[0] is not None
     assert 0 < waits[0] <= 4
     assert lab.times[1] - lab.times[0] >= waits[0]
+
+
+def test_workflow_code_still_catches_the_exception_of_its_framework(lab: ScriptedLab) -> None:
+    arrived, answer = outcome(lab, "pydantic, caught", lab_reply("daily_quota"))
+
+    # The exception is rebuilt from pydantic-ai's own detail; the report comes with it.
+    assert (arrived, answer) == (1, "429 provider.quota_exhausted")
 
 
 def test_arguments_that_a_model_made_up_are_not_repeated_by_the_engine(lab: ScriptedLab) -> None:
