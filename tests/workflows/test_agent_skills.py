@@ -228,6 +228,27 @@ agents:
     assert texts == [["One."], ["One.", "blue", "Two."], ["Three."]]
 
 
+def test_a_conversation_is_continued_by_the_run_that_resumes_a_failed_one(place: Place) -> None:
+    flow = """\
+workflow: {name: w, entry_point: first, runtime: {default_model: "scripted:replies.yaml"}}
+agents:
+  - {name: first, prompt: One., session_key: talk, routes: [{to: check}]}
+  - {name: check, type: script, command: sh, args: ["-c", "test -e ready || exit 3"], raises: [external.x], routes: [{to: second}]}
+  - {name: second, prompt: Two., session_key: talk, routes: [{to: $end}]}
+"""
+    (place.folder / "w.yaml").write_text(flow)
+    (place.folder / "replies.yaml").write_text('replies: [{"text": "blue"}]')
+    store = ("--store", str(place.folder / "state"))
+
+    failed = failwell("run", "w.yaml", "--quiet", *store, cwd=place.folder)
+    (place.folder / "ready").touch()
+    done = failwell("resume", "last", "--quiet", *store, cwd=place.folder)
+
+    texts = [[part.content for message in call for part in message.parts] for call in place.seen]
+    assert (failed.code, done.code) == (3, 0)
+    assert texts == [["One."], ["One.", "blue", "Two."]]
+
+
 def test_steps_that_run_at_once_cannot_share_a_conversation(place: Place) -> None:
     flow = """\
 workflow: {name: w, entry_point: all, runtime: {default_model: "scripted:replies.yaml"}}

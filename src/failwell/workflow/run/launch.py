@@ -25,6 +25,7 @@ from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
 from failwell.workflow.run.run_audit import audit_suppressed
 from failwell.workflow.run.run_faults import NothingToResume, WorkflowInvalid
+from failwell.workflow.run.run_files import copy_conversations
 from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 from failwell.workflow.run.secrets import resumed_secrets, split_inputs, warn_of_short
 
@@ -124,6 +125,7 @@ async def _continue(
     now = settings.clock.now().timestamp()
     name = new_run_id(now, {})
     folder = run_folder(settings.folder, name)
+    copy_conversations(run_folder(settings.folder, run), folder)
     notes = {**state.metadata, "errors_file": str(folder / "errors.jsonl")}
     draft = revived(state)
     draft.limits = {**state.limits, **limits}

@@ -1,4 +1,4 @@
-"""The JSON lines files of a run: its failures and its notifications, for other programs.
+"""The files of a run beside its journal: failures and notifications for other programs, conversations of agents.
 
 The journal has all of it already, so a file that cannot be written does not fail the run.
 """
@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from failwell.fault.base import Fault
+from failwell.files.private import replace_private
 from failwell.journal.event import Event
-from failwell.journal.folder import write_error, write_notification
+from failwell.journal.folder import make_private, write_error, write_notification
 
 _LOG = logging.getLogger("failwell.workflow")
+CONVERSATION = "conversation-"
+"""How the files begin that hold conversations of agents."""
 WRITTEN = frozenset({"run:failed", "notification"})
 """The types of event that are written to a file."""
 
@@ -39,3 +42,14 @@ def write_failures(
             write_error(folder, at=at, run=run, workflow=workflow, node=leaf, failure=member)
     except Fault as fault:
         _LOG.error("run %s: %s", run, fault)
+
+
+def copy_conversations(before: Path, after: Path) -> None:
+    """Take the conversations of agents from the folder of a run to that of the run that continues it."""
+    try:
+        for file in sorted(before.glob(f"{CONVERSATION}*.json")):
+            make_private(after)
+            replace_private(after / file.name, file.read_text("utf-8"))
+    except (OSError, UnicodeError) as error:
+        # A conversation that is lost begins anew.
+        _LOG.error("the conversations in %s cannot be continued: %s", before, type(error).__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from failwell.files.private import replace_private
 from failwell.report.redact import redact_text
 from failwell.runtime.suppress import catch
+from failwell.workflow.run.run_files import CONVERSATION
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -45,4 +46,4 @@ class Conversations:
         return ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if file.exists() else []
 
     def _file(self, key: str) -> Path:
-        return self._folder / f"conversation-{blake2b(key.encode(), digest_size=12).hexdigest()}.json"
+        return self._folder / f"{CONVERSATION}{blake2b(key.encode(), digest_size=12).hexdigest()}.json"
