@@ -1,5 +1,6 @@
 """Jobs that a worker in a process of its own runs for a real Temporal server."""
 
+import asyncio
 import signal
 from collections.abc import Generator
 from json import loads
@@ -9,10 +10,12 @@ import pytest
 
 pytest.importorskip("temporalio")
 
+from temporalio.client import WorkflowFailureError
+
 from failwell import describe
 from failwell.fault.capability import CapabilityCancelledError, CapabilityInputError
 from failwell.jobs.faults import UnknownJob
-from failwell.temporal import Client
+from failwell.temporal import Client, ConnectionOptions
 from tests.apps.running import Done, failwell
 from tests.temporal.worker_process import WorkerProcess, is_alive, wait_until, worker_process
 from tests.temporal_server import server, task_queue
@@ -46,7 +49,9 @@ def test_the_worker_names_its_queue_and_its_capabilities(place: Place) -> None:
     started = place.worker.started
 
     assert started["task_queue"] == place.queue
-    assert started["instances"] == ["double", "refuse", "shout", "wait_for"]
+    assert started["instances"] == [
+        *("crash_once", "double", "long_text", "refuse", "refuse_again", "shout", "wait_for")
+    ]
 
 
 def test_a_job_is_submitted_by_the_command_and_its_result_is_printed(place: Place) -> None:
@@ -85,6 +90,55 @@ def test_a_key_makes_a_second_job_the_first(place: Place) -> None:
         second = keyed.submit("double", number=5)
 
         assert (second.id, second.result(30)) == (first.id, 2)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_repeated_and_a_refused_input_is_not(place: Place) -> None:
+    crashes, refusals = place.folder / "crashes", place.folder / "refusals"
+    with place.client() as client:
+        assert client.submit("crash_once", mark=str(crashes)).result(60) == "done"
+        with pytest.raises(CapabilityInputError):
+            client.submit("refuse_again", mark=str(refusals)).result(60)
+
+    assert len(crashes.read_text().split()) == 2
+    assert len(refusals.read_text().split()) == 1
+
+
+def test_what_is_too_large_for_the_server_is_a_typed_error_at_once(place: Place) -> None:
+    with place.client() as client:
+        with pytest.raises(CapabilityInputError, match="the arguments of `shout` have"):
+            client.submit("shout", text="x" * 2_000_000)
+        with pytest.raises(CapabilityInputError, match="the results of `long_text` have"):
+            client.submit("long_text", length=3_000_000).result(30)
+
+
+def test_a_request_that_cannot_be_read_fails_its_workflow_instead_of_stalling_it(place: Place) -> None:
+    async def start(payload: object) -> object:
+        client = await ConnectionOptions(address=server().address).connect()
+        return await client.execute_workflow(
+            "failwell.job", payload, id=f"odd-{task_queue()}", task_queue=place.queue
+        )
+
+    payloads: list[object] = [{}, {"instance": "double", "deadline": "soon", "arguments": {}}, ["no"]]
+    for payload in payloads:
+        with pytest.raises(WorkflowFailureError):
+            asyncio.run(asyncio.wait_for(start(payload), 20))
+
+
+def test_an_unknown_namespace_is_named(place: Place) -> None:
+    for command in (("jobs", "list", "--engine", "temporal"), ("temporal", "worker")):
+        done = failwell(
+            *command,
+            "--address",
+            server().address,
+            "--namespace",
+            "nowhere",
+            "--store",
+            str(place.folder / "n"),
+        )
+
+        assert done.code == 2
+        assert "has no namespace `nowhere`" in done.err
 
 
 @pytest.mark.slow

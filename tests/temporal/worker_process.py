@@ -36,15 +36,23 @@ class WorkerProcess:
 
 @contextmanager
 def worker_process(
-    address: str, queue: str, store: Path, *, capabilities: Path | None = CAPABILITIES
+    address: str,
+    queue: str,
+    store: Path,
+    *,
+    capabilities: Path | None = CAPABILITIES,
+    path: Path | None = None,
 ) -> Generator[WorkerProcess]:
-    """A worker that polls its queues; it is killed at the end unless it has ended."""
+    """A worker that polls its queues; it is killed at the end unless it has ended. `path` is added to its Python path."""
     command = [
         *(sys.executable, "-m", "failwell", "temporal", "worker", "--json"),
         *("--address", address, "--task-queue", queue, "--store", str(store)),
         *(() if capabilities is None else ("--capabilities", str(capabilities))),
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment())
+    env = environment()
+    if path is not None:
+        env["PYTHONPATH"] += f"{os.pathsep}{path}"
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env)
     with process:
         try:
             assert process.stdout is not None

@@ -43,6 +43,10 @@ class InvalidConnection(Fault, kind="validation.config_invalid"):
     """The options of a connection cannot be used."""
 
 
+class CredentialsRefused(Fault, kind="provider.auth"):
+    """The server does not accept the API key or the certificate."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConnectionOptions:
     """How to reach a Temporal server. `connection_options` fills in what the environment says."""
@@ -73,8 +77,9 @@ class ConnectionOptions:
 
         Raises:
             MissingExtra: temporalio is not installed.
-            InvalidConnection: a certificate or the codec cannot be loaded.
+            InvalidConnection: a certificate or the codec cannot be loaded, or the namespace does not exist.
             ServerUnreachable: no server answers, or it refuses the connection.
+            CredentialsRefused: the server does not accept the API key or the certificate.
         """
         client_class = need("temporalio.client", "temporal").Client
         options: dict[str, Any] = {"namespace": self.namespace, "tls": self.tls_config()}
@@ -87,7 +92,7 @@ class ConnectionOptions:
                 failure_converter_class=converters.DefaultFailureConverterWithEncodedAttributes,
             )
         try:
-            return await client_class.connect(
+            client = await client_class.connect(
                 self.address, api_key=self.api_key, rpc_metadata=dict(self.rpc_metadata), **options
             )
         except (RuntimeError, ValueError) as error:
@@ -101,6 +106,33 @@ class ConnectionOptions:
                     "check `--address` and the TLS options, or start a server with `failwell temporal dev`",
                 ),
             ) from error
+
+        await self._check_namespace(client)
+        return client
+
+    async def _check_namespace(self, client: "Client") -> None:
+        """Refuse a namespace that does not exist and credentials that are not valid. Workers would poll it in vain."""
+        service = need("temporalio.service", "temporal")
+        requests = need("temporalio.api.workflowservice.v1", "temporal")
+        request = requests.DescribeNamespaceRequest(namespace=self.namespace)
+        try:
+            await client.workflow_service.describe_namespace(request)
+        except service.RPCError as error:
+            if error.status is service.RPCStatusCode.NOT_FOUND:
+                raise InvalidConnection.wrap(
+                    error,
+                    f"the server at {self.address} has no namespace `{self.namespace}`",
+                    caller_facing=True,
+                    user_action=UserAction(
+                        ActionKind.FIX_CONFIGURATION,
+                        "check `--namespace`, or create it with `temporal operator namespace create`",
+                    ),
+                ) from error
+            if error.status is service.RPCStatusCode.UNAUTHENTICATED:
+                raise CredentialsRefused.wrap(
+                    error, f"the server at {self.address} refuses the credentials", caller_facing=True
+                ) from error
+            # Whoever may not describe a namespace may be allowed to use it.
 
     def tls_config(self) -> Any:
         """What `temporalio` takes as `tls`: a switch, or the content of the files."""

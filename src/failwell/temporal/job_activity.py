@@ -16,7 +16,8 @@ from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
 from failwell.jobs.job_error import job_error
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import result_to_json
-from failwell.temporal.job_payload import is_job_id, request_of
+from failwell.temporal.job_payload import is_job_id, request_of, too_large
+from failwell.temporal.payloads import LARGEST
 from failwell.temporal.queues import BEAT, JOB_ACTIVITY, JOB_PREFIX
 
 STOPPED = "failwell.WorkerStopped"
@@ -36,19 +37,20 @@ class JobActivity:
         A repeat of the activity finds the job that an earlier one submitted to the same store.
         """
         info = activity.info()
-        key = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}/{info.activity_id}"
-        request = request_of(payload, key)
         beats = asyncio.ensure_future(self._beat())
         try:
+            request = request_of(payload, f"temporal:{info.workflow_run_id}/{info.activity_id}")
             job = await self._ended(request, info.attempt)
+            if job.state is JobState.COMPLETED:
+                text = result_to_json(job.result)
+                if len(text) > LARGEST:
+                    raise too_large("the results", request.instance, len(text))
+                return loads(text)
+            raise CapabilityCancelledError(request.instance) if job.error is None else job_error(job.error)
         except Fault as fault:
             raise _final(fault) from None
         finally:
             beats.cancel()
-        if job.state is JobState.COMPLETED:
-            return loads(result_to_json(job.result))
-        error = CapabilityCancelledError(request.instance) if job.error is None else job_error(job.error)
-        raise _final(error) from None
 
     async def _ended(self, request: JobRequest, attempt: int) -> Job:
         """The job once it has ended. If the activity is cancelled, the job is cancelled first."""

@@ -19,7 +19,8 @@ with workflow.unsafe.imports_passed_through():
 _RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_attempts=MOST_STARTS)
 
 
-@workflow.defn(name=JOB_WORKFLOW)
+# A request that cannot be read fails the job. By default, it would be tried for ever.
+@workflow.defn(name=JOB_WORKFLOW, failure_exception_types=[Exception])
 class JobWorkflow:
     """One job. Its result is that of the capability; its failure carries the report of the job."""
 

@@ -32,7 +32,7 @@ from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, new_job
 from failwell.jobs.request import check_request
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
-from failwell.temporal.connection import ConnectionOptions
+from failwell.temporal.connection import ConnectionOptions, InvalidConnection
 from failwell.temporal.job_payload import is_job_id, job_payload, request_of
 from failwell.temporal.queues import JOB_PREFIX, JOB_WORKFLOW, instance_queue
 
@@ -152,8 +152,11 @@ class RemoteJobs:
                 raise UnknownJob(job=job) from None
             raise
         payloads = events[0].workflow_execution_started_event_attributes.input.payloads
-        (fields,) = await self._client.data_converter.decode(payloads)
-        record = await _record(job, description)
+        try:
+            (fields,) = await self._client.data_converter.decode(payloads)
+            record = await _record(job, description)
+        except KeyError as error:
+            raise _undecoded(error) from error
         request = request_of(fields, None if is_job_id(job) else job)
         return replace(record, request=request, **_latest_attempt(description, events))
 
@@ -163,10 +166,21 @@ class RemoteJobs:
             return await handle.result(), None
         except WorkflowFailureError as error:
             return None, recover(error)
+        except KeyError as error:
+            raise _undecoded(error) from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownJob(job=job) from None
             raise
+
+
+def _undecoded(error: KeyError) -> InvalidConnection:
+    """The fault for a payload in an encoding that this process has no codec for."""
+    return InvalidConnection.wrap(
+        error,
+        "the record of the job cannot be decoded; use the `--codec` of its worker and its submitter",
+        caller_facing=True,
+    )
 
 
 def _ended(job: Job, result: Any, error: ErrorReport | None) -> Job:

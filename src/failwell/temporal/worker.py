@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from temporalio.client import Client
@@ -24,6 +25,10 @@ from failwell.temporal.step_activities import StepActivities
 
 BUILD = f"failwell-{__version__}"
 """What the server shows as the version of this worker. By default, the SDK would hash every loaded module."""
+
+
+class WorkerFailed(Fault, kind="provider.unavailable"):
+    """The server does not give work to this worker any more."""
 
 
 class TemporalWorker:
@@ -71,8 +76,16 @@ class TemporalWorker:
             self._open = opened.pop_all()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._open.aclose()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._open.__aexit__(kind, error, trace)
+        except RuntimeError as failure:
+            # A worker that cannot poll any more cancels the block; the SDK raises the reason here.
+            raise WorkerFailed.wrap(
+                failure, "the worker cannot poll its task queues any more", caller_facing=True
+            ) from failure
 
     def _run_worker(self, client: Client) -> Worker:
         """The worker of workflow runs, and of jobs that are submitted on their own."""

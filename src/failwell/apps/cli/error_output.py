@@ -68,6 +68,9 @@ def _as_fault(error: BaseException) -> BaseException:
             caller_facing=True,
             user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install it with `{command}`"),
         )
+    if type(error).__module__ == "temporalio.service":
+        # What the server refuses is not a defect of this program.
+        return Fault.wrap(error, f"the Temporal server answered: {error}", caller_facing=True)
     if isinstance(error, MemoryError):
         return Fault.wrap(error, "there is not enough memory for this", caller_facing=True)
     if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
