@@ -358,3 +358,41 @@ async def _history(run: str) -> str:
         parts.append(text)
         parts += [json.dumps(unpack(packed)) for packed in re.findall(r'"(?:plans|sources)":"([^"]+)"', text)]
     return "\n".join(parts)
+
+
+def test_a_secret_input_is_not_sent_in_the_clear_and_comes_from_the_worker(project: Project) -> None:
+    text = SECRET.replace("FOLDER", str(project.folder))
+    missing = project.run(text, "-i", "token=t0k-submitted-1", run="a")
+    project.env = {"FAILWELL_SECRET_TOKEN": "t0k-of-worker-2"}
+    done = project.run(text, "-i", "token=t0k-submitted-1", run="b")
+
+    assert missing.code == 1
+    assert "set FAILWELL_SECRET_TOKEN in the environment of the workers" in missing.err
+    assert done.data == {"length": len("t0k-of-worker-2")}
+    assert "workers take them from FAILWELL_SECRET_TOKEN" in done.err
+    history = asyncio.run(_history(f"b{project.queue[-8:]}"))
+    assert "t0k-" not in history
+
+
+SECRET = """
+workflow: {name: secret, entry_point: use, input: {token: {type: string, secret: true}}}
+agents:
+  - name: use
+    type: script
+    command: sh
+    args: [-c, 'echo "{\\"n\\": $(printf %s "$TOKEN" | wc -c)}"']
+    env_from: {TOKEN: workflow.input.token}
+    routes: [{to: $end}]
+output: {length: "{{ use.output.n }}"}
+"""
+
+
+def test_a_namespace_that_is_missing_and_a_run_that_has_ended_are_told_as_such(project: Project) -> None:
+    nowhere = project.run(TWO, "--namespace", "nowhere", run="n")
+    project.run(TWO)
+    stopped = project.type("stop", f"r{project.queue[-8:]}")
+
+    assert nowhere.code == 2
+    assert "the server has no namespace `nowhere`" in nowhere.err
+    assert stopped.code == 2
+    assert "its status is completed" in stopped.err

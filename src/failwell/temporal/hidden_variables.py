@@ -20,6 +20,11 @@ _SHORTEST = 4
 """Characters of a value that is worth hiding; a shorter one would occur by chance."""
 
 
+def secret_variable(reference: str) -> str:
+    """The variable from which a worker takes a secret input, `workflow.input.NAME`."""
+    return f"FAILWELL_SECRET_{reference.rpartition('.')[2].upper()}"
+
+
 def new_mark() -> str:
     """The random part of the markers of a run."""
     return token_hex(12)

@@ -21,7 +21,7 @@ from failwell.journal.journal_faults import RunExists
 from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import forget_engine, write_engine
-from failwell.temporal.hidden_variables import hide, new_mark, secret_values
+from failwell.temporal.hidden_variables import hide, new_mark, secret_values, secret_variable
 from failwell.temporal.payloads import HEARTBEAT, event_to_json
 from failwell.temporal.plan_json import pack, plans_to_json
 from failwell.temporal.remote_run import (
@@ -32,6 +32,7 @@ from failwell.temporal.remote_run import (
     follow,
     is_outage,
     no_worker,
+    server_fault,
 )
 from failwell.temporal.run_workflow import NAME
 from failwell.workflow.failure import Failure
@@ -195,6 +196,11 @@ class RemoteDriver:
         except WorkflowAlreadyStartedError as error:
             forget_engine(self._run_folder)
             raise RunExists(run=remote.run) from error
+        except RPCError as error:
+            if not is_outage(error):
+                # The server does not have it.
+                forget_engine(self._run_folder)
+            raise server_fault(error, client.namespace) from error
 
     def _for_workers(self) -> dict[str, Any]:
         """What every activity of the run gets."""
@@ -206,11 +212,8 @@ class RemoteDriver:
         if self._secrets and self._engine.connection.codec is not None:
             shared["secrets"] = dict(self._secrets)
         elif self._secrets:
-            names = ", ".join(f"`{ref.rpartition('.')[2]}`" for ref in self._secrets)
-            _LOG.warning(
-                "secret inputs are not sent without a codec that encrypts: workers take %s from FAILWELL_SECRET_NAME",
-                names,
-            )
+            names = ", ".join(secret_variable(ref) for ref in self._secrets)
+            _LOG.warning("secret inputs are not sent without `--codec`: workers take them from %s", names)
         return shared
 
     async def _follow(self, remote: RemoteRun, following: "asyncio.Task[None]") -> DriveResult:

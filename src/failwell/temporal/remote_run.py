@@ -214,6 +214,27 @@ class RemoteRun:
             raise
 
 
+def server_fault(error: RPCError, namespace: str) -> Fault:
+    """The fault for a request that the server refuses."""
+    status, name = error.status, error.status.name.lower()
+    if status == RPCStatusCode.NOT_FOUND:
+        kind, message = "validation.config_invalid", f"the server has no namespace `{namespace}`"
+        advice = f"check `--namespace`, or create it: temporal operator namespace create {namespace}"
+    elif status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
+        kind, message = "provider.auth", f"the server refuses this client in the namespace `{namespace}`"
+        advice = "check TEMPORAL_API_KEY and the certificate, and what they may do in the namespace"
+    elif is_outage(error):
+        kind, message = "provider.unavailable", f"the server does not answer ({name})"
+        advice = "try again when it does"
+    else:
+        kind, message = "provider.bad_request", f"the server refuses the run ({name})"
+        advice = "run it again with `--traceback`, which shows the answer of the server"
+    action = UserAction(ActionKind.FIX_CONFIGURATION, advice)
+    fault = Fault(kind=kind, message=message, user_action=action, caller_facing=True)
+    fault.__cause__ = error
+    return fault
+
+
 def is_outage(error: RPCError) -> bool:
     """Whether the server could not be reached for a moment, as while it restarts."""
     return error.status in _OUTAGES

@@ -6,19 +6,20 @@ of this machine.
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporalio.service import RPCError
 
+from failwell.fault.base import Fault
 from failwell.journal.folder import make_private, run_folder
 from failwell.journal.journal_faults import Locked, UnknownRun
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import read_engine, write_engine
 from failwell.temporal.plan_json import unpack
-from failwell.temporal.remote_run import NoWorker, RemoteRun, follow, no_worker
+from failwell.temporal.remote_run import NoWorker, RemoteRun, follow, no_worker, server_fault
 from failwell.temporal.run_workflow import NAME
 
 if TYPE_CHECKING:
@@ -53,6 +54,39 @@ async def sync_run(store: "SqliteStore", run: str) -> None:
     remote = await remote_run(store, run)
     if remote is not None and await remote.status() is not None:
         await _copy(store, remote)
+
+
+async def sync_runs(store: "SqliteStore", runs: Sequence[str]) -> list[Fault]:
+    """`sync_run` for several runs. A server or a queue that does not answer is tried once. Returns why some were left out."""
+    clients: dict[tuple[str, str], Client] = {}
+    silent: set[tuple[str, str]] = set()
+    faults: list[Fault] = []
+    for run in runs:
+        connection = read_engine(run_folder(store.folder, run))
+        if connection is None:
+            continue
+        server, queue = (
+            (connection.address, connection.namespace),
+            (connection.address, connection.task_queue),
+        )
+        if server in silent or queue in silent:
+            continue
+        try:
+            if server not in clients:
+                clients[server] = await connection.connect()
+            remote = RemoteRun(clients[server], run, connection.task_queue)
+            if await remote.status() is not None:
+                await _copy(store, remote)
+        except NoWorker as fault:
+            silent.add(queue)
+            faults.append(fault)
+        except RPCError as error:
+            silent.add(server)
+            faults.append(server_fault(error, connection.namespace))
+        except Fault as fault:
+            silent.add(server)
+            faults.append(fault)
+    return faults
 
 
 async def _copy(store: "SqliteStore", remote: RemoteRun) -> None:

@@ -25,7 +25,7 @@ from failwell.fault.facts import UserAction
 from failwell.journal.folder import make_private, run_folder, state_folder
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.runtime.shared_budget import SharedBudget
-from failwell.temporal.hidden_variables import hide, reveal, secret_values
+from failwell.temporal.hidden_variables import hide, reveal, secret_values, secret_variable
 from failwell.temporal.payloads import failure_payload, fit, step_error, too_large, unfit
 from failwell.temporal.plan_json import pack, plans_to_json, request_from_json
 from failwell.workflow.failure import Failure
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from failwell.workflow.plan import Plan
     from failwell.workflows.agent_steps.executor import AgentExecutor
 
-SECRET_VARIABLE = "FAILWELL_SECRET_"  # noqa: S105  (the name of a variable)
-"""With the name of a secret input in upper case: the variable that a worker takes it from."""
 _LINGER = 10.0
 """Seconds after the last step of a run on this worker, after which what its steps left running is stopped."""
 _MOST_LOGGED = 65_536
@@ -280,7 +278,7 @@ def _secret(sent: Mapping[str, str], reference: str) -> str:
     if reference in sent:
         return sent[reference]
     name = reference.rpartition(".")[2]
-    variable = f"{SECRET_VARIABLE}{name.upper()}"
+    variable = secret_variable(reference)
     value = os.environ.get(variable)
     if value is None:
         raise Validation(

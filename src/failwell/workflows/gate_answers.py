@@ -184,7 +184,7 @@ def _check_engine(store: SqliteStore, run: str) -> None:
     Raises:
         OtherEngine: it does.
     """
-    if (run_folder(store.folder, run) / ENGINE).exists():
+    if (run_folder(store.folder, run) / ENGINE).exists() and store.run(run).ended is None:
         raise OtherEngine(run=run)
 
 

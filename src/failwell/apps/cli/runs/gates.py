@@ -9,7 +9,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store
 from failwell.apps.cli.runs.runs import current_run, journal, resume_line
 from failwell.apps.cli.temporal.remote import answer as remote_answer
-from failwell.apps.cli.temporal.remote import is_remote, sync
+from failwell.apps.cli.temporal.remote import is_remote, sync_all
 
 
 def add_list_options(parser: ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def run_list(args: Namespace) -> int:
                 if args.run
                 else store.runs(statuses=("waiting", "running", "interrupted", "parked"))
             )
-            for run in [sync(store, run, args) for run in runs]:
+            for run in sync_all(store, runs, args):
                 try:
                     rows += [gate.to_dict() for gate in pending_gates(store, run.id)]
                 except StoreCorrupt as damage:

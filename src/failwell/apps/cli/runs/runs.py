@@ -118,13 +118,12 @@ def run_list(args: Namespace) -> int:
 
 def _update(args: Namespace, store: "SqliteStore") -> None:
     """Bring the runs of servers up to date that have not ended; with `--engine temporal`, all runs of the server."""
-    from failwell.apps.cli.temporal.remote import import_runs, sync
+    from failwell.apps.cli.temporal.remote import import_runs, sync_all
 
     if args.engine == TEMPORAL:
         import_runs(args, store)
-        return
-    for run in store.runs(statuses=("running", "waiting", "parked")):
-        sync(store, run, args)
+    else:
+        sync_all(store, store.runs(statuses=("running", "waiting", "parked")), args)
 
 
 def resume_line(args: Namespace, store: "SqliteStore", run: str) -> str:

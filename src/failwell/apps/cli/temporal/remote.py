@@ -4,7 +4,7 @@ The server of a run is noted in the run's folder, so these commands need no opti
 """
 
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,21 +70,21 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
     return settings
 
 
-def sync(store: "SqliteStore", run: "Run", args: Namespace | None) -> "Run":
+def sync(store: "SqliteStore", run: "Run", args: Namespace) -> "Run":
     """The run as its server has it now. If the server cannot be reached, what is recorded here is shown."""
-    if run.ended is not None or not is_remote(store.folder, run.id):
-        return run
-    from failwell.fault.base import Fault
+    return sync_all(store, [run], args)[0]
 
-    try:
-        from failwell.temporal.run_mirror import sync_run
 
-        _wait(sync_run(store, run.id))
-    except (Fault, ImportError) as error:
-        if args is not None:
-            print_aside(args, f"warning: this may be out of date: {error}")
-        return run
-    return store.run(run.id)
+def sync_all(store: "SqliteStore", runs: "Sequence[Run]", args: Namespace) -> "list[Run]":
+    """`sync` for several runs."""
+    remote = [run.id for run in runs if run.ended is None and is_remote(store.folder, run.id)]
+    if not remote:
+        return list(runs)
+    from failwell.temporal.run_mirror import sync_runs
+
+    for fault in _wait(sync_runs(store, remote)):
+        print_aside(args, f"warning: some of this may be out of date: {fault}")
+    return [store.run(run.id) if run.id in remote else run for run in runs]
 
 
 @contextmanager
