@@ -119,3 +119,14 @@ def test_a_key_that_is_nowhere_fails_before_any_call(place: Place) -> None:
     assert done.code != 0
     assert "NO_SUCH_VARIABLE" in done.err
     assert place.lab.calls() == 0
+
+
+def test_a_refused_key_is_read_again_and_a_new_one_is_used(place: Place) -> None:
+    rotating = "import os; os.makedirs('turn', exist_ok=True); n = len(os.listdir('turn')); open(f'turn/{n}', 'w'); print(f'rotating-key-{n}')"
+
+    done = place.run("bad_key", {"command": [sys.executable, "-c", rotating]})
+
+    keys = [request.headers["authorization"] for request in place.lab.requests("openai", "bad_key")]
+    assert keys == ["Bearer rotating-key-0", "Bearer rotating-key-1"]
+    assert "provider.auth" in done.err
+    assert "rotating-key" not in done.err

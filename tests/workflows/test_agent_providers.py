@@ -167,6 +167,8 @@ def go_through(place: Place, provider: Provider, scenarios: Iterator[str]) -> li
         seen = place.lab.calls()
         if (kind, seen) != (expected(provider, scenario), calls):
             mistakes.append(f"{scenario}: {kind}, {seen} calls; expected {expected(provider, scenario)}")
+        if kind == "provider.output_truncated" and error_of(done)["details"].get("usage") != USED:
+            mistakes.append(f"{scenario}: the tokens are not reported")
         if KEY in done.out + done.err:
             mistakes.append(f"{scenario}: the key is shown")
     return mistakes
@@ -178,6 +180,7 @@ def shown_by(provider: Provider) -> list[str]:
     return [name for name in SCENARIOS if name != "ok" and spoken.answer(name) is not None]
 
 
+@pytest.mark.acceptance("pipelex 45")
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
 def test_a_provider_answers_calls_tools_and_fails_as_it_is(place: Place, provider: Provider) -> None:
     installed(provider)
@@ -201,6 +204,7 @@ def test_a_provider_answers_calls_tools_and_fails_as_it_is(place: Place, provide
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance("pipelex 46")
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
 def test_every_failure_of_a_provider_is_what_it_is(place: Place, provider: Provider) -> None:
     installed(provider)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failwell._extras import need
 from failwell.adapters.answers import Answer
@@ -179,6 +179,22 @@ class Models:
         models, self._open = self._open, {}
         for model in models.values():
             await model.close()
+
+    async def reread(self, provider: str) -> bool:
+        """Read the keys of `provider` again from the keyring or the command of the file; whether one has changed."""
+        from failwell.turns.credentials import read_credential
+        from failwell.turns.providers import credential_source, open_model
+
+        has_changed = False
+        for place, model in self._open.items():
+            name, settings = place[0], self._settings[place]
+            source = credential_source(settings)
+            if name.partition(":")[0] == provider and isinstance(source, Mapping):
+                key = await read_credential(cast("object", source), f"the key of `{provider}`")
+                if key != model.key:
+                    await model.replace(await open_model(name, {**settings, "api_key": key}))
+                    has_changed = True
+        return has_changed
 
     async def renew(self, provider: str, key: str) -> None:
         """Let the models of `provider` use another key from their next call on."""

@@ -16,14 +16,16 @@ CREDENTIALS = ("api_key", "bearer_token", "auth_token")
 class OpenModel:
     """A model with its connections."""
 
-    def __init__(self, model: "Model", clients: Sequence[Any] = ()) -> None:
+    def __init__(self, model: "Model", clients: Sequence[Any] = (), key: str | None = None) -> None:
         self.model = model
         self.clients = clients
+        self.key = key
+        """The key that the file names; `None` where the SDK reads one itself."""
 
     async def replace(self, other: "OpenModel") -> None:
         """Be `other` from now on, and close the connections from before."""
         old = OpenModel(self.model, self.clients)
-        self.model, self.clients = other.model, other.clients
+        self.model, self.clients, self.key = other.model, other.clients, other.key
         await old.close()
 
     async def close(self) -> None:
@@ -61,18 +63,22 @@ async def open_model(name: str, settings: Mapping[str, Any]) -> OpenModel:
             f"pip install 'pydantic-ai-slim[{name.partition(':')[0]}]'",
         ) from error
     await model.__aenter__()
-    return OpenModel(model, clients)
+    return OpenModel(model, clients, options.get("api_key"))
 
 
 async def _options(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     options: dict[str, str] = {}
     if settings.get("base_url"):
         options["base_url"] = settings["base_url"]
-    source = next((settings[key] for key in CREDENTIALS if settings.get(key)), None)
-    key = await read_credential(source, f"the key of `{name.partition(':')[0]}`")
+    key = await read_credential(credential_source(settings), f"the key of `{name.partition(':')[0]}`")
     if key is not None:
         options["api_key"] = key
     return options
+
+
+def credential_source(settings: Mapping[str, Any]) -> Any:
+    """Where a file says that the key is, or the key; `None` if it says nothing."""
+    return next((settings[key] for key in CREDENTIALS if settings.get(key)), None)
 
 
 def _provider(name: str, options: Mapping[str, str], clients: list[Any]) -> Any:

@@ -229,17 +229,15 @@ class AgentRun:
         scope = {"run": request.run, "path": request.path, "node": request.node.name}
         return Recovery(self._people, scope)
 
-    def _sign_in(
-        self, request: Request, specs: "Sequence[ModelSpec]"
-    ) -> "Callable[[str], Awaitable[bool]] | None":
-        """Asks a person for another key when a provider refuses the one that is used."""
+    def _sign_in(self, request: Request, specs: "Sequence[ModelSpec]") -> "Callable[[str], Awaitable[bool]]":
+        """Reads the key again when a provider refuses it, and asks a person for another if it is the same."""
         recovery = self._recovery(request)
-        if recovery is None:
-            return None
 
         async def sign_in(provider: str) -> bool:
+            if await self.models.reread(provider):
+                return True
             for spec in specs:
-                if spec.parts[0] == provider:
+                if recovery is not None and spec.parts[0] == provider:
                     return await recovery.sign_in(self.models, provider, spec.provider)
             return False
 
