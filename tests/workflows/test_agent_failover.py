@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from failwell.apps.lab.lab_reply import LabCall, Reply
 from failwell.testing import Lab, lab
 from tests.apps.running import Done, failwell
+from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 
 pytest.importorskip("pydantic_ai")
 pytest.importorskip("openai")
@@ -106,3 +109,30 @@ def test_a_step_that_has_shown_nothing_is_answered_by_the_next_model(place: Plac
     done = place.call("run", "w.yaml", "--quiet", openai="broken_stream")
 
     assert (done.data, place.calls) == ({"result": "Hello from the lab."}, (1, 1))
+
+
+@pytest.mark.acceptance("pipelex 46")
+def test_an_answer_with_an_unknown_stop_reason_is_an_answer_and_one_warning(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unknown(dialect: str, call: LabCall) -> Reply:
+        reply = lab_reply("ok")(dialect, call)
+        return replace(
+            reply, pieces=tuple(piece.replace(b'"stop"', b'"moon_phase"') for piece in reply.pieces or ())
+        )
+
+    with scripted_lab("openai", unknown) as server:
+        runs = [
+            failwell(
+                "run", "w.yaml", "--quiet", "--store", str(place.folder / "state"),
+                cwd=place.folder,
+                env={"OPENAI_API_KEY": "lab-credential", "OPENAI_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"},
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+
+    assert [done.data for done in runs] == [{"result": "Hello from the lab."}] * 2
+    warnings = [record for record in caplog.records if record.name == "failwell.stops"]
+    assert [record.getMessage() for record in warnings] == [
+        "unknown stop reason 'moon_phase' from openai-chat; the answer is taken for complete"
+    ]
