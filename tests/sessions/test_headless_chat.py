@@ -77,3 +77,33 @@ def test_a_turn_that_fails_a_session_that_cannot_open_and_a_question_have_their_
     assert "session.no_snapshot" in unknown.err
     assert "session.interaction_required" in halted.err
     assert not (tmp_path / "asking" / "paid.txt").exists()
+
+
+def test_a_failed_turn_is_run_again_by_a_later_command(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"fail": "provider.auth"}, {"text": "Yes."}])
+
+    failed = chat(tmp_path, str(agent), "-p", "is it blue?")
+    write_agent(tmp_path, [{"text": "Yes."}])
+    again = chat(tmp_path, "--continue", "--retry")
+    nothing = chat(tmp_path, "--continue", "--retry")
+
+    shown = failwell("sessions", "show", "last", "--format", "json", "--store", str(tmp_path / "state"))
+    assert failed.code == 1
+    assert (again.code, again.out) == (0, "Yes.\n")
+    assert shown.data["conversation"] == [{"user": "is it blue?"}, {"agent": "Yes."}]
+    assert nothing.code == 2
+    assert "nothing to repeat" in nothing.err
+
+
+def test_what_was_said_is_gone_from_the_file_once_the_session_is_deleted(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "Yes."}])
+    chat(tmp_path, str(agent), "-p", "the blue elephant")
+    state = tmp_path / "state"
+    before = b"".join(file.read_bytes() for file in state.glob("journal.db*"))
+
+    deleted = failwell("sessions", "delete", "last", "--yes", "--store", str(state))
+
+    after = b"".join(file.read_bytes() for file in state.glob("journal.db*"))
+    assert deleted.code == 0
+    assert b"elephant" in before
+    assert b"elephant" not in after

@@ -52,7 +52,7 @@ def replies(draw: random.Random) -> Iterator[dict[str, Any]]:
     """A model that calls tools in most turns, and calls what must not happen twice again with the same arguments."""
     for number in range(5 * TURNS):
         order = f"o{number // 2}"
-        match draw.choice(("pay", "ship", "look", "two", "text", "text")):
+        match draw.choice(("pay", "ship", "look", "two", "text", "text", "text")):
             case "two":
                 names = ("pay", "ship")
                 yield {"tool_calls": [{"name": name, "arguments": {"order": order}} for name in names]}

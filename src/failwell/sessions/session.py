@@ -19,7 +19,7 @@ from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.sessions.agent import SessionAgent
 from failwell.sessions.history import SessionState, Usage
 from failwell.sessions.manifest import Manifest, manifest_of
-from failwell.sessions.session_faults import SessionClosed
+from failwell.sessions.session_faults import NothingToRetry, SessionClosed
 from failwell.sessions.session_log import CANCELLED, SessionLog, SessionRecorder
 
 if TYPE_CHECKING:
@@ -141,12 +141,11 @@ class Session:
         """Run the latest turn again, if it failed or was cancelled. The input is not added a second time.
 
         Raises:
-            SessionClosed: there is nothing to repeat, or the session was closed before.
+            NothingToRetry: the latest turn has an answer.
+            SessionClosed: the session was closed before.
         """
         if self.state.turn_status not in ("failed", "cancelled", "running"):
-            raise SessionClosed(
-                session=self.id, message="the latest turn did not fail, so there is nothing to repeat"
-            )
+            raise NothingToRetry(session=self.id)
         return await self._submit(None)
 
     def cancel_turn(self, reason: Reason = "user") -> bool:

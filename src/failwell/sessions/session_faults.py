@@ -1,7 +1,7 @@
 """Why a session cannot be opened or resumed. Each says what to do next."""
 
 from failwell.fault.axes import ActionKind
-from failwell.fault.classes import Session
+from failwell.fault.classes import Session, Validation
 from failwell.fault.facts import UserAction
 
 
@@ -77,6 +77,15 @@ class SessionClosed(Session, kind="session.illegal_transition"):
 
     def summary(self) -> str:
         return f"session `{self.session}` is closed; resume it to send more"
+
+
+class NothingToRetry(Validation, kind="validation.input_invalid"):
+    """The latest turn has an answer, or there is none."""
+
+    session: str
+
+    def summary(self) -> str:
+        return f"the latest turn of session `{self.session}` did not fail, so there is nothing to repeat"
 
 
 def unknown_session(session: str, near: list[str] | None = None) -> UnknownSession:

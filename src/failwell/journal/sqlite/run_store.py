@@ -327,15 +327,20 @@ class SqliteStore:
         return PruneResult(runs=tuple(deleted), events=events, kept_live=tuple(live))
 
     def delete(self, run: str) -> int:
-        """Delete one run or session and its folder; how many events it had.
+        """Delete one run or session and its folder; how many events it had. Nothing of it stays in the file.
 
         Raises:
             UnknownRun: there is none with this id.
             Locked: a process is writing to it.
         """
+        with self._database.reading() as connection:
+            # Freed pages would hold what was said until they are used again.
+            connection.execute("PRAGMA secure_delete = ON")
         events = self._prune_one(self.run(run), dry_run=False)
         if events is None:
             raise run_locked(run, self._holder(run) or Holder())
+        with suppress(Fault, reason="the run is deleted; its copy in the log goes with the next checkpoint"):
+            self._database.shrink_log()
         return max(0, events)
 
     def _prune_one(self, run: Run, *, dry_run: bool) -> int | None:

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from failwell.apps.cli.commands import JSON
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import error_format, is_terminal, print_aside
 from failwell.apps.cli.parser import usage_error
@@ -32,6 +33,11 @@ def add_options(parser: ArgumentParser) -> None:
         "--resume", metavar="ID", help="resume this session: an id, the beginning of one, or `last`"
     )
     parser.add_argument("--continue", dest="latest", action="store_true", help="resume the latest session")
+    parser.add_argument(
+        "--retry",
+        action="store_true",
+        help="run the latest turn of the session again, if it failed or was cancelled",
+    )
     parser.add_argument("--name", metavar="NAME", help="which agent, for a file with several")
     parser.add_argument(
         "--model", metavar="NAME", help="call this model, such as openai:gpt-5 or scripted:replies.yaml"
@@ -66,8 +72,16 @@ def run(args: Namespace) -> int:
     if is_resumed == (args.file is not None):
         what = "give an agent file or a session, not both" if is_resumed else "no agent was given"
         raise usage_error(f"{what}: `failwell chat AGENT.yaml` or `failwell chat --resume ID`", see=_SEE)
+    if args.retry:
+        if not is_resumed or args.prompt is not None:
+            raise usage_error("`--retry` goes with `--resume` or `--continue`, and without `-p`", see=_SEE)
+        from failwell.apps.cli.sessions.chat_headless import HeadlessChat
+
+        return HeadlessChat(args, None).hold()
     text = _input(args)
     if text is None:
+        if args.format == JSON:
+            raise usage_error("events are printed for one turn: add `-p TEXT`", see=_SEE)
         from failwell.apps.cli.sessions.chat_terminal import TerminalChat
 
         return TerminalChat(args).hold()

@@ -19,9 +19,9 @@ _EXITS = {"answered": Exit.DONE, "failed": Exit.FAILED, "halted": Exit.WAITING, 
 
 
 class HeadlessChat:
-    """`failwell chat AGENT -p TEXT`."""
+    """`failwell chat AGENT -p TEXT`; without a text, the latest turn is run again."""
 
-    def __init__(self, args: Namespace, text: str) -> None:
+    def __init__(self, args: Namespace, text: str | None) -> None:
         self._args = args
         self._text = text
         self._signal: int | None = None
@@ -41,7 +41,7 @@ class HeadlessChat:
         for number in signals:
             loop.add_signal_handler(number, self._interrupt, session, number)
         try:
-            result = await session.send(self._text)
+            result = await (session.retry() if self._text is None else session.send(self._text))
         finally:
             for number in signals:
                 loop.remove_signal_handler(number)

@@ -59,9 +59,14 @@ class TerminalChat:
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, Exit.of_signal(number))
-        print_stderr(
-            f"session {session.id} with {', '.join(session.manifest.models)}; /help lists the commands"
-        )
+        models = ", ".join(map(one_line, session.manifest.models))
+        print_stderr(f"session {session.id} with {models}; /help lists the commands")
+        state = session.state
+        if state.turn:
+            open_end = (
+                "" if state.turn_status == "ended" else "; the latest one has no answer, /retry runs it again"
+            )
+            print_stderr(f"resumed after {state.turn} turns{open_end}")
         self._prompt()
         try:
             with self._lines.reading(loop):
