@@ -250,6 +250,9 @@ class Inline:
                 )
             except Exception as error:
                 raise OddError(SECRET) from error
+        if name == "seconds":
+            seconds: Any = 20
+            await workflow.execute_activity("act", "transient", start_to_close_timeout=seconds)
         if name == "group":
             async with asyncio.TaskGroup() as group:
                 group.create_task(_fail("transient"))

@@ -352,6 +352,26 @@ def test_local_activities_and_a_plugin_that_is_given_twice() -> None:
 
 
 @pytest.mark.slow
+def test_a_workflow_that_cannot_read_its_arguments_or_makes_no_sense_ends() -> None:
+    async def main() -> list[WorkflowFailureError]:
+        async with running() as run:
+            errors = [
+                await failure(run(flows.Inline, {"not": "a name"})),
+                await failure(run(flows.Inline)),
+                # The number of attempts is a text, and a timeout is a number.
+                await failure(run(flows.Call, "transient", "many")),
+                await failure(run(flows.Inline, "seconds")),
+            ]
+            await run.replay()
+            return errors
+
+    errors = call(main())
+
+    assert {recover(error).kind for error in errors} == {"internal.bug"}
+    assert flows.calls == {}
+
+
+@pytest.mark.slow
 def test_a_history_that_was_recorded_without_the_plugin_is_replayed_with_it() -> None:
     async def main() -> None:
         client = await Client.connect(server().address)

@@ -16,6 +16,7 @@ from temporalio.worker import (
     WorkflowRunner,
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+from temporalio.workflow import NondeterminismError
 
 from failwell.adapters.safe_getattr import safe_call
 from failwell.decision.policy import SCHEDULES, Policy
@@ -43,8 +44,8 @@ class ReliabilityPlugin(SimplePlugin):
             data_converter=_with_reports,
             interceptors=[interceptor],
             workflow_runner=_with_passthrough,
-            # Also raised outside the interceptor, as where a workflow is made.
-            workflow_failure_exception_types=[Fault],
+            # For what is raised outside the interceptor: where a workflow is made, and where its arguments are read.
+            workflow_failure_exception_types=[Fault, *_final_types(workflow_failures)],
         )
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
@@ -53,6 +54,13 @@ class ReliabilityPlugin(SimplePlugin):
         if any(isinstance(each, _Reliability) for each in present):
             return config
         return super().configure_worker(config)
+
+
+def _final_types(failures: tuple[type[BaseException], ...]) -> list[type[BaseException]]:
+    """Types that end a workflow wherever they are raised; none of them takes a `NondeterminismError` with it."""
+    types = [cls for cls in failures if not issubclass(NondeterminismError, cls)]
+    # Temporal raises it for arguments that it cannot read.
+    return [*types, RuntimeError] if issubclass(RuntimeError, failures) else types
 
 
 class _Reliability(Interceptor):

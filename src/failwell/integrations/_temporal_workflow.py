@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from temporalio import workflow
+from temporalio.api.common.v1 import RetryPolicy as RetryPolicyMessage
 from temporalio.common import RetryPolicy
 from temporalio.converter import PayloadConverter
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
@@ -134,6 +135,7 @@ class _Outbound(WorkflowOutboundInterceptor):
                 "not_repeated": [*(own.non_retryable_error_types or ())],
             }
         input.retry_policy = _limit(own, self._most)
+        _check(input)
         input.headers = {**input.headers, HEADER: PayloadConverter.default.to_payload(header)}
         calls = _Calls(input, start, header)
         task = asyncio.get_running_loop().create_task(calls.run(), name=f"activity: {input.activity}")
@@ -195,6 +197,21 @@ def _park_of(error: ActivityError | ApplicationError) -> tuple[timedelta | None,
 def _cause(error: ActivityError | ApplicationError) -> BaseException | None:
     """What the activity failed with. The failure of a local activity is not wrapped."""
     return error if isinstance(error, ApplicationError) else error.cause
+
+
+def _check(input: StartActivityInput | StartLocalActivityInput) -> None:
+    """Refuse options that Temporal would refuse after half of its command is written, which stalls the workflow.
+
+    Raises:
+        TypeError: a timeout is no `timedelta`.
+        ValueError: a number of the policy makes no sense.
+    """
+    for name in ("schedule_to_close", "schedule_to_start", "start_to_close", "heartbeat"):
+        value = getattr(input, f"{name}_timeout", None)
+        if value is not None and not isinstance(value, timedelta):
+            raise TypeError(f"`{name}_timeout` takes a `timedelta`, not {type(value).__name__}")
+    if input.retry_policy is not None:
+        input.retry_policy.apply_to_proto(RetryPolicyMessage())
 
 
 def _limit(policy: RetryPolicy | None, most: int) -> RetryPolicy:
