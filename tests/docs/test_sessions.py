@@ -13,6 +13,7 @@ PAGES = [
     ROOT / "docs/guides/workflows.md",
     ROOT / "docs/guides/agent-steps.md",
     ROOT / "docs/guides/interaction.md",
+    ROOT / "docs/guides/audit.md",
     ROOT / "docs/guides/stages.md",
     ROOT / "docs/guides/sessions.md",
     ROOT / "docs/guides/errors-from-scripts.md",

@@ -163,7 +163,7 @@ def endpoint(ok: str, refusing: str, pending: int = 0) -> Generator[tuple[str, l
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name of the base class)
             """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

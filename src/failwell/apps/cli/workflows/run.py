@@ -65,6 +65,11 @@ def add_run_options(parser: ArgumentParser) -> None:
         "--wait", action="store_true", help="wait for answers and times, instead of leaving with exit code 4"
     )
     parser.add_argument(
+        "--answer-http",
+        action="store_true",
+        help="wait for answers over HTTP, on this machine and with a token",
+    )
+    parser.add_argument(
         "--detach",
         action="store_true",
         help="run it in the background: print its id and its log file, and return",

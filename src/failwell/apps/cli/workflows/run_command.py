@@ -1,9 +1,10 @@
 """Runs a workflow from the command line: signals, progress, the result, the exit code."""
 
+import os
 import signal
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from failwell.apps.cli.output import print_aside, print_stderr
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
+    from failwell.interaction.http_answerer import HttpAnswerer
     from failwell.interaction.queue import Answerer, InteractionQueue
     from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 
@@ -48,6 +50,7 @@ class RunCommand:
         self._signal: int | None = None
         self._driver: RunDriver | None = None
         self._main: Any = None
+        self._http: HttpAnswerer | None = None
         self._loop: Any = None
 
     def execute(self, work: Work) -> int:
@@ -96,7 +99,8 @@ class RunCommand:
         with progress(self.args) as display:
             settings = self._settings(display)
             try:
-                return await work(settings)
+                async with self._http_answers(settings):
+                    return await work(settings)
             finally:
                 settings.store.close()
                 for number in signals:
@@ -123,9 +127,21 @@ class RunCommand:
             engine=engine_of(args) if args.command == "run" else None,
         )
 
+    @asynccontextmanager
+    async def _http_answers(self, settings: "Settings") -> AsyncGenerator[None]:
+        """Take answers over HTTP while the run lasts, if the command says so."""
+        if self._http is None or settings.interactions is None:
+            yield
+            return
+        file = settings.folder / f"answers-{os.getpid()}.json"
+        async with self._http.serving(settings.interactions, file):
+            print_aside(self.args, f"answers: {self._http.url}/questions; the token is in {file}")
+            yield
+
     def _interactions(self, display: "Progress | None") -> "InteractionQueue | None":
         """Where people are asked. Without anybody, gates wait in the journal, and every other question fails."""
-        if not (self.args.skip_gates or self.args.wait or self._has_person()):
+        args = self.args
+        if not (args.skip_gates or args.wait or args.answer_http or self._has_person()):
             return None
         from failwell.interaction.queue import InteractionQueue
 
@@ -139,7 +155,12 @@ class RunCommand:
             from failwell.apps.cli.workflows.terminal_answerer import TerminalAnswerer
 
             answerers.append(TerminalAnswerer(display))
-        if self.args.wait:
+        if args.answer_http:
+            from failwell.interaction.http_answerer import HttpAnswerer
+
+            self._http = HttpAnswerer()
+            answerers.append(self._http)
+        elif args.wait:
             from failwell.interaction.answerers import RemoteAnswerer
 
             answerers.append(RemoteAnswerer())
