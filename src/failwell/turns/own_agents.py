@@ -160,6 +160,7 @@ async def _pydantic_ai(agent: Any, call: AgentCall) -> AgentAnswer:
             try:
                 result = await handler(args)
             except Exception as error:
+                # Only noted here; the framework decides what becomes of it.
                 watched.end_tool(call.tool_name, _kind(error))
                 raise
             watched.end_tool(call.tool_name, None)
