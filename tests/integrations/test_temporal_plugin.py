@@ -163,13 +163,13 @@ def test_the_server_repeats_what_a_repeat_can_mend_and_an_error_in_workflow_code
 
 
 @pytest.mark.slow
-@pytest.mark.acceptance("pipelex 54", "pipelex 55")
+@pytest.mark.acceptance("pipelex 54", "pipelex 55", "pipelex 60")
 def test_every_scenario_is_called_as_often_as_its_category_allows() -> None:
     async def main() -> dict[str, WorkflowFailureError]:
         async with running(
             reliability(non_retryable=["Mine"], idempotent_activities=["act_in_a_thread"])
         ) as run:
-            names = ("buried", "denied", "authors_own", "unwritable", "lost_reply", "nested")
+            names = ("buried", "denied", "authors_own", "unwritable", "lost_reply", "nested", "large")
             calls = {name: run(flows.Call, name) for name in names}
             calls["arguments"] = run(flows.BadArguments)
             # The policy of this activity adds a name to those of the plugin.
@@ -193,11 +193,13 @@ def test_every_scenario_is_called_as_often_as_its_category_allows() -> None:
         "lost_reply": 1 + 3,
         # The loop inside has made its two calls; the server does not repeat them.
         "nested": 1,
+        "large": 1,
         # An overlay forbids what the category allows.
         "transient": 1,
     }
     assert cause(errors["authors_own"]).details == ({"mine": 1},)
     assert recover(errors["nested"]).kind == "provider.overloaded"
+    assert "more characters cut]" in recover(errors["large"]).message
     benign = {
         name for name, error in errors.items() if cause(error).category == ApplicationErrorCategory.BENIGN
     }
@@ -369,6 +371,32 @@ def test_a_workflow_that_cannot_read_its_arguments_or_makes_no_sense_ends() -> N
 
     assert {recover(error).kind for error in errors} == {"internal.bug"}
     assert flows.calls == {}
+
+
+@pytest.mark.slow
+def test_the_server_has_a_limit_for_attempts_that_no_worker_answers() -> None:
+    async def main() -> list[Any]:
+        async with running(reliability(attempts=9)) as run:
+            own = await run.start(flows.Call, "configuration", 2, "act", ["Legacy"])
+            other = await run.start(flows.Call, "configuration")
+            await asyncio.gather(*(failure(handle.result()) for handle in (own, other)))
+            return [
+                event.activity_task_scheduled_event_attributes.retry_policy
+                for handle in (own, other)
+                for event in (await handle.fetch_history()).events
+                if event.HasField("activity_task_scheduled_event_attributes")
+            ]
+
+    own, other = call(main())
+
+    # A policy keeps its own number and names; without one there is an end, as late as any schedule of the plugin.
+    assert (own.maximum_attempts, own.non_retryable_error_types[0]) == (2, "Legacy")
+    assert other.maximum_attempts == 9
+    # What the SDK fails with before and after the activity, such as a result that cannot be written.
+    assert {"TypeError", "PayloadsTooLarge"} <= {
+        *own.non_retryable_error_types,
+        *other.non_retryable_error_types,
+    }
 
 
 @pytest.mark.slow
