@@ -104,8 +104,10 @@ def test_a_killed_process_is_repeated_and_a_refused_input_is_not(place: Place) -
     assert len(refusals.read_text().split()) == 1
 
 
-def test_what_is_too_large_for_the_server_is_a_typed_error_at_once(place: Place) -> None:
+def test_what_the_server_cannot_take_is_a_typed_error_at_once(place: Place) -> None:
     with place.client() as client:
+        with pytest.raises(CapabilityInputError, match="cannot be an instance's id"):
+            client.submit("no/such name")
         with pytest.raises(CapabilityInputError, match="the arguments of `shout` have"):
             client.submit("shout", text="x" * 2_000_000)
         with pytest.raises(CapabilityInputError, match="the results of `long_text` have"):

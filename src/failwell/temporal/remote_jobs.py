@@ -29,6 +29,7 @@ from failwell.fault.capability import CapabilityCancelledError
 from failwell.integrations.temporal import recover
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, new_job_id
+from failwell.jobs.manifest import check_instance
 from failwell.jobs.request import check_request
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
@@ -60,10 +61,11 @@ class RemoteJobs:
         """Submit a job and return its id. A second job with the same key is the first.
 
         Raises:
-            CapabilityInputError: the request is not valid.
+            CapabilityInputError: the request is not valid, or larger than the server stores.
             RPCError: the server refused it.
         """
         check_request(request)
+        check_instance(request.instance)
         job = request.key or new_job_id()
         now = datetime.now(UTC)
         delay = None if request.not_before is None else max(request.not_before - now, timedelta())

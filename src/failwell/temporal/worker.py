@@ -1,5 +1,6 @@
 """The work of one machine: workflow runs on one task queue, and each capability on a queue of its own."""
 
+from asyncio import gather
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -65,13 +66,15 @@ class TemporalWorker:
         self.skipped: dict[str, str] = {}
         """The instances that cannot run here, with the reason."""
         self._open = AsyncExitStack()
+        self._workers: list[Worker] = []
 
     async def __aenter__(self) -> Self:
         client = await self._options.connect()
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self.jobs)
             opened.push_async_callback(self.steps.close)
-            for worker in [self._run_worker(client), *self._job_workers(client)]:
+            self._workers = [self._run_worker(client), *self._job_workers(client)]
+            for worker in self._workers:
                 await opened.enter_async_context(worker)
             self._open = opened.pop_all()
         return self
@@ -80,6 +83,8 @@ class TemporalWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            # All at once: one that still polls would take work while the others stop.
+            await gather(*(worker.shutdown() for worker in self._workers))
             await self._open.__aexit__(kind, error, trace)
         except RuntimeError as failure:
             # A worker that cannot poll any more cancels the block; the SDK raises the reason here.
