@@ -180,6 +180,7 @@ agents:
 """
 
 
+@pytest.mark.slow
 def test_stop_cancels_a_run_on_its_server_and_ends_its_step(project: Project) -> None:
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(_run_process, project, SLEEP.replace("FOLDER", str(project.folder)))
@@ -393,6 +394,6 @@ def test_a_namespace_that_is_missing_and_a_run_that_has_ended_are_told_as_such(p
     stopped = project.type("stop", f"r{project.queue[-8:]}")
 
     assert nowhere.code == 2
-    assert "the server has no namespace `nowhere`" in nowhere.err
+    assert "has no namespace `nowhere`" in nowhere.err
     assert stopped.code == 2
     assert "its status is completed" in stopped.err

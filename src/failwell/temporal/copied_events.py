@@ -1,6 +1,7 @@
 """Copies the events of a run on a server into the local journal, with the files that a local run has beside it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ class CopiedEvents:
             Fault: the store refuses them.
         """
         started = self._running_steps()
-        events = await append_with_retry(self._store, self._run, facts, clock=self._clock)
         for line in lines:
             self._output.add(line)
-        for entry in recorded_output(iter((*started.values(), *events))):
+        drafts = (Event(-1, kind, at, data) for kind, at, data in facts)
+        for entry in recorded_output(chain(started.values(), drafts)):
             self._output.add(entry.to_dict())
+        # What was printed is in the log before its step ends: a follower stops at the end of the run.
         self._output.flush()
+        events = await append_with_retry(self._store, self._run, facts, clock=self._clock)
         for event in events:
             self._note_step(started, event)
             if event.type in WRITTEN:

@@ -217,10 +217,7 @@ class RemoteRun:
 def server_fault(error: RPCError, namespace: str) -> Fault:
     """The fault for a request that the server refuses."""
     status, name = error.status, error.status.name.lower()
-    if status == RPCStatusCode.NOT_FOUND:
-        kind, message = "validation.config_invalid", f"the server has no namespace `{namespace}`"
-        advice = f"check `--namespace`, or create it: temporal operator namespace create {namespace}"
-    elif status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
+    if status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
         kind, message = "provider.auth", f"the server refuses this client in the namespace `{namespace}`"
         advice = "check TEMPORAL_API_KEY and the certificate, and what they may do in the namespace"
     elif is_outage(error):

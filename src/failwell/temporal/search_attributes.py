@@ -34,9 +34,6 @@ async def ensure_search_attributes(client: "Client") -> bool:
     except RPCError as error:
         if error.status == RPCStatusCode.ALREADY_EXISTS:
             return True
-        if error.status == RPCStatusCode.NOT_FOUND:
-            # There is no such namespace; the start of the run says so.
-            return False
         options = " ".join(f"--name {name} --type Keyword" for name in NAMES)
         _LOG.warning(
             "runs cannot be found by kind and category in the namespace `%s`. An administrator adds them with:"
