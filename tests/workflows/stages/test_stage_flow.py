@@ -6,7 +6,7 @@ import pytest
 
 from failwell.workflow.plan import PHASES
 from tests.apps.running import failwell
-from tests.workflows.stages.stage_place import StagePlace, error_of, paired
+from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of, paired
 
 
 @pytest.fixture
@@ -390,3 +390,41 @@ def test_a_budget_that_a_stage_reaches_stops_the_run_or_asks_a_person(place: Sta
         resumed = place.command("resume", "last")
     assert resumed.data == {"result": "y"}
     assert place.phases("a") == place.phases("b") == paired(*PHASES)
+
+
+def test_a_phase_that_is_stopped_before_it_began_does_not_keep_the_run_from_ending(place: StagePlace) -> None:
+    """The end of one phase and the stop of the run are handled together, so the next phase is cancelled unbegun."""
+    import asyncio
+    import sys
+
+    from failwell.workflow.run.driver import Driver
+    from failwell.workflow.run.launch import start
+    from failwell.workflows.api import local_settings
+
+    place.write(
+        "stopping_stages.py",
+        "from failwell.workflow.machine.messages import Cancel\n\ndrivers = []\n\n"
+        "async def setup(phase):\n    drivers[0].submit(Cancel(at=drivers[0].now()))\n\n"
+        "def init(phase):\n    raise AssertionError('it was stopped before')\n",
+    )
+    stages = "stages:\n  - {id: a, setup: 'stopping_stages:setup', init: 'stopping_stages:init'}\n"
+    place.write("machine.yaml", HEAD.format(entry="a") + stages)
+    sys.path.append(str(place.folder))
+
+    def keep(driver: Driver, _run: str) -> None:
+        import stopping_stages  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+
+        stopping_stages.drivers.append(driver)  # pyright: ignore[reportUnknownMemberType]
+
+    async def run() -> str:
+        settings = local_settings(place.store, started=keep)
+        try:
+            path = str(place.folder / "machine.yaml")
+            return (await asyncio.wait_for(start(path, {}, settings), 30)).status
+        finally:
+            settings.store.close()
+
+    status = asyncio.run(run())
+
+    assert status == "cancelled"
+    assert place.phases("a") == paired("setup", "init")

@@ -418,7 +418,9 @@ class Driver:
         self._stopping.pop(path, None)
         if running:
             _LOG.error("`%s` of run %s does not stop; the run continues without it", path, self.state.run)
-            self._work.pop(path, None)
+        if self._work.get(path) is work:
+            # It does not end, or it was cancelled before it began and so could not say that it has ended.
+            self._work.pop(path)
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
 
     def _cancel_timer(self, timer: str) -> None:
