@@ -19,10 +19,9 @@ from pathlib import Path
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.machine.messages import Event
-from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.launch import start
 from failwell.workflow.run.restoring import restore
-from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
 from failwell.workflow.run.script_executor import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[1] / "src"
@@ -86,7 +85,7 @@ class _Clock:
 
     took = 0.0
 
-    def started(self, driver: Driver, _run: str) -> None:
+    def started(self, driver: RunDriver, _run: str) -> None:
         """Measure the driver from here on."""
         drive = driver.drive
 

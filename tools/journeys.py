@@ -216,7 +216,8 @@ class Observer:
             if getattr(draft := frame.f_globals.get(name), "__qualname__", "").startswith("_Draft")
         }
         if drafts:
-            for value in frame.f_locals.values():
+            values: list[object] = list(frame.f_locals.values())
+            for value in values:
                 if getattr(type(value), "__draft__", None) in drafts:
                     self._count(value)
 

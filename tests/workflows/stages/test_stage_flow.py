@@ -397,8 +397,8 @@ def test_a_phase_that_is_stopped_before_it_began_does_not_keep_the_run_from_endi
     import asyncio
     import sys
 
-    from failwell.workflow.run.driver import Driver
     from failwell.workflow.run.launch import start
+    from failwell.workflow.run.run_settings import RunDriver
     from failwell.workflows.api import local_settings
 
     place.write(
@@ -411,8 +411,8 @@ def test_a_phase_that_is_stopped_before_it_began_does_not_keep_the_run_from_endi
     place.write("machine.yaml", HEAD.format(entry="a") + stages)
     sys.path.append(str(place.folder))
 
-    def keep(driver: Driver, _run: str) -> None:
-        import stopping_stages  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+    def keep(driver: RunDriver, _run: str) -> None:
+        import stopping_stages  # pyright: ignore[reportMissingImports]
 
         stopping_stages.drivers.append(driver)  # pyright: ignore[reportUnknownMemberType]
 
