@@ -51,6 +51,7 @@ PROMISED = (
     "failwell.reports",
     "failwell.sentry",
     "failwell.sessions",
+    "failwell.temporal",
     "failwell.testing",
     "failwell.workflows",
 )

@@ -24,8 +24,7 @@ def divide(number: int, by: int) -> float:
 
 def main() -> None:
     from failwell import Fault, describe
-    from failwell.temporal import Client
-    from failwell.temporal.dev_server import DevServer
+    from failwell.temporal import Client, DevServer
 
     with tempfile.TemporaryDirectory() as folder, DevServer(port=0, headless=True) as server:
         assert server.wait_until_ready(), server.last_line

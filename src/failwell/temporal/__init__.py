@@ -12,6 +12,7 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.temporal.connection import ConnectionOptions as ConnectionOptions
+    from failwell.temporal.dev_server import DevServer as DevServer
     from failwell.temporal.job_client import AsyncClient as AsyncClient
     from failwell.temporal.job_client import AsyncJobHandle as AsyncJobHandle
     from failwell.temporal.job_client import Client as Client
@@ -28,6 +29,7 @@ else:
             "AsyncJobHandle": "failwell.temporal.job_client",
             "Client": "failwell.temporal.job_client",
             "ConnectionOptions": "failwell.temporal.connection",
+            "DevServer": "failwell.temporal.dev_server",
             "JobHandle": "failwell.temporal.job_client",
             "TemporalEngine": "failwell.temporal.remote_driver",
             "TemporalWorker": "failwell.temporal.worker",
