@@ -132,7 +132,7 @@ def kill_hosts(folder: Path, *, hosts: int, kills: int, seed: int, load: int = 1
         Client(folder / "state", registry=folder / "registry") as client,
         started_hosts(folder, hosts, lanes=2) as alive,
     ):
-        _audit(folder)
+        _log_reservations(folder)
         dead: list[HostProcess] = []
         while seen.kills < kills:
             _submit(client, seen, rng, log, until=lambda: _open(store) >= load)
@@ -182,13 +182,13 @@ def _submit(client: Client, seen: Campaign, rng: random.Random, log: Path, until
         seen.submitted += 1
 
 
-def _audit(folder: Path) -> None:
+def _log_reservations(folder: Path) -> None:
     """Let the database itself note what is reserved after each change."""
     with closing(sqlite3.connect(folder / "state" / "journal.db", timeout=30)) as raw:
         raw.executescript("""
-            CREATE TABLE audit (pool TEXT NOT NULL, mb REAL NOT NULL);
-            CREATE TRIGGER audit_reserved AFTER INSERT ON job_reserved BEGIN
-                INSERT INTO audit SELECT NEW.pool, sum(mb) FROM job_reserved WHERE pool = NEW.pool;
+            CREATE TABLE reservations_seen (pool TEXT NOT NULL, mb REAL NOT NULL);
+            CREATE TRIGGER log_reserved AFTER INSERT ON job_reserved BEGIN
+                INSERT INTO reservations_seen SELECT NEW.pool, sum(mb) FROM job_reserved WHERE pool = NEW.pool;
             END;
         """)
 
@@ -237,7 +237,7 @@ def _compare(folder: Path, store: SqliteJobs, seen: Campaign, log: Path) -> None
     if len(jobs) != seen.submitted or sum(store.counts().values()) != seen.submitted:
         seen.mistakes.append(f"{seen.submitted} jobs were submitted, and {len(jobs)} are stored")
     with closing(sqlite3.connect(folder / "state" / "journal.db")) as raw:
-        query = "SELECT coalesce(max(mb), 0) FROM audit WHERE pool = 'gpu:0'"
+        query = "SELECT coalesce(max(mb), 0) FROM reservations_seen WHERE pool = 'gpu:0'"
         seen.highest_mb = raw.execute(query).fetchone()[0]
 
 

@@ -282,7 +282,8 @@ class Storm:
         by_state = Counter(job.state.value for job in known)
         counts = {state: much for state, much in jobs.counts().items() if much}
 
-        assert [job.id for job in known if ends[job.id] != 1] == []
+        without_one_end = [(job, ends[job.id]) for job in known if ends[job.id] != 1]
+        assert not without_one_end, without_one_end
         assert {job.id for job in known} >= set(self._ids)
         assert counts == dict(by_state)
         assert sum(counts.values()) == self.submitted

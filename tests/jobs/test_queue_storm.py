@@ -9,6 +9,7 @@ from tests.jobs.workers import run
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_leaves_each_job_with_one_end_and_nothing_behind(tmp_path: Path, seed: int) -> None:
     seen = run(rage(tmp_path, seed, jobs=120))

@@ -155,6 +155,7 @@ def test_a_call_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
 
 @pytest.mark.acceptance("stud-cli 59")
 def test_the_audit_of_a_provider_error_holds_no_key_and_the_user_sees_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
     key = "sk-proj-9Qm2vXw7Lr4Tz8Kd1Nc6"
     with lab() as fake:
         flow = HEAD.replace(

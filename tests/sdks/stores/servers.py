@@ -101,13 +101,11 @@ def postgres() -> Generator[Postgres]:
         folder.with_suffix(".password").unlink(missing_ok=True)
 
 
-@contextmanager
-def redis_server(*options: str) -> Generator[int]:
-    """The port of a fresh Redis that stores nothing; skipped where Redis is not installed."""
+def start_redis(port: int, *options: str) -> subprocess.Popen[bytes]:
+    """A Redis that stores nothing, on `port` of this machine; skipped where Redis is not installed."""
     binary = shutil.which("redis-server") or shutil.which("valkey-server")
     if binary is None:
         pytest.skip("Redis's server is not installed")
-    port = free_port()
     command = [
         binary,
         "--port",
@@ -120,11 +118,20 @@ def redis_server(*options: str) -> Generator[int]:
         "no",
         *options,
     ]
-    with tempfile.TemporaryDirectory(prefix="failwell-redis-") as folder:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
-        try:
-            wait_for(port, process)
-            yield port
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tempfile.gettempdir()
+    )
+    wait_for(port, process)
+    return process
+
+
+@contextmanager
+def redis_server(*options: str) -> Generator[int]:
+    """The port of a fresh Redis that stores nothing."""
+    port = free_port()
+    process = start_redis(port, *options)
+    try:
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)

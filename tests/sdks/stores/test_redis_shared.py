@@ -21,7 +21,7 @@ from failwell.policies import RedisLimits, SharedBudget
 from failwell.reports import PageWindow
 from failwell.runtime.suppress import Suppressed
 from failwell.testing.builders import a_report
-from tests.sdks.stores.servers import free_port, redis_server, wait_for
+from tests.sdks.stores.servers import free_port, redis_server, start_redis
 from tests.shared.test_pauses_of_processes import GENEROUS
 
 pytestmark = pytest.mark.slow
@@ -197,18 +197,12 @@ def test_one_rate_limit_pauses_eight_processes_through_redis(client: Any, port: 
 
 def test_a_redis_that_is_killed_leaves_local_limits_and_is_used_again_when_it_is_back() -> None:
     port = free_port()
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-
-    def start() -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/tmp")
-        wait_for(port, process)
-        return process
 
     def guard() -> tuple[RedisLimits, Guard]:
         store = RedisLimits(redis.Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=None))
         return store, Guard(store=store)
 
-    server = start()
+    server = start_redis(port)
     (store, one), (other_store, two) = guard(), guard()
     events: list[Suppressed] = []
     try:
@@ -227,7 +221,7 @@ def test_a_redis_that_is_killed_leaves_local_limits_and_is_used_again_when_it_is
         assert [event.report.kind for event in events] == ["session.store_unavailable"]
         assert two.paused(ACME) is None
 
-        server = start()
+        server = start_redis(port)
         assert eventually(lambda: one.refuses(ACME) is None and two.paused(ACME) is not None)
     finally:
         store.close()
