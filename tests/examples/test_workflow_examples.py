@@ -27,6 +27,9 @@ WARNED = {
 class Project:
     """A folder with a store, and the commands as somebody types them there."""
 
+    id = "r"
+    """The run that `run` starts."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = folder / "store"
