@@ -245,6 +245,29 @@ def test_what_cannot_be_recorded_is_not_acted_upon() -> None:
         asyncio.run(InteractionQueue(Person(_yes), observe=observe).ask(approve("a")))
 
 
+def test_who_answered_is_told_that_the_answer_was_not_recorded_and_a_late_answer_is_refused_all_the_same() -> (
+    None
+):
+    def observe(event: InteractionEvent) -> None:
+        if event.type in ("answered", "late"):
+            raise OSError("no space left")
+
+    async def play() -> list[str]:
+        queue = InteractionQueue(Person(_never), observe=observe)
+        asking = asyncio.ensure_future(queue.ask(approve("a")))
+        await asyncio.sleep(0)
+        reasons: list[str] = []
+        for _ in range(2):
+            with pytest.raises(InteractionClosed) as refused:
+                queue.answer("a", Answer(value=True, by="bob"))
+            reasons.append(refused.value.reason)
+        with pytest.raises(OSError, match="no space"):
+            await asking
+        return reasons
+
+    assert asyncio.run(play()) == ["its answer could not be recorded"] * 2
+
+
 def test_ids_are_made_and_two_open_questions_cannot_share_one() -> None:
     async def play() -> None:
         queue = InteractionQueue(Person(_never))

@@ -13,7 +13,7 @@ from failwell.interaction.interaction_faults import AnswerInvalid, InteractionCl
 from failwell.interaction.requests import Answer, Refusal, Reply, Request, Timeout
 from failwell.report.redact import redact_value, register_secret
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook, record_suppressed, suppressed
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -141,7 +141,7 @@ class InteractionQueue:
         """Answer an open question by its id, whichever answerers are asked.
 
         Raises:
-            InteractionClosed: it has ended, or there never was one.
+            InteractionClosed: it has ended, there never was one, or the answer could not be recorded.
             AnswerInvalid: the answer does not fit; the question stays open.
         """
         entry = self._open.get(question)
@@ -155,6 +155,8 @@ class InteractionQueue:
             if problem is not None:
                 raise AnswerInvalid(question=question, problem=problem)
         self._settle(entry, answer)
+        if self._closed.get(question) == _UNRECORDED:
+            raise InteractionClosed(question=question, reason=_UNRECORDED)
 
     def _show_first(self) -> None:
         first = next(iter(self._open.values()), None)
@@ -207,7 +209,7 @@ class InteractionQueue:
             else:
                 self._record("timed_out", request, seconds=reply.seconds)
         except Exception as error:  # noqa: BLE001  (an answer that cannot be recorded is not acted upon)
-            self._close(question, "its answer could not be recorded", error=error)
+            self._close(question, _UNRECORDED, error=error)
             return
         self._close(question, _REASONS[type(reply)], reply)
 
@@ -245,12 +247,14 @@ class InteractionQueue:
             self.observe(InteractionEvent(type=name, request=request.to_dict(), data=data))
 
     def _record_late(self, question: str, by: str, reason: str) -> None:
-        if self.observe is not None:
-            self.observe(
-                InteractionEvent(type="late", request={"id": question}, data={"by": by, "reason": reason})
-            )
+        """Record an answer that nobody acts upon, so that a record that fails changes nothing: the run may have ended."""
+        if self.observe is None:
+            return
+        event = InteractionEvent(type="late", request={"id": question}, data={"by": by, "reason": reason})
+        call_hook(self.observe, event, reason="a late answer could not be recorded")
 
 
+_UNRECORDED = "its answer could not be recorded"
 _REASONS: Mapping[type, str] = {
     Answer: "it was answered already",
     Refusal: "it was closed already",
