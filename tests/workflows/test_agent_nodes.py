@@ -294,6 +294,23 @@ agents:
     assert "--x" not in error["message"]
 
 
+def test_the_module_beside_a_file_is_the_one_that_is_called(tmp_path: Path) -> None:
+    steps = """\
+tools: {name: {python: "MODULE:name", effect: read}}
+agents:
+  - {name: ask, type: tool, tool: name}
+"""
+    seen: list[Any] = []
+    # Two files of one process, and a module of the standard library, have the same name.
+    for folder, module in (("one", "same_name_tools"), ("two", "same_name_tools"), ("three", "colorsys")):
+        place = Place(tmp_path / folder)
+        place.folder.mkdir()
+        (place.folder / f"{module}.py").write_text(f"def name() -> str:\n    return {folder!r}\n")
+        seen.append(place.run(steps.replace("MODULE", module)).data)
+
+    assert seen == [{"result": "one"}, {"result": "two"}, {"result": "three"}]
+
+
 def test_mistakes_in_the_definitions_of_tools_are_named_before_the_run(place: Place) -> None:
     done = place.run(
         "tools:\n  a: {builtin: read_flie}\n  b: {python: own_tools.add}\n  c: {builtin: read_file, allow: [x]}\n"

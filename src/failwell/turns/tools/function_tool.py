@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import getdoc, iscoroutinefunction
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 from warnings import catch_warnings, simplefilter
 
@@ -77,11 +79,12 @@ def load_object(target: str, folder: Path, what: str) -> Any:
     module, _, path = target.partition(":")
     if not module or not path:
         raise _refusal(f"`{target}` is no {what}: write `module:name`")
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.append(place)
+    place = folder.resolve()
+    if str(place) not in sys.path:
+        sys.path.append(str(place))
+    own = place / f"{module}.py"
     try:
-        value: Any = import_module(module)
+        value: Any = _import_file(module, own) if own.is_file() else import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
@@ -91,6 +94,36 @@ def load_object(target: str, folder: Path, what: str) -> Any:
             raise _refusal(f"the module `{module}` has no `{path}`")
         value = getattr(value, part)
     return value
+
+
+def _import_file(module: str, file: Path) -> ModuleType:
+    """The module of a file, also if this process knows another one by that name."""
+    found = sys.modules.get(module)
+    spec = find_spec(module) if found is None else None
+    if found is None and spec is not None and _is_same(spec.origin, file):
+        return import_module(module)
+    if found is not None and _is_same(getattr(found, "__file__", None), file):
+        return found
+    name = f"{module}@{file.parent}"
+    known = sys.modules.get(name)
+    if known is not None:
+        return known
+    own = spec_from_file_location(name, file)
+    assert own is not None
+    assert own.loader is not None
+    loaded = module_from_spec(own)
+    sys.modules[name] = loaded
+    try:
+        own.loader.exec_module(loaded)
+    except BaseException:
+        # A module that cannot be executed is imported anew the next time, whatever ended it.
+        del sys.modules[name]
+        raise
+    return loaded
+
+
+def _is_same(origin: str | None, file: Path) -> bool:
+    return origin is not None and Path(origin).resolve() == file.resolve()
 
 
 def _refusal(message: str) -> Validation:
