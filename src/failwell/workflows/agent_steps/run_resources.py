@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.classes import Validation
 from failwell.fault.frozen import frozen
-from failwell.journal.folder import JOURNAL
 from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.machine.messages import Request
-from failwell.workflow.plan import AgentSpec, StageSpec, Template
 from failwell.workflow.run.executor import Tools
 from failwell.workflows.agent_steps.conversations import Conversations
+from failwell.workflows.agent_steps.protected_files import protected_files
 from failwell.workflows.agent_steps.step_log import AgentLog
 
 if TYPE_CHECKING:
@@ -398,38 +397,6 @@ def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "To
         protected=partial(protected_files, tools.plan, tools.run_folder),
         grace=tools.grace,
     )
-
-
-def protected_files(plan: "Plan", run_folder: Path) -> frozenset[str]:
-    """What decides what a run does: workflows, what they include, the modules of tools and agents, and its records."""
-    from os.path import realpath
-
-    folder = Path(plan.folder)
-    targets = [
-        definition["python"] for definition in plan.tool_definitions.values() if "python" in definition
-    ]
-    targets += [
-        agent.text if isinstance(agent, Template) else str(agent)
-        for node in plan.nodes.values()
-        if isinstance(node.spec, AgentSpec) and (agent := node.spec.settings.get("agent")) is not None
-    ]
-    targets += [
-        code
-        for node in plan.nodes.values()
-        if isinstance(node.spec, StageSpec)
-        for code in node.spec.code.values()
-    ]
-    modules = [target.partition(":")[0].replace(".", "/") for target in targets]
-    code = [folder / f"{module}{end}" for module in modules for end in (".py", "/__init__.py")]
-    files = [*plan.files, *(folder / child for child in plan.children), *code]
-    return frozenset(realpath(file) for file in [*files, *_records(run_folder)])
-
-
-def _records(run_folder: Path) -> list[Path]:
-    """The folders and databases that hold the records of runs and sessions. The state folder may be that of the project."""
-    state = run_folder.parent.parent
-    databases = [state / f"{name}{end}" for name in (JOURNAL, "limits.db") for end in ("", "-wal", "-shm")]
-    return [run_folder.parent if run_folder.parent.name in ("runs", "sessions") else run_folder, *databases]
 
 
 def granted_names(
