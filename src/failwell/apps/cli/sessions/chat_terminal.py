@@ -103,7 +103,7 @@ class TerminalChat:
                     await command.run(self, rest.strip())
             except Fault as fault:
                 print_stderr(f"error: {one_line(str(fault))}")
-            if not self.session.is_busy:
+            if not self._turns and not self.is_over:
                 self._prompt()
 
     def start(self, text: str | None) -> None:
