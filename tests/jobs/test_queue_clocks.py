@@ -76,3 +76,23 @@ def test_a_clock_that_is_set_back_gives_a_deadline_more_time_and_forward_less(tm
             assert types(jobs, later) == types(jobs, late) == ["submitted", "failed"]
 
     run(work())
+
+
+def test_a_job_whose_start_and_deadline_come_at_once_ends_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            jobs.pause()
+            start = datetime.now(UTC) + timedelta(seconds=0.3)
+            late = await jobs.submit(
+                "worker", {"value": 1}, not_before=start, deadline=start + timedelta(microseconds=1)
+            )
+            # Both timers ring in one turn of the loop, after the deadline.
+            set_clock(jobs, HOUR)
+            await jobs.wait(late.id)
+            set_clock(jobs, 0)
+            jobs.resume()
+            await jobs.call("worker", {"value": 2})
+
+            assert types(jobs, late) == ["submitted", "failed"]
+
+    run(work())

@@ -139,7 +139,9 @@ class Ends:
         for entry in again:
             self.expect(entry)
         for entry in due:
-            self._is_due(entry)
+            # Its deadline may have rung with it.
+            if not entry.is_over:
+                self._is_due(entry)
         self._set_timer()
         self._state.wake()
 
