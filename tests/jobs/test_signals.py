@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """Signals, from whoever sends them: a worker's own, a service manager's, and the host's orders to end."""
 
 import asyncio
@@ -23,6 +24,23 @@ def test_orders_that_arrive_together_are_all_obeyed() -> None:
         await process.start([sys.executable, BOOT], os.environ, "/")
         await greeted
         process.signal(signal.SIGWINCH)
+        process.kill("test")
+        async with asyncio.timeout(8):
+            return await process.gone()
+
+    assert run(work()).code == -signal.SIGKILL
+
+
+def test_the_exit_code_is_known_if_the_end_of_the_guardian_is_seen_before_its_report() -> None:
+    async def work() -> Any:
+        greeted = asyncio.get_running_loop().create_future()
+        process = WorkerProcess(greeted.set_result, lambda _stream, _line: None)
+        await process.start([sys.executable, BOOT], os.environ, "/")
+        await greeted
+        await until(lambda: process.pid is not None)
+        transport = process._leash._transport
+        assert transport is not None
+        transport.pause_reading()
         process.kill("test")
         async with asyncio.timeout(8):
             return await process.gone()

@@ -118,16 +118,17 @@ class Lines(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
         self._finish()
 
-    def read_rest(self, pipe: IO[bytes]) -> None:
-        """Read what is left in the pipe of a process that has ended, with an unfinished last line.
+    def read_rest(self, pipe: IO[bytes] | socket.socket) -> None:
+        """Read what is left from a process that has ended, with an unfinished last line.
 
         Somebody else may hold the pipe open and go on writing, so there is an end to it.
         """
         count = 0
-        while count < _MOST_AT_THE_END and not pipe.closed:
+        while count < _MOST_AT_THE_END:
             try:
                 piece = os.read(pipe.fileno(), _MOST_AT_THE_END)
-            except OSError:
+            except (OSError, ValueError):
+                # It is closed, or empty and held open by somebody else.
                 break
             if not piece:
                 break
@@ -206,6 +207,7 @@ class WorkerProcess:
         self._leash = Leash(self._on_report)
         self.memory = WorkerMemory(self._leash.send, group)
         """Its memory limit."""
+        self._leash_end: socket.socket | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
         self._last_resort: asyncio.TimerHandle | None = None
 
@@ -264,6 +266,7 @@ class WorkerProcess:
         )
         self._transports += [transport for transport, _protocol in connections]
         self._outputs += outputs
+        self._leash_end = leash
 
     def _on_stdout(self, line: str) -> None:
         self._on_output("stdout", line)
@@ -348,6 +351,9 @@ class WorkerProcess:
         assert guardian is not None
         self._unwatch()
         code = guardian.wait()
+        if not self._is_code_known and self._leash_end is not None:
+            # Its last report may be there already, and not be read yet.
+            self._leash.read_rest(self._leash_end)
         if not self._is_code_known:
             # It ended before it had forked the worker, or was killed; the worker then dies with it.
             self._code = code if self.pid is None else None
