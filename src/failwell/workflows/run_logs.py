@@ -1,4 +1,4 @@
-"""What the steps of a recorded run printed, whichever process drives it."""
+"""What the steps of a run printed, for Python callers and commands, whichever process drives the run."""
 
 from collections.abc import Generator, Iterator, Mapping
 from heapq import merge

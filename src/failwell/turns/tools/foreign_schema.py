@@ -1,4 +1,4 @@
-"""Schemas that a server sends: only those whose check is short and stays inside the schema are used."""
+"""Schemas that check the tool calls of a model and come from a tool server: only those whose check is short and stays inside the schema are used."""
 
 from collections.abc import Mapping
 from typing import Any, cast

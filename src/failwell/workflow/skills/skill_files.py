@@ -1,4 +1,4 @@
-"""Skills of agents: folders with a `SKILL.md`, whose text goes into the instructions of a model."""
+"""What the key `skills` of a workflow file names: folders with a `SKILL.md`, whose text goes into the instructions of a model."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
