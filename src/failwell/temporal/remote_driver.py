@@ -16,9 +16,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from failwell.fault.base import Fault
-from failwell.journal.event import Event as Entry
 from failwell.journal.journal_faults import RunExists
-from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import forget_engine, write_engine
 from failwell.temporal.hidden_variables import hide, new_mark, secret_values, secret_variable
@@ -291,7 +289,7 @@ class RemoteDriver:
         for event in events:
             if event.type == "human_gate:resumed":
                 self._withdraw_question(event.data["gate"])
-        self._notify(events)
+        self.settings.notify(self.state.run, events)
         self._ask_open_gates()
 
     def _withdraw_question(self, gate: str) -> None:
@@ -300,14 +298,6 @@ class RemoteDriver:
         question = self._questions.pop(gate, None)
         if question is not None and question not in self._answering:
             question.cancel()
-
-    def _notify(self, events: Sequence[Entry]) -> None:
-        for watcher in self.settings.watchers:
-            try:
-                watcher(events)
-            except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
-                _LOG.exception("a watcher of run %s failed", self.state.run)
-                record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
 
     def _ask_open_gates(self) -> None:
         interactions = self.settings.interactions

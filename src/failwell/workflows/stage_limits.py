@@ -1,4 +1,4 @@
-"""What a stage allows its model: the tools, the calls, and the tool that ends it."""
+"""What a stage of a workflow allows its model: the tools, the calls, and the tool that ends it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -6,7 +6,7 @@ one write. Watchers are notified and commands are carried out only after the fac
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.output_log import JOIN_SECONDS, OutputLog
 from failwell.journal.store import append_with_retry
 from failwell.runtime.shared_budget import SharedBudget
-from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.batch import Facts, take_turns
@@ -207,7 +206,7 @@ class Driver:
                 write_event(self._run_folder, self.state.run, self._workflow, event)
             elif event.type == "human_gate:resumed":
                 self._withdraw_question(event.data["gate"])
-        self._notify(events)
+        self.settings.notify(self.state.run, events)
         if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
             self._save_snapshot()
         return True
@@ -231,18 +230,10 @@ class Driver:
         failure = Failure.from_exception(fault)
         _LOG.error("run %s cannot be recorded: %s", self.state.run, failure.kind)
         data = {"failure": failure.to_dict(), "error_type": "NotRecorded"}
-        self._notify((Entry(self.state.seq, "run:failed", self.now(), data),))
+        self.settings.notify(self.state.run, (Entry(self.state.seq, "run:failed", self.now(), data),))
         self._ended = DriveResult(
             status="failed", state=self.state, failure=failure, error_type="NotRecorded"
         )
-
-    def _notify(self, events: Sequence[Entry]) -> None:
-        for watcher in self.settings.watchers:
-            try:
-                watcher(events)
-            except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
-                _LOG.exception("a watcher of run %s failed", self.state.run)
-                record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
 
     def _carry_out(self, command: Command) -> None:
         match command:

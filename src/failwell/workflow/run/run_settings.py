@@ -1,5 +1,6 @@
 """The settings of runs in this process, the answers to gates, and the result of driving a run."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -9,6 +10,7 @@ from failwell.fault.frozen import frozen
 from failwell.journal.event import Event as Entry
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
+from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Event
 from failwell.workflow.machine.run_state import State, failure_in
@@ -17,6 +19,8 @@ from failwell.workflow.run.executor import Executor
 
 if TYPE_CHECKING:
     from failwell.interaction.queue import InteractionQueue
+
+_LOG = logging.getLogger("failwell.workflow")
 
 Watcher = Callable[[Sequence[Entry]], None]
 """Receives the events of one write, in order, after they are in the journal."""
@@ -141,3 +145,12 @@ class Settings:
     def available(self) -> frozenset[str]:
         """The types of node that can run with these settings."""
         return frozenset(self.executors)
+
+    def notify(self, run: str, events: Sequence[Entry]) -> None:
+        """Pass recorded events to the watchers of a run."""
+        for watcher in self.watchers:
+            try:
+                watcher(events)
+            except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
+                _LOG.exception("a watcher of run %s failed", run)
+                record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
