@@ -55,6 +55,22 @@ def test_what_only_this_side_knows_is_added_where_the_report_leaves_it_open() ->
     assert (report.scene, report.attempts) == (Scene(run="r1", node="n"), (Attempt(number=1),))
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("provider.auth", "ProviderCapability"),
+        ("tool.failed", "ToolTerminal"),
+        ("external.git.drift", "Fault"),
+    ],
+)
+def test_a_revived_fault_has_the_name_that_users_know(kind: str, name: str) -> None:
+    fault = faults.revive(a_report(kind=kind))
+
+    assert type(fault).__name__ == name
+    assert isinstance(fault, getattr(faults, name, Fault))
+    assert type(pickle.loads(pickle.dumps(fault))) is type(fault)
+
+
 def test_a_revived_fault_reads_like_one_of_ours() -> None:
     fault = faults.revive(a_report(kind="provider.auth", message="no such key", provider="acme"))
 

@@ -7,6 +7,8 @@ and none can break when it crosses a process pool.
 """
 
 from collections.abc import Mapping
+from copyreg import pickle
+from functools import lru_cache
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast, dataclass_transform
 
@@ -277,3 +279,24 @@ def _no_such_field(cls: type[Fault], name: str) -> str:
     near = get_close_matches(name, cls._known, n=1)  # pyright: ignore[reportPrivateUsage]
     hint = f"; did you mean `{near[0]}`?" if near else ""
     return f"{cls.__name__} has no field `{name}`{hint}"
+
+
+class _JoinedClass(type):
+    """The class of classes that `join` creates. They are pickled by their two parents."""
+
+    parents: tuple[type[Fault], type[Fault]]
+
+
+@lru_cache(maxsize=256)
+def join(stand_in: type[Fault], raised: type[Fault]) -> type[Fault]:
+    """A class that is both, with the name of `raised`: the class that users know and that tracebacks show."""
+    body = {"__module__": raised.__module__, "__doc__": raised.__doc__, "parents": (stand_in, raised)}
+    return cast("type[Fault]", _JoinedClass(raised.__name__, (stand_in, raised), body))
+
+
+def _parents(joined: _JoinedClass) -> tuple[Any, ...]:
+    return join, joined.parents
+
+
+# Here, and not where classes are joined: a pickler that has begun takes no further function.
+pickle(cast("Any", _JoinedClass), _parents)

@@ -5,13 +5,11 @@ a queue or a network is not classified a second time on the other side.
 """
 
 from collections.abc import Mapping
-from copyreg import pickle
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault import classes
-from failwell.fault.base import Fault, is_fault
+from failwell.fault.base import Fault, is_fault, join
 from failwell.fault.facts import Origin
 from failwell.fault.registry import KINDS
 from failwell.report.describe import attach_report, describe
@@ -34,70 +32,23 @@ class Recalled(Fault):
         return {}
 
 
-class RecalledValidation(Recalled, classes.Validation):
-    """An input that was refused elsewhere."""
-
-
-class RecalledProviderTransient(Recalled, classes.ProviderTransient):
-    """A model call that another time may answer."""
-
-
-class RecalledProviderCapability(Recalled, classes.ProviderCapability):
-    """A model call that only a change will answer."""
-
-
-class RecalledToolTransient(Recalled, classes.ToolTransient):
-    """A tool call that another time may answer."""
-
-
-class RecalledToolTerminal(Recalled, classes.ToolTerminal):
-    """A tool call that goes back to the model as it is."""
-
-
-class RecalledSession(Recalled, classes.Session):
-    """A record of the work that is not as it should be."""
-
-
-class RecalledCancellation(Recalled, classes.Cancellation):
-    """Work that was stopped on purpose."""
-
-
-class RecalledExtensionHost(Recalled, classes.ExtensionHost):
-    """An extension that failed its host."""
-
-
-_FAMILIES: dict[str, tuple[type[Recalled], ...]] = {
-    "validation": (RecalledValidation,),
-    "provider": (RecalledProviderTransient, RecalledProviderCapability),
-    "tool": (RecalledToolTransient, RecalledToolTerminal),
-    "session": (RecalledSession,),
-    "cancel": (RecalledCancellation,),
-    "extension": (RecalledExtensionHost,),
+_FAMILIES: dict[str, tuple[Any, ...]] = {
+    prefix: tuple(join(Recalled, family) for family in families)
+    for prefix, families in {
+        "validation": (classes.Validation,),
+        "provider": (classes.ProviderTransient, classes.ProviderCapability),
+        "tool": (classes.ToolTransient, classes.ToolTerminal),
+        "session": (classes.Session,),
+        "cancel": (classes.Cancellation,),
+        "extension": (classes.ExtensionHost,),
+    }.items()
 }
+_OTHER = join(Recalled, Fault)
 
 
-class _JoinedClass(type):
-    """The class of classes that `_join` creates. They are pickled by their two parents."""
-
-
-@lru_cache(maxsize=256)
-def _join(stand_in: type[Recalled], raised: type[Fault]) -> type[Recalled]:
-    """A class that is both, with the name of the class that was raised."""
-    body = {"__module__": raised.__module__, "__doc__": raised.__doc__, "parents": (stand_in, raised)}
-    joined: Any = _JoinedClass(raised.__name__, (stand_in, raised), body)
-    return cast("type[Recalled]", joined)
-
-
-def _parents(joined: Any) -> tuple[Any, ...]:
-    return _join, joined.parents
-
-
-pickle(cast("Any", _JoinedClass), _parents)
-
-
-def _stand_in_class(kind: str) -> type[Recalled]:
-    families: Any = _FAMILIES.get(kind.partition(".")[0], ()) if kind in KINDS else ()
-    return next((family for family in families if family.holds(kind)), Recalled)
+def _stand_in_class(kind: str) -> type[Fault]:
+    families = _FAMILIES.get(kind.partition(".")[0], ()) if kind in KINDS else ()
+    return next((family for family in families if family.holds(kind)), _OTHER)
 
 
 def revive(report: ErrorReport, raised: type[Fault] | None = None) -> Fault:
@@ -123,7 +74,7 @@ def revive(report: ErrorReport, raised: type[Fault] | None = None) -> Fault:
     }
     cls = _stand_in_class(report.kind)
     if raised is not None:
-        cls = _join(cls, raised)
+        cls = join(cls, raised)
         fields |= {
             name: report.details.get(name, getattr(raised, name, None)) for name in raised.extra_fields
         }
