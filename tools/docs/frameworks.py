@@ -47,14 +47,14 @@ def frameworks_page() -> str:
         "runs all of it again. How to use the plugins is in [the guide](../guides/frameworks.md).",
         "",
         "Calls are requests that arrived at the server, seconds the time of the whole run. The outcome is the answer, or",
-        "the exception and the kind that failwell gives it.",
+        "the exception and the kind that failwell gives it. A run that would have taken too long was ended.",
         "",
         "| framework | release | module | the line |",
         "| --- | --- | --- | --- |",
     ]
     lines += [
         f"| [{entry['framework']}](#{_anchor(entry['framework'])}) | `{entry['package']}` {entry['version']} "
-        f"| `failwell.integrations.{entry['module']}` | `{entry['line']}` |"
+        f"| `failwell.integrations.{entry['module']}` | {_code(entry['line'])} |"
         for entry in entries
     ]
     for entry in entries:
@@ -121,10 +121,15 @@ def _table(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _line(title: str, name: str, result: Mapping[str, Any]) -> str:
-    outcome = "an answer"
-    if result["outcome"] != "done":
-        outcome = f"`{result['error_type']}` ({result['outcome']})"
+    outcome = "an answer" if result["outcome"] == "done" else result["outcome"]
+    if result["error_type"]:
+        outcome = f"`{result['error_type']}` ({outcome})"
     return f"| {title} | {name} | {result['calls']} | {result['seconds']:.1f} | {outcome} | {_cell(result['seen'])} |"
+
+
+def _code(lines: str) -> str:
+    """Lines of code in one cell of a table."""
+    return "<br>".join(f"`{line}`" for line in lines.splitlines())
 
 
 def _cell(text: str) -> str:

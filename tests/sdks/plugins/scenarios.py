@@ -3,7 +3,7 @@
 A framework has a module in `tests/sdks/plugins/frameworks`, named as its module in `failwell.integrations`:
 
 - `PACKAGE`: its distribution, of which the version is noted. `NAME`: its name in the table.
-- `LINE`: the line of code that differs.
+- `LINE`: the line of code that differs; two where models and tools are made in different places.
 - `before(url)` and `after(url, **options)`: the same agent without and with the plugin. Each returns a function
   `ask(stream=False)` that runs the agent once and returns its answer. The agent has one tool, `weather(city)`,
   which raises `ToolBroke`. The options are those of `reliability`.
@@ -13,7 +13,8 @@ A framework has a module in `tests/sdks/plugins/frameworks`, named as its module
 - `OLDEST` (optional): the first release that the plugin supports. `TYPES` (optional): scenario → the class of the exception,
   where the framework wraps it.
 - `WAITS_ITSELF` (optional): whether the framework waits, in real time, and not the clock that is passed. `BACKOFF` (optional): its
-  shortest waits where the server names none.
+  shortest waits where the server names none. `UNWATCHED` (optional): whether its loop runs in another process, so that no watcher sees the waits.
+- `NO_SHRINK` (optional): whether the plugin refuses `shrink`, because it does not see the messages of the model.
 - `STEPS` (optional): scenario → the steps of the lab, where they differ; `seen(requests)`: what the model saw of
   the tool's failure, where it is not in OpenAI's format.
 """
@@ -50,6 +51,10 @@ class ToolBroke(Exception):
 
     def __init__(self) -> None:
         super().__init__(SECRET)
+
+
+class GaveUp(Exception):
+    """The test ended a run without the plugin, which would have taken too long. The text says at what."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,14 @@ class Result:
     calls: int
     seconds: float
     outcome: str
+    """`done`, the kind of the failure, or in words why the test ended the run."""
     error_type: str | None
     seen: str
     """What the model saw of the tool's failure."""
+    sent: str = ""
+    """All that the server was sent."""
+    sat_through_stall: bool = False
+    """Whether a stream that stalled was waited for."""
     gaps: tuple[float, ...] = ()
     """Seconds from each request to the next."""
 
@@ -159,12 +169,15 @@ def play(module: ModuleType, name: str, make: Callable[[str], Callable[..., obje
         outcome, error_type = "done", None
         try:
             ask(stream=scenario.stream)
+        except GaveUp as end:
+            outcome = str(end)
         except Exception as error:
             outcome, error_type = describe(error, origin="call").kind, type(error).__name__
         seconds = monotonic() - start
         seen = getattr(module, "seen", seen_in_chat)(lab.requests) if name == "tool_error" else ""
         gaps = tuple(later - earlier for earlier, later in pairwise(lab.times))
-        return Result(len(lab.requests), seconds, outcome, error_type, seen, gaps)
+        sent = json.dumps(lab.requests)
+        return Result(len(lab.requests), seconds, outcome, error_type, seen, sent, lab.stall_is_over, gaps)
 
 
 def seen_in_chat(requests: list[dict[str, Any]]) -> str:

@@ -76,6 +76,8 @@ class ScriptedLab(ThreadingHTTPServer):
         """The bodies of all requests."""
         self.times: list[float] = []
         """When they arrived."""
+        self.stall_is_over = False
+        """Whether a stream that stalls was read to the end of its pause."""
         self.closes = Event()
 
     @property
@@ -109,7 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
         for place, piece in enumerate(pieces):
             self.wfile.write(piece if reply.pieces is None else b"%x\r\n%b\r\n" % (len(piece), piece))
             if place == 0 and reply.stall == "body":
-                self.server.closes.wait(STALL)  # type: ignore[attr-defined]
+                lab: Any = self.server
+                lab.stall_is_over = not lab.closes.wait(STALL)
         if reply.pieces is not None:
             self.wfile.write(b"0\r\n\r\n")
 

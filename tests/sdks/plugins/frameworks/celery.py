@@ -10,7 +10,7 @@ from tests.sdks.plugins.tasks import NO_STREAM, NO_TOOLS, call_model
 
 NAME = "Celery"
 PACKAGE = "celery"
-LINE = "app = reliability(Celery(...)), and no `autoretry_for`"
+LINE = "app = reliability(Celery(...))"
 WAITS_ITSELF = True
 ABSENT = {
     "stalled_stream": NO_STREAM,

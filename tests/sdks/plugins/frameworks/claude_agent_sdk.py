@@ -12,14 +12,16 @@ from typing import Any
 
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_events, event
 from failwell.integrations.claude_agent_sdk import reliability, reliable_tools
-from tests.sdks.plugins.scenarios import OK, ToolBroke
+from tests.sdks.plugins.scenarios import OK, GaveUp, ToolBroke
 from tests.sdks.plugins.scripted_lab import lab_reply, rate_limited
 
 NAME = "Claude Agent SDK"
 PACKAGE = "claude-agent-sdk"
-LINE = "query = reliability(), create_sdk_mcp_server(name, tools=reliable_tools(tools))"
+LINE = "query = reliability()\ncreate_sdk_mcp_server(name, tools=reliable_tools(tools))"
 DIALECT = "anthropic"
 WAITS_ITSELF = True
+# Claude Code chooses its waits, so what the plugin notes of them is not what it would have chosen.
+UNWATCHED = True
 BACKOFF = (0.5, 1.0)
 PATIENCE = 20.0
 
@@ -57,17 +59,11 @@ STEPS = {
 EXPECTS = {"long_delay": {"type": None}}
 
 
-class StillRepeating(Exception):
-    """Claude Code was about to repeat the call again when the test gave up."""
-
-
 def before(url: str) -> Callable[..., str]:
     return _ask(url, lambda sdk: sdk.query, lambda tools: tools)
 
 
 def after(url: str, **options: Any) -> Callable[..., str]:
-    # Claude Code chooses its waits, so what the plugin notes of them is not what it would have chosen.
-    options.pop("watcher", None)
     return _ask(url, lambda _sdk: reliability(**options), reliable_tools)
 
 
@@ -111,7 +107,7 @@ def _ask(url: str, query_of: Callable[[Any], Any], tools_of: Callable[[Any], Any
                 async for message in messages:
                     answer = getattr(message, "result", None) or answer
         except TimeoutError:
-            raise StillRepeating from None
+            raise GaveUp(f"still repeating after {PATIENCE:g} s") from None
         return answer
 
     def ask(stream: bool = False) -> str:

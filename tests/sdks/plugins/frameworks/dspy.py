@@ -10,7 +10,7 @@ from typing import Any
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.integrations.dspy import reliability
 from tests.sdks.frameworks.replies import completion
-from tests.sdks.plugins.scenarios import ToolBroke
+from tests.sdks.plugins.scenarios import GaveUp, ToolBroke
 from tests.sdks.plugins.scripted_lab import Step, lab_reply, rate_limited
 
 NAME = "DSPy"
@@ -41,16 +41,12 @@ STEPS = {
 EXPECTS = {"recovers": {"calls": 3}, "delay": {"calls": 3}}
 
 
-class Sleeps(Exception):
-    """DSPy was about to sleep for an hour when the test gave up."""
-
-
 class _Time:
     """The module, whose `sleep` is not longer than the test."""
 
     def sleep(self, seconds: float) -> None:
         if seconds > _LONGEST_SLEEP:
-            raise Sleeps
+            raise GaveUp(f"about to sleep for {seconds:.0f} s")
         time.sleep(seconds)
 
 

@@ -11,6 +11,7 @@ NAME = "FastMCP"
 PACKAGE = "fastmcp"
 ABSENT = {"stalled_stream": NO_STREAM}
 TYPES = {"long_delay": RESULT_ERROR}
+NO_SHRINK = True
 LINE = "FastMCP(name, middleware=[reliability()])"
 
 

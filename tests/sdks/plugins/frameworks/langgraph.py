@@ -17,7 +17,8 @@ from tests.sdks.plugins.scenarios import ToolBroke
 
 NAME = "LangGraph"
 PACKAGE = "langgraph"
-LINE = "builder.set_node_defaults(**reliability()), ToolNode(tools, handle_tool_errors=tool_errors())"
+NO_SHRINK = True
+LINE = "builder.set_node_defaults(**reliability())\nToolNode(tools, handle_tool_errors=tool_errors())"
 # LangGraph ends the node by its own time limit.
 EXPECTS = {"stalled_stream": {"outcome": "limit.step_timeout"}}
 

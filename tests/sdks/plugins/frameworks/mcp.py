@@ -12,6 +12,7 @@ PACKAGE = "mcp"
 OLDEST = (2,)
 ABSENT = {"stalled_stream": NO_STREAM}
 TYPES = {"long_delay": RESULT_ERROR}
+NO_SHRINK = True
 LINE = "server = reliability(MCPServer(name))"
 
 

@@ -15,6 +15,7 @@ NAME = "Ray"
 PACKAGE = "ray"
 LINE = "@reliability(ray.remote)"
 WAITS_ITSELF = True
+UNWATCHED = True
 ABSENT = {"stalled_stream": NO_STREAM, "tool_error": NO_TOOLS}
 TYPES = {"long_delay": "RayTaskError(TaskFailed)"}
 
