@@ -9,6 +9,7 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.integrations._model_calls import ModelCalls, switch_off_sdk_retries
+from failwell.integrations._task_calls import task_options
 from failwell.report.describe import describe
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.call_guard import Guard
@@ -99,6 +100,14 @@ def test_a_wrong_parameter_is_named() -> None:
         ModelCalls("framework", **wrong)
     with pytest.raises(ValueError, match="attempts"):
         ModelCalls("framework", attempts=0)
+
+
+@pytest.mark.parametrize("option", [{"shrink": list}, {"stream": StreamTimeouts(idle=1)}])
+def test_a_task_refuses_what_it_cannot_keep(option: dict[str, Any]) -> None:
+    name = next(iter(option))
+
+    with pytest.raises(TypeError, match=f"`reliability` of celery cannot keep `{name}`"):
+        task_options("celery", None, **option)
 
 
 def test_the_client_that_a_framework_holds_loses_its_own_retries() -> None:

@@ -143,6 +143,7 @@ class ModelCalls:
         provider: str | None,
         model: str | None,
         call: Callable[_P, _R],
+        /,
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _R:
@@ -154,6 +155,7 @@ class ModelCalls:
         provider: str | None,
         model: str | None,
         call: Callable[_P, Awaitable[_R]],
+        /,
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _R:
@@ -165,6 +167,7 @@ class ModelCalls:
         provider: str | None,
         model: str | None,
         call: Callable[_P, AsyncIterable[_R] | Awaitable[AsyncIterable[_R]]],
+        /,
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> AsyncGenerator[_R]:
@@ -176,6 +179,7 @@ class ModelCalls:
         provider: str | None,
         model: str | None,
         call: Callable[_P, Iterable[_R]],
+        /,
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> Generator[_R]:
@@ -276,7 +280,7 @@ class ModelCalls:
         return await operation.failed_async(error)
 
 
-async def _chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+async def _chunks(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
     stream: Any = call(*args, **kwargs)
     if hasattr(stream, "__await__"):
         stream = await stream
@@ -290,7 +294,7 @@ async def _chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> AsyncG
             await cast("Any", close)()
 
 
-def _plain_chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Generator[Any]:
+def _plain_chunks(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Generator[Any]:
     stream: Any = call(*args, **kwargs)
     try:
         yield from stream
@@ -303,6 +307,23 @@ def _plain_chunks(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Genera
 _current: ContextVar[tuple[ModelCalls | None, Operation | None]] = ContextVar(
     "failwell_model_call", default=(None, None)
 )
+
+
+def refuse_options(options: RetryOptions, framework: str, *names: str) -> None:
+    """Refuse parameters that a plugin cannot keep: one that had no effect would be found out too late.
+
+    Raises:
+        TypeError: one of them is set.
+    """
+    for name in names:
+        if getattr(options, name) is not None:
+            raise TypeError(f"`reliability` of {framework} cannot keep `{name}`: {_INSTEAD[name]}")
+
+
+_INSTEAD = {
+    "shrink": "it does not see the messages of the model; shorten them where the model is called (`failwell.retry(shrink=...)`)",
+    "stream": "it does not see the stream; limit it where it is read (`failwell.policies.limit_stream`)",
+}
 
 
 def switch_off_sdk_retries(holder: object, *names: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from failwell.decision.policy import IN_PROCESS_LIMIT
 from failwell.fault.base import Fault
-from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._model_calls import PluginOptions, refuse_options
 from failwell.report.describe import attach_report, describe
 from failwell.report.failure_context import attach
 from failwell.report.record import ErrorReport
@@ -64,7 +64,7 @@ def task_options(
     Unlike a model call, a task is not taken to be idempotent.
 
     Raises:
-        TypeError: a parameter has the wrong type, or there is none of that name.
+        TypeError: a parameter has the wrong type, there is none of that name, or a task cannot keep it.
         ValueError: a number makes no sense.
     """
     unknown = next((name for name in parameters if name not in _NAMES), None)
@@ -75,6 +75,7 @@ def task_options(
         # A guard counts by provider; which one a task calls is known to its failures alone.
         fields["provider"] = engine
     merged = merge_options(options, **fields)
+    refuse_options(merged, engine, "shrink", "stream")
     if merged.policy.in_process_limit == IN_PROCESS_LIMIT:
         merged = replace(merged, policy=replace(merged.policy, in_process_limit=longest))
     return merged

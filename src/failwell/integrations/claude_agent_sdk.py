@@ -25,7 +25,7 @@ from failwell.adapters.vendors.frameworks.claude_agent_sdk import read_result
 from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.facts import NotBefore
-from failwell.integrations._model_calls import ModelCalls, PluginOptions
+from failwell.integrations._model_calls import ModelCalls, PluginOptions, refuse_options
 from failwell.integrations._tool_calls import ToolCalls, ToolFailure
 from failwell.report.checked import checked
 from failwell.report.failure_context import attach
@@ -67,6 +67,7 @@ def reliability(
         TypeError: a parameter has the wrong type, or there is none of that name.
     """
     calls = ModelCalls("claude_agent_sdk", options, **parameters)
+    refuse_options(calls.options(_PROVIDER, None), "claude_agent_sdk", "shrink")
     tools = ToolCalls(observer=on_tool_error)
     library = cache(lambda: need("claude_agent_sdk"))
     own_hooks = cache(lambda: _hooks(library(), tools))

@@ -9,7 +9,7 @@ Example:
     ...     return reliability(instructor.from_openai(client))
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import TracebackType
@@ -24,6 +24,7 @@ from failwell.runtime.loop import AttemptFailed, OperationEnded, notify
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.runtime.shrink import ShortenedCall
 
 __all__ = ["reliability"]
 
@@ -78,23 +79,18 @@ def _switch_off(sdk: Any) -> None:
 
 
 def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
-    def attempts(kwargs: dict[str, Any]) -> Operation | None:
-        repeats = kwargs.get("max_retries", 1)
-        if not isinstance(repeats, int):
-            return None
-        model = kwargs.get("model")
-        operation = calls.operation(provider, model if isinstance(model, str) else None)
-        kwargs["max_retries"] = _Attempts(operation, repeats)
-        return operation
-
     if iscoroutinefunction(create):
 
         @wraps(create)
         async def create_async(*args: Any, **kwargs: Any) -> Any:
-            operation = attempts(kwargs)
-            if operation is not None:
-                await operation.hold_async()
-            result = await create(*args, **kwargs)
+            if not _has_schema(kwargs):
+                return await calls.run_async(provider, _model(kwargs), create, *args, **kwargs)
+            attempts = _begin(create, calls, provider, args, kwargs)
+            if attempts is None:
+                result = await create(*args, **kwargs)
+            else:
+                await attempts.operation.hold_async()
+                result = await attempts.create_async()
             if calls.timeouts is None or not isinstance(result, AsyncGenerator):
                 return result
             from failwell.runtime.streams.asynchronous import limit_astream
@@ -106,10 +102,14 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
 
     @wraps(create)
     def create_plain(*args: Any, **kwargs: Any) -> Any:
-        operation = attempts(kwargs)
-        if operation is not None:
-            operation.hold()
-        result = create(*args, **kwargs)
+        if not _has_schema(kwargs):
+            return calls.run(provider, _model(kwargs), create, *args, **kwargs)
+        attempts = _begin(create, calls, provider, args, kwargs)
+        if attempts is None:
+            result = create(*args, **kwargs)
+        else:
+            attempts.operation.hold()
+            result = attempts.create()
         if calls.timeouts is None or not isinstance(result, Generator):
             return result
         from failwell.runtime.streams.plain import limit_stream
@@ -120,20 +120,72 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
     return create_plain
 
 
+def _has_schema(kwargs: dict[str, Any]) -> bool:
+    """Whether instructor's own loop runs. Without a schema it only calls the model."""
+    return kwargs.get("response_model") is not None or not isinstance(kwargs.get("max_retries", 1), int)
+
+
+def _begin(
+    create: Any, calls: ModelCalls, provider: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> "_Attempts | None":
+    """What replaces `max_retries`; `None` where a tenacity object decides."""
+    repeats = kwargs.get("max_retries", 1)
+    if not isinstance(repeats, int):
+        return None
+    operation = calls.operation(provider, _model(kwargs))
+    attempts = kwargs["max_retries"] = _Attempts(operation, repeats)
+    attempts.call = ShortenedCall(create, args, kwargs, operation.options.shrink).under(operation)
+    return attempts
+
+
+def _model(kwargs: dict[str, Any]) -> str | None:
+    model = kwargs.get("model")
+    return model if isinstance(model, str) else None
+
+
 class _Attempts:
     """What instructor takes in place of a tenacity object: an iterable of attempts, each a context manager.
 
     A failed call is left to the operation. An answer that does not fit is repeated at once, and starts the count of
-    failed calls again: it is another question.
+    failed calls again: it is another question. instructor makes its request of the messages before the first attempt, so
+    it is called again with messages that were shortened.
     """
 
+    call: ShortenedCall
+
     def __init__(self, operation: Operation, repeats: int) -> None:
-        self._operation = operation
+        self.operation = operation
         self._repeats = max(repeats, 0)
         """How often the model may still be asked again."""
         self._delay: float | None = None
         self._error: Exception | None = None
         self.attempt_number = 0
+        self._sent: Mapping[str, Any] = {}
+        """The arguments with which instructor was called last."""
+
+    def create(self) -> Any:
+        """Call instructor, and again where the messages were shortened meanwhile."""
+        while True:
+            self._sent = self.call.kwargs
+            try:
+                return self.call()
+            except Exception:
+                if not self._is_shortened:
+                    raise
+
+    async def create_async(self) -> Any:
+        """`create` of an async client."""
+        while True:
+            self._sent = self.call.kwargs
+            try:
+                return await self.call()
+            except Exception:
+                if not self._is_shortened:
+                    raise
+
+    @property
+    def _is_shortened(self) -> bool:
+        return self.call.kwargs is not self._sent
 
     @property
     def retry_state(self) -> Self:
@@ -145,38 +197,42 @@ class _Attempts:
             self._begin()
             yield self
             self._conclude_parse()
-            if self._error is not None:
-                error, self._error = self._error, None
-                self._delay = self._operation.failed(error)
+            error, self._error = self._error, None
+            if error is not None:
+                self._delay = self.operation.failed(error)
                 if self._delay is None:
                     raise error
-            self._operation.wait(self._delay)
+            self.operation.wait(self._delay)
+            if error is not None and self._is_shortened:
+                raise error
 
     async def __aiter__(self) -> AsyncIterator[Self]:
         while True:
             self._begin()
             yield self
             self._conclude_parse()
-            if self._error is not None:
-                error, self._error = self._error, None
-                self._delay = await self._operation.failed_async(error)
+            error, self._error = self._error, None
+            if error is not None:
+                self._delay = await self.operation.failed_async(error)
                 if self._delay is None:
                     raise error
-            await self._operation.wait_async(self._delay)
+            await self.operation.wait_async(self._delay)
+            if error is not None and self._is_shortened:
+                raise error
 
     def __enter__(self) -> Self:
-        self._operation.enter()
+        self.operation.enter()
         return self
 
     def __exit__(
         self, cls: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
-        self._operation.detach()
+        self.operation.detach()
         if error is None:
-            self._operation.succeeded()
+            self.operation.succeeded()
             return False
         if not isinstance(error, Exception):
-            self._operation.abandoned()
+            self.operation.abandoned()
             return False
         self._error = error
         return True
@@ -199,7 +255,7 @@ class _Attempts:
 
     def _record(self, error: Exception, decision: Decision) -> None:
         """Write the row of a call that worked and whose answer does not fit."""
-        options, loop = self._operation.options, self._operation.failing_loop()
+        options, loop = self.operation.options, self.operation.failing_loop()
         loop.attempts = 0
         loop.tries += 1
         report = describe(error, provider=options.provider, model=options.model, origin="call")

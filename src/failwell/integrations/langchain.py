@@ -89,13 +89,13 @@ def _middleware(calls: ModelCalls, tools: ToolCalls) -> Any:
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             model = copy_of(request.model)
             if model is None:
-                return calls.run(None, None, lambda: handler(request))
+                return calls.run(None, None, _with_messages(request, handler), request.messages)
             return handler(request.override(model=model))
 
         async def awrap_model_call(self, request: Any, handler: Any) -> Any:
             model = copy_of(request.model)
             if model is None:
-                return await calls.run_async(None, None, lambda: handler(request))
+                return await calls.run_async(None, None, _with_messages(request, handler), request.messages)
             return await handler(request.override(model=model))
 
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
@@ -117,6 +117,10 @@ def _middleware(calls: ModelCalls, tools: ToolCalls) -> Any:
                 return call.failed(error)
 
     return Reliability()
+
+
+def _with_messages(request: Any, handler: Any) -> Callable[[list[Any]], Any]:
+    return lambda messages: handler(request.override(messages=messages))
 
 
 class _ToolCall:

@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from failwell._extras import need
 from failwell.delivery.plain_text import finite
-from failwell.integrations._model_calls import PluginOptions
+from failwell.integrations._model_calls import PluginOptions, refuse_options
 from failwell.integrations._repeatable import repeatable
 from failwell.integrations._tool_calls import ToolCalls
 from failwell.report.describe import describe
@@ -68,6 +68,7 @@ def reliability(
         **parameters,
     }
     nodes = _Nodes(merge_options(base, **fields))
+    refuse_options(nodes.options, "langgraph", "shrink")
     defaults: dict[str, Any] = {"retry_policy": _policy(nodes)}
     if error_key is not None:
         defaults["error_handler"] = _handler(error_key, go_to)

@@ -11,7 +11,7 @@ Example:
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import wraps
-from inspect import isasyncgen, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
 
 from failwell._extras import need
@@ -20,7 +20,6 @@ from failwell.integrations._model_calls import ModelCalls, PluginOptions
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.streams.repeat import repeat_astream, repeat_stream
 from failwell.runtime.suppress import call_hook
 
 __all__ = ["failure_callback", "reliability"]
@@ -103,13 +102,8 @@ def _repeated(function: Any, calls: ModelCalls, off: dict[str, Any]) -> Any:
             provider, model = _target(args, kwargs)
             kwargs |= off
             if not kwargs.get("stream"):
-                return await calls.run_async(provider, model, lambda: function(*args, **kwargs))
-
-            async def read() -> AsyncGenerator[Any]:
-                async for chunk in await function(*args, **kwargs):
-                    yield chunk
-
-            stream = repeat_astream(read, calls.options(provider, model))()
+                return await calls.run_async(provider, model, function, *args, **kwargs)
+            stream = calls.astream(provider, model, function, *args, **kwargs)
             return _begun_async(await anext(stream, _END), stream)
 
         return call_async
@@ -119,12 +113,8 @@ def _repeated(function: Any, calls: ModelCalls, off: dict[str, Any]) -> Any:
         provider, model = _target(args, kwargs)
         kwargs |= off
         if not kwargs.get("stream"):
-            return calls.run(provider, model, lambda: function(*args, **kwargs))
-
-        def read() -> Generator[Any]:
-            yield from function(*args, **kwargs)
-
-        stream = repeat_stream(read, calls.options(provider, model))()
+            return calls.run(provider, model, function, *args, **kwargs)
+        stream = calls.stream(provider, model, function, *args, **kwargs)
         return _begun(next(stream, _END), stream)
 
     return call
@@ -150,8 +140,7 @@ async def _begun_async(first: Any, stream: AsyncGenerator[Any, Any]) -> AsyncGen
             async for chunk in stream:
                 yield chunk
     finally:
-        if isasyncgen(stream):
-            await stream.aclose()
+        await stream.aclose()
 
 
 def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str | None, str | None]:

@@ -204,7 +204,7 @@ def retrying(
     )  # fmt: skip
 
 
-def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+def run(options: RetryOptions, function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Call `function` as often as `options` allow."""
     operation = Operation(options)
     if options.guard is not None:
@@ -219,7 +219,7 @@ def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwa
 
 
 async def run_async(
-    options: RetryOptions, function: Callable[_P, Awaitable[_R]], *args: _P.args, **kwargs: _P.kwargs
+    options: RetryOptions, function: Callable[_P, Awaitable[_R]], /, *args: _P.args, **kwargs: _P.kwargs
 ) -> _R:
     """Await `function(...)` as often as `options` allow."""
     operation = AsyncOperation(options)

@@ -41,18 +41,20 @@ class Greeting(pydantic.BaseModel):
 ASKED: dict[str, Any] = {
     "model": "gpt-4o-mini",
     "messages": [{"role": "user", "content": "hello"}],
-    "response_model": Greeting,
 }
 
 
-def create(url: str, kind: str, parameters: dict[str, Any], **options: Any) -> Any:
+def create(
+    url: str, kind: str, parameters: dict[str, Any], schema: type[Greeting] | None = Greeting, **options: Any
+) -> Any:
+    parameters = {**ASKED, **parameters, "response_model": schema}
     if kind == "plain":
         with openai.OpenAI(api_key="sk-lab", base_url=url) as client:
-            return reliability(instructor.from_openai(client), **options).create(**ASKED, **parameters)
+            return reliability(instructor.from_openai(client), **options).create(**parameters)
 
     async def run() -> Any:
         async with openai.AsyncOpenAI(api_key="sk-lab", base_url=url) as client:
-            return await reliability(instructor.from_openai(client), **options).create(**ASKED, **parameters)
+            return await reliability(instructor.from_openai(client), **options).create(**parameters)
 
     return asyncio.run(run())
 
@@ -101,6 +103,29 @@ def test_a_tenacity_object_of_the_caller_decides_about_everything() -> None:
         create(lab.url, "plain", {"max_retries": own}, clock=FakeClock())
 
     assert len(lab.requests) == 2
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_call_without_a_schema_is_repeated_too(kind: str) -> None:
+    clock = FakeClock()
+
+    with scripted_lab("openai", OVERLOADED, lab_reply("ok")) as lab:
+        reply = create(lab.url, kind, {}, schema=None, clock=clock, jitter=lambda: 0.5)
+
+    assert reply.choices[0].message.content
+    assert clock.slept == [1.0]
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_an_answer_that_does_not_fit_is_asked_for_again_with_shortened_messages(kind: str) -> None:
+    def shrink(_messages: list[Any]) -> list[Any]:
+        return [{"role": "user", "content": "hi"}]
+
+    with scripted_lab("openai", lab_reply("context_too_long"), FITS_NOT, FITS) as lab:
+        greeting = create(lab.url, kind, {"max_retries": 1}, clock=FakeClock(), shrink=shrink)
+
+    assert greeting.name == "Ada"
+    assert [request["messages"][0]["content"] for request in lab.requests] == ["hello", "hi", "hi"]
 
 
 def test_what_is_no_client_of_instructor_is_refused() -> None:
