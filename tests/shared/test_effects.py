@@ -462,3 +462,17 @@ def test_the_annotations_of_the_real_library_are_read() -> None:
     assert effect_policy(tool(readOnlyHint=True)) == "none"
     assert effect_policy(tool(idempotentHint=True).annotations) == "repeat"
     assert effect_policy(types.Tool(name="t", inputSchema=schema)) == "claim"
+
+
+def test_stores_that_begin_at_the_same_moment_do_not_delete_each_others_folders(tmp_path: Path) -> None:
+    def claim(folder: Path, number: int) -> bool:
+        return (
+            SqliteClaims(folder)
+            .claim(EffectKey(id=f"id-{number}", name="n", scope="s", key=str(number)), {})
+            .is_own
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        for round_ in range(20):
+            folder = tmp_path / str(round_)
+            assert list(pool.map(claim, [folder] * 8, range(8))) == [True] * 8

@@ -18,7 +18,7 @@ from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
 from failwell.journal.errors import os_fault
 from failwell.journal.folder import make_private, store_option
-from failwell.journal.journal_faults import Locked
+from failwell.journal.journal_faults import Locked, StoreUnavailable
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
 LOCK = "lock"
@@ -143,6 +143,17 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def _open(file: Path) -> int:
+    """The descriptor of a file that is created with its folder, also if somebody deletes the folder meanwhile."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _open_once(file)
+        except StoreUnavailable as fault:
+            if not isinstance(fault.__cause__, FileNotFoundError):
+                raise
+    return _open_once(file)
+
+
+def _open_once(file: Path) -> int:
     make_private(file.parent)
     try:
         # Not inheritable, like every descriptor that Python opens: a script that outlives this process
