@@ -313,3 +313,31 @@ agents:
 
     assert done.code == 1
     assert "undefined value: `a`, which the context mode hides here" in done.err
+
+
+@pytest.mark.acceptance("relavium 67")
+@pytest.mark.parametrize(
+    ("expression", "code", "kind"),
+    [
+        ("value +", 2, None),
+        ("value + absent", 1, "internal.template_error"),
+        ("value * 1000000000", 1, "internal.sandbox_error"),
+        ("range(99999) | map('string') | map('length') | sum + value[interrupted]", 1, "internal.template_error"),
+    ],
+)  # fmt: skip
+def test_an_expression_that_cannot_be_evaluated_ends_the_run_and_shows_no_value(
+    tmp_path: Path, expression: str, code: int, kind: str | None
+) -> None:
+    text = f"""
+workflow: {{name: w, entry_point: a}}
+agents:
+  - {{name: a, type: set, values: {{value: "'k4n4ry'"}}, routes: [{{to: b}}]}}
+  - {{name: b, type: set, values: {{x: "{{{{ {expression.replace("value", "a.output.value")} }}}}"}}}}
+"""
+
+    done = run(tmp_path, text, "--error-format", "json")
+
+    assert done.code == code
+    assert "k4n4ry" not in done.out + done.err
+    if kind is not None:
+        assert done.error["kind"] == kind

@@ -1,4 +1,4 @@
-"""`failwell chat` in a process of its own, at a pseudo-terminal."""
+"""`failwell chat`, or another command, in a process of its own, at a pseudo-terminal."""
 
 import os
 import pty
@@ -16,13 +16,13 @@ LONGEST = 60.0
 class Terminal:
     """A conversation that a test types."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, command: str = "chat") -> None:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            command = [sys.executable, "-m", "failwell", "chat", *arguments, "--store", str(folder / "state")]
-            os.execve(sys.executable, command, environment(TERM="dumb"))
+            words = [sys.executable, "-m", "failwell", command, *arguments, "--store", str(folder / "state")]
+            os.execve(sys.executable, words, environment(TERM="dumb"))
         self.seen = ""
 
     def expect(self, text: str) -> str:

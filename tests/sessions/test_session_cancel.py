@@ -122,6 +122,27 @@ def test_a_session_that_is_closed_rejects_every_input_that_waits(
     assert inputs == ["one"]
 
 
+@pytest.mark.acceptance("stud-cli 42")
+def test_inputs_that_wait_at_the_terminal_are_rejected_when_the_session_is_left(tmp_path: Path) -> None:
+    agent = slow_agent(tmp_path, {"text": "never"})
+    terminal = Terminal(tmp_path, str(agent))
+    terminal.expect("> ")
+    terminal.type("go\n")
+    (tmp_path / "pipe").read_text()
+    for text in ("two", "three"):
+        terminal.type(f"{text}\n")
+        terminal.expect("(queued)")
+
+    os.kill(terminal.pid, signal.SIGTERM)
+    last = terminal.expect("resume it with")
+
+    inputs = [event["data"]["text"] for event in exported(tmp_path) if event["type"] == "session:input"]
+    assert terminal.end() == 143
+    assert "cancelled (cancel.turn)" in last
+    assert last.count("(cancel.session)") == 2
+    assert inputs == ["go"]
+
+
 def test_ctrl_c_cancels_the_turn_at_the_terminal_and_a_second_one_leaves(tmp_path: Path) -> None:
     agent = slow_agent(tmp_path, {"text": "Fine \x1b[31mred."})
     terminal = Terminal(tmp_path, str(agent))

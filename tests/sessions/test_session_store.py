@@ -12,7 +12,9 @@ from failwell.journal.event import Event
 from failwell.journal.journal_faults import StoreUnavailable
 from failwell.sessions import list_sessions, open_session, resume_session
 from failwell.sessions.recorded_sessions import read_session
+from tests.apps.running import failwell
 from tests.sessions.agents import write_agent
+from tests.sessions.terminal_process import Terminal
 
 
 class Clock:
@@ -105,3 +107,32 @@ def test_a_store_that_stays_away_ends_the_session_and_leaves_what_was_recorded(t
             return (await again.send("third")).text
 
     assert asyncio.run(resume()) == "Three."
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 49", "stud-cli 50")
+def test_a_conversation_at_the_terminal_waits_for_its_store_and_ends_if_it_stays_away(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "One."}, {"text": "Two."}, {"text": "Three."}])
+    store = ("--store", str(tmp_path / "state"))
+    terminal = Terminal(tmp_path, str(agent))
+    terminal.expect("> ")
+    rename(tmp_path, "events", "away")
+
+    terminal.type("first\n")
+    terminal.watch(1.0)
+    rename(tmp_path, "away", "events")
+    terminal.expect("One.")
+    terminal.expect("> ")
+    rename(tmp_path, "events", "away")
+    terminal.type("second\n")
+    refused = terminal.expect("resume it with")
+    code = terminal.end()
+    rename(tmp_path, "away", "events")
+
+    shown = failwell("sessions", "show", "last", "--format", "json", *store).data
+    resumed = failwell("chat", "--continue", "-p", "third", *store)
+    assert "session.store_unavailable" in refused
+    assert code == 1
+    # What was recorded before is whole, and nothing was done for the input that could not be recorded.
+    assert shown["conversation"] == [{"user": "first"}, {"agent": "One."}]
+    assert (resumed.code, resumed.out) == (0, "Two.\n")

@@ -74,6 +74,7 @@ def test_a_first_call_beyond_the_budget_is_not_made(place: Place) -> None:
     assert error["kind"] == "limit.budget_exceeded"
     assert failed["data"]["failure"]["report"]["retryable"] is False
     assert failed["data"]["usage"]["cost_usd"] == 0
+    assert place("audit", "show", "--type", "model:called", "--format", "json").data == []
 
 
 @pytest.mark.acceptance("relavium 34")

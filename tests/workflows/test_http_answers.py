@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.apps.running import environment
+from tests.sessions.terminal_process import Terminal
 from tests.workflows.test_agent_approvals import audit, place, types
 
 
@@ -128,3 +129,103 @@ def test_requests_without_the_token_of_a_browser_or_for_another_host_are_refused
     assert odd == [400, 422, 405, 404, 413]
     assert still_open["id"] == question["id"]
     assert not (tmp_path / "n.txt").exists()
+
+
+@pytest.mark.acceptance("stud-cli 47")
+def test_an_answer_over_http_dismisses_the_question_at_the_terminal_and_one_there_is_late(
+    tmp_path: Path,
+) -> None:
+    place(tmp_path)
+    terminal = Terminal(tmp_path, "w.yaml", "--quiet", "--answer-http", command="run")
+    client = Client(Path(terminal.expect("\n").strip().rpartition("the token is in ")[2]))
+    question = client.question()
+    terminal.expect("choose: ")
+
+    answered = client.send("POST", f"/questions/{question['id']}", {"value": True, "by": "ann"})
+    terminal.expect("this question needs no answer any more")
+    terminal.type("deny\n")
+
+    assert answered == (200, {"ok": True})
+    assert terminal.end() == 0
+    assert (tmp_path / "n.txt").read_text() == "hello"
+    assert [record["data"]["by"] for record in audit(tmp_path, "interaction:answered")] == ["ann"]
+
+
+@pytest.mark.acceptance("stud-cli 47")
+def test_a_terminal_that_is_gone_leaves_the_question_to_http(tmp_path: Path) -> None:
+    place(tmp_path)
+    terminal = Terminal(tmp_path, "w.yaml", "--quiet", "--answer-http", command="run")
+    client = Client(Path(terminal.expect("\n").strip().rpartition("the token is in ")[2]))
+    question = client.question()
+    terminal.expect("choose: ")
+
+    # The end of the input: nobody is at the terminal any more.
+    terminal.type("\x04")
+    assert client.question()["id"] == question["id"]
+    answered = client.send("POST", f"/questions/{question['id']}", {"value": True, "by": "ann"})
+
+    assert answered == (200, {"ok": True})
+    assert terminal.end() == 0
+    assert (tmp_path / "n.txt").read_text() == "hello"
+
+
+TWO = """\
+workflow:
+  name: w
+  entry_point: both
+  runtime: {default_model: "scripted:replies.yaml"}
+tools:
+  note: {builtin: write_file}
+agents:
+  - {name: x, prompt: go}
+  - {name: y, prompt: go}
+parallel:
+  - {name: both, agents: [x, y], routes: [{to: $end}]}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 46")
+def test_a_question_that_times_out_is_a_no_and_the_next_one_is_shown_for_as_long(tmp_path: Path) -> None:
+    place(tmp_path)
+    (tmp_path / "w.yaml").write_text(TWO)
+    calls = {
+        name: [
+            {"tool_calls": [{"name": "note", "arguments": {"path": f"{name}.txt", "content": "hello"}}]},
+            {"text": "finished"},
+        ]
+        for name in "xy"
+    }
+    (tmp_path / "replies.yaml").write_text(json.dumps({"agents": calls}))
+    arguments = ["run", "w.yaml", "--quiet", "--answer-timeout", "4s", "--store", "state"]
+
+    with run(tmp_path, *arguments) as (client, process, _):
+        first, second = _two_questions(client)
+        while first in (ids := [entry["id"] for entry in client.send("GET", "/questions")[1]["questions"]]):
+            pass
+        late = client.send("POST", f"/questions/{first}", {"value": True, "by": "bob"})
+        in_time = client.send("POST", f"/questions/{second}", {"value": True, "by": "ann"})
+        process.wait(timeout=60)
+
+    assert ids == [second]
+    assert (late[0], late[1]["kind"]) == (409, "session.interaction_closed")
+    assert in_time == (200, {"ok": True})
+    assert process.returncode == 0
+    assert types(audit(tmp_path, "interaction")) == [
+        "interaction:raised",
+        "interaction:raised",
+        "interaction:timed_out",
+        "interaction:late",
+        "interaction:answered",
+    ]
+    [denied] = audit(tmp_path, "tool:denied")
+    assert denied["data"]["reason"] == "approval_timeout"
+    assert len(list(tmp_path.glob("?.txt"))) == 1
+
+
+def _two_questions(client: Client) -> list[str]:
+    for _ in range(2_000):
+        _, body = client.send("GET", "/questions")
+        if len(body["questions"]) == 2:
+            return [entry["id"] for entry in body["questions"]]
+    raise AssertionError("nothing was asked")

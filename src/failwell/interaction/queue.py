@@ -59,7 +59,7 @@ class InteractionQueue:
     Args:
         answerers: Who is asked. Without one, every question fails with `InteractionRequired`.
         clock: Measures time-outs.
-        timeout: Seconds after which a question ends, unless `ask` names others; `None` waits.
+        timeout: Seconds for which a question is shown, unless `ask` names others; `None` waits.
         observe: Called with each event before its effect. What it raises ends the question: what cannot be recorded
             is not acted upon.
         new_id: Makes the ids of questions that have none.
@@ -104,7 +104,7 @@ class InteractionQueue:
 
         Args:
             request: The question.
-            within: Seconds after which it ends with `Timeout`.
+            within: Seconds for which it is shown; then it ends with `Timeout`.
 
         Raises:
             InteractionRequired: nobody can be asked here.
@@ -124,10 +124,8 @@ class InteractionQueue:
             self._record("required", request)
             self._note_closed(request.id, "nobody could be asked")
             raise InteractionRequired(question=request.to_dict())
-        question = _Question(request, get_running_loop().create_future())
+        question = _Question(request, get_running_loop().create_future(), seconds)
         self._open[request.id] = question
-        if seconds is not None:
-            question.timer = get_running_loop().create_task(self._time_out(question, seconds))
         self._show_first()
         try:
             return await question.future
@@ -163,6 +161,10 @@ class InteractionQueue:
         if first is None or first.is_shown:
             return
         first.is_shown = True
+        if first.seconds is not None:
+            from asyncio import get_running_loop
+
+            first.timer = get_running_loop().create_task(self._time_out(first, first.seconds))
         for answerer in self._answerers:
             self._show_to(first, answerer)
 
@@ -265,9 +267,10 @@ _REASONS: Mapping[type, str] = {
 class _Question:
     """A question in the queue."""
 
-    def __init__(self, request: Request, future: "Future[Reply]") -> None:
+    def __init__(self, request: Request, future: "Future[Reply]", seconds: float | None) -> None:
         self.request = request
         self.future = future
+        self.seconds = seconds
         self.timer: Task[None] | None = None
         self.is_shown = False
         self.shown: set[Task[None]] = set()

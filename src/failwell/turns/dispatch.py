@@ -265,6 +265,8 @@ class Dispatcher:
         self._check_cancel()
         if isinstance(error, InteractionRequired):
             raise error
+        if isinstance(error, TimeoutError):
+            raise _denied(tool.name, "approval_timeout") from error
         if error is not None:
             # Whoever cannot be asked has not agreed.
             raise _denied(tool.name, "approval_error") from error

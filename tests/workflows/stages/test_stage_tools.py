@@ -16,6 +16,7 @@ from failwell.shared.sqlite_claims import SqliteClaims
 from failwell.turns.grants import USED, GrantRequest, StageGrants, digest_of
 from tests.apps.running import environment, failwell
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of
+from tests.workflows.test_agent_approvals import at_a_terminal
 
 TOOLS = """\
 tools:
@@ -122,6 +123,22 @@ def test_a_grant_is_for_one_call_and_the_same_call_again_needs_another_one(place
     assert [question["type"] for question in questions] == ["grant", "grant"]
     assert notes(place) == ["x"]
     assert len(audit(place, "interaction:answered")) == 2
+    assert [record["data"]["reason"] for record in audit(place, "tool:denied")] == ["grant_refused"]
+
+
+@pytest.mark.acceptance("stud-cli 38")
+def test_a_person_at_the_terminal_grants_one_call_and_is_asked_about_the_next(place: StagePlace) -> None:
+    place.write("machine.yaml", HEAD.format(entry="a") + TOOLS + STAGE % "ask")
+    place.script(a=[CALL, CALL, {"text": "done"}])
+
+    code, screen = at_a_terminal(
+        place.folder, ["run", "machine.yaml", "--quiet", "--store", str(place.store)], "allow", "deny"
+    )
+
+    assert code == 0
+    assert screen.count("may not call the tool `note`; may it once") == 2
+    assert notes(place) == ["x"]
+    assert [record["data"]["value"] for record in audit(place, "interaction:answered")] == [True, False]
     assert [record["data"]["reason"] for record in audit(place, "tool:denied")] == ["grant_refused"]
 
 

@@ -1,7 +1,7 @@
 """Tools of MCP servers, by the official client: over stdio for a program, over HTTP for an address.
 
-What a server says about its tools and their failures is evidence: names and schemas are offered to the model, hints only
-make a call safer to repeat, and error texts are withheld as those of any other tool.
+What a server says about its tools and their failures is evidence: names and schemas are offered to the model, a hint decides
+whether a call is repeated and approved only where the file does not, and error texts are withheld as those of any other tool.
 """
 
 import os

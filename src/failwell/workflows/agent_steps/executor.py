@@ -166,7 +166,7 @@ def _granter(queue: "Callable[[], InteractionQueue]", request: Request) -> "AskG
 def tool_approver(
     queue: "Callable[[], InteractionQueue]", request: Request, scope: Mapping[str, Any] | None = None
 ) -> "Approver":
-    """Asks a person whether a tool may be called. Anything but a clear yes is a no.
+    """Asks a person whether a tool may be called. Anything but a clear yes is a no; no answer in time is a `TimeoutError`.
 
     Args:
         queue: Where people are asked.
@@ -178,7 +178,7 @@ def tool_approver(
     async def approve(question: "ApprovalRequest") -> bool:
         from json import dumps
 
-        from failwell.interaction.requests import Answer, Approve
+        from failwell.interaction.requests import Answer, Approve, Timeout
 
         # ASCII, so that no letter that looks like another one hides what is to be approved.
         arguments = dumps(question.arguments, ensure_ascii=True, indent=2, default=str)
@@ -189,6 +189,8 @@ def tool_approver(
                 details={"effect": question.effect},
             )
         )
+        if isinstance(reply, Timeout):
+            raise TimeoutError
         return isinstance(reply, Answer) and reply.value is True
 
     return approve

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from failwell.apps.cli.answer_timeout import add_answer_timeout
 from failwell.apps.cli.commands import JSON
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import error_format, is_terminal, print_aside
@@ -47,6 +48,7 @@ def add_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="resume although the agent, its model or its tools changed",
     )
+    add_answer_timeout(parser, "chat")
     parser.add_argument("--session-id", metavar="ID", help="the id of a new session (default: a new one)")
     parser.add_argument(
         "--allow-outside", action="store_true", help="let the file include files outside its project"

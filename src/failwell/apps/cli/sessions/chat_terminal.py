@@ -46,7 +46,7 @@ class TerminalChat:
             self.args,
             self._talk,
             # A question reads its answer itself.
-            questions=InteractionQueue(TerminalAnswerer(self._lines)),
+            questions=InteractionQueue(TerminalAnswerer(self._lines), timeout=self.args.answer_timeout),
             on_event=self._show,
             on_text=self._show_piece,
         )

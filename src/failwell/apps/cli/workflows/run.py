@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from failwell.apps.cli.answer_timeout import add_answer_timeout
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 from failwell.apps.cli.temporal.connection import LOCAL, add_engine
@@ -69,6 +70,7 @@ def add_run_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="wait for answers over HTTP, on this machine and with a token",
     )
+    add_answer_timeout(parser, "run")
     parser.add_argument(
         "--detach",
         action="store_true",

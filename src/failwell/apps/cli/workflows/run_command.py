@@ -164,7 +164,7 @@ class RunCommand:
             from failwell.interaction.answerers import RemoteAnswerer
 
             answerers.append(RemoteAnswerer())
-        return InteractionQueue(*answerers)
+        return InteractionQueue(*answerers, timeout=args.answer_timeout)
 
     def _has_person(self) -> bool:
         """Whether somebody at the terminal can be asked."""
