@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from failwell import describe
+from failwell import Guard, describe
 from failwell.integrations.langgraph import reliability, tool_errors
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.loop import Parked
@@ -163,3 +163,8 @@ def test_a_tool_node_gives_the_model_a_typed_result() -> None:
     assert answer.status == "error"
     assert "tool.failed" in answer.content
     assert SECRET not in answer.content
+
+
+def test_a_guard_that_could_not_stop_a_node_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot keep `guard`"):
+        reliability(guard=Guard())

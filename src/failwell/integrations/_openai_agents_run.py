@@ -261,6 +261,10 @@ async def _read(
             await operation.failed_async(error)
             turn.keep_run_data(error)
         raise
+    except BaseException:  # raised again: the reader went away, or was cancelled
+        if operation is not None:
+            operation.abandoned()
+        raise
     finally:
         await events.aclose()
 

@@ -145,6 +145,9 @@ class ToolServer:
                     operation.abandoned()
                     raise
                 error = raised
+            except BaseException:  # raised again: the client cancelled the call
+                operation.abandoned()
+                raise
             finally:
                 operation.detach()
             if operation.loop is None or not operation.loop.tries:

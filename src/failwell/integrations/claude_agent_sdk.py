@@ -89,6 +89,9 @@ def reliability(
                 # It gets its ledger and is raised again.
                 await watch.end(error)
                 raise
+            except BaseException:  # raised again: the reader went away, or was cancelled
+                watch.abandoned()
+                raise
 
     return query
 
@@ -189,6 +192,11 @@ class _ApiCalls:
             ledger = operation.failing_loop().ledger()
             last = replace(ledger.attempts[-1], wait=None, reason="Claude Code did not repeat it")
             attach(error, replace(ledger, attempts=(*ledger.attempts[:-1], last), stopped=last.reason))
+
+    def abandoned(self) -> None:
+        """Take note of a run whose end says nothing about the API."""
+        if self._operation is not None:
+            self._operation.abandoned()
 
     def _failing(self) -> Operation:
         if self._operation is None:

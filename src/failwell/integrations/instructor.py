@@ -256,6 +256,9 @@ class _Attempts:
     def _record(self, error: Exception, decision: Decision) -> None:
         """Write the row of a call that worked and whose answer does not fit."""
         options, loop = self.operation.options, self.operation.failing_loop()
+        if options.guard is not None:
+            # The provider has answered.
+            options.guard.succeeded(self.operation.called)
         loop.attempts = 0
         loop.tries += 1
         report = describe(error, provider=options.provider, model=options.model, origin="call")

@@ -54,12 +54,12 @@ def reliability(
             the model's view of the failure there, never its text.
         go_to: The node that runs after the handler. Without it the branch ends there.
         parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`, except that LangGraph waits by its own
-            clock. `stream` becomes a `TimeoutPolicy`, which LangGraph has for async nodes alone: `idle` ends a node that
+            clock, and that `timeout` and `budget` count from the first failure of a node. `stream` becomes a `TimeoutPolicy`, which LangGraph has for async nodes alone: `idle` ends a node that
             shows no progress, `total` ends its run.
 
     Raises:
         MissingExtra: langgraph is not installed.
-        TypeError: a parameter has the wrong type, or there is none of that name.
+        TypeError: a parameter has the wrong type, there is none of that name, or LangGraph cannot keep it.
     """
     base = options or RetryOptions()
     fields: dict[str, Any] = {
@@ -68,7 +68,7 @@ def reliability(
         **parameters,
     }
     nodes = _Nodes(merge_options(base, **fields))
-    refuse_options(nodes.options, "langgraph", "shrink")
+    refuse_options(nodes.options, "langgraph", "shrink", "guard")
     defaults: dict[str, Any] = {"retry_policy": _policy(nodes)}
     if error_key is not None:
         defaults["error_handler"] = _handler(error_key, go_to)

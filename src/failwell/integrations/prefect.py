@@ -43,6 +43,7 @@ _DELAY = "_failwell_delay"
 _delay: ContextVar[float] = ContextVar("failwell_prefect_delay", default=0.0)
 _operations: dict[Any, Operation] = {}
 """By the id of the task run. Prefect repeats a run in the process that began it."""
+_MOST_RUNS = 10_000
 
 
 class _Delays(list[float]):
@@ -177,6 +178,9 @@ def _operation(run: Any, options: RetryOptions) -> Operation:
             raise failure
         if run is not None:
             _operations[run] = operation
+            if len(_operations) > _MOST_RUNS:
+                # A run that Prefect cancelled: it does not say so.
+                del _operations[next(iter(_operations))]
     return operation
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from failwell import Guard
+from failwell.decision.breaker import BreakerPolicy
 from failwell.report.describe import describe
 from failwell.runtime.loop import AttemptEvent, AttemptFailed
 from failwell.testing import FakeClock
@@ -126,6 +128,17 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_shortened_messages(
 
     assert greeting.name == "Ada"
     assert [request["messages"][0]["content"] for request in lab.requests] == ["hello", "hi", "hi"]
+
+
+def test_an_answer_that_does_not_fit_is_no_failure_of_the_provider() -> None:
+    clock = FakeClock()
+    guard = Guard(clock=clock, breaker=BreakerPolicy(failures=1, rest=10))
+    errors: Any = pytest.importorskip("instructor.core.exceptions")
+    for step, position in ((OVERLOADED, "open"), (FITS_NOT, "closed")):
+        with scripted_lab("openai", step) as lab, pytest.raises(errors.InstructorRetryException):
+            create(lab.url, "plain", {"max_retries": 1}, clock=clock, guard=guard, attempts=1)
+        assert [state.breaker.position for state in guard.states()] == [position]
+        clock.advance(11)
 
 
 def test_what_is_no_client_of_instructor_is_refused() -> None:

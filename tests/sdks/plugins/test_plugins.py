@@ -1,13 +1,19 @@
 """Every plugin with its real framework, against the lab: how many calls arrive, how long it waits, how it ends."""
 
+import asyncio
 import json
 import os
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from failwell import Guard
+from failwell.apps.lab.lab_reply import LabCall, Reply
+from failwell.decision.breaker import BreakerPolicy
 from failwell.policies import AttemptFailed, StreamTimeouts
 from failwell.runtime.loop import AttemptEvent
 from failwell.testing import FakeClock
@@ -24,7 +30,7 @@ from tests.sdks.plugins.scenarios import (
     play,
     warm_up,
 )
-from tests.sdks.plugins.scripted_lab import Step, lab_reply, scripted_lab
+from tests.sdks.plugins.scripted_lab import Step, lab_reply, scripted_lab, stalls_in_text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 _TABLE = os.environ.get("FAILWELL_FRAMEWORKS")
@@ -92,6 +98,57 @@ def test_messages_that_are_too_long_are_shortened_once_or_it_is_refused(plugin: 
     assert len(lengths) == 1
     assert len(lab.requests) == 1 + len(answers)
     assert len(json.dumps(lab.requests[1])) > len(json.dumps(lab.requests[0]))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        "google_adk",
+        "mcp",
+        "openai_agents",
+        "pydantic_ai",
+        pytest.param("claude_agent_sdk", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_is_cancelled_during_a_call_leaves_the_next_probe_of_the_guard_free(
+    monkeypatch: pytest.MonkeyPatch, plugin: str, stream: bool
+) -> None:
+    module = framework(plugin)
+    if installed(module) is None:
+        pytest.skip(f"`make test-sdks` runs it with {module.PACKAGE}")
+    dialect = getattr(module, "DIALECT", "openai")
+    clock = FakeClock()
+    guard = Guard(clock=clock, breaker=BreakerPolicy(failures=1, rest=10))
+    with scripted_lab(dialect, lab_reply("overloaded")) as lab, pytest.raises(Exception, match=r"."):
+        module.after(lab.url, guard=guard, clock=clock, attempts=1)(stream=stream)
+    assert [state.breaker.position for state in guard.states()] == ["open"]
+    clock.advance(11)
+
+    cancel: list[Callable[[], object]] = []
+
+    def cancels(dialect: str, call: LabCall) -> Reply:
+        cancel[0]()
+        reply = stalls_in_text(dialect, call) if call.stream else lab_reply("ok")(dialect, call)
+        return reply if call.stream else replace(reply, pieces=(reply.body[:1], reply.body[1:]), stall="body")
+
+    async def cancellable(main: Coroutine[Any, Any, Any]) -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await task
+
+    run = asyncio.run
+
+    def run_cancellable(main: Coroutine[Any, Any, Any]) -> Any:
+        return run(cancellable(main))
+
+    with scripted_lab(dialect, cancels) as lab, pytest.raises(asyncio.CancelledError):
+        ask = module.after(lab.url, guard=guard, clock=clock, attempts=1)
+        monkeypatch.setattr(asyncio, "run", run_cancellable)
+        ask(stream=stream)
+
+    assert len(lab.requests) == 1
+    assert [state.breaker.probing for state in guard.states()] == [0]
 
 
 @pytest.mark.slow
