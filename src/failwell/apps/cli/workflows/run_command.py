@@ -4,7 +4,7 @@ import os
 import signal
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ class RunCommand:
         with progress(self.args) as display:
             settings = self._settings(display)
             try:
-                async with self._http_answers(settings):
+                async with nullcontext() if self._http is None else self._http_answers(self._http, settings):
                     return await work(settings)
             finally:
                 settings.store.close()
@@ -128,14 +128,12 @@ class RunCommand:
         )
 
     @asynccontextmanager
-    async def _http_answers(self, settings: "Settings") -> AsyncGenerator[None]:
-        """Take answers over HTTP while the run lasts, if the command says so."""
-        if self._http is None or settings.interactions is None:
-            yield
-            return
+    async def _http_answers(self, http: "HttpAnswerer", settings: "Settings") -> AsyncGenerator[None]:
+        """Take answers over HTTP while the run lasts."""
+        assert settings.interactions is not None
         file = settings.folder / f"answers-{os.getpid()}.json"
-        async with self._http.serving(settings.interactions, file):
-            print_aside(self.args, f"answers: {self._http.url}/questions; the token is in {file}")
+        async with http.serving(settings.interactions, file):
+            print_aside(self.args, f"answers: {http.url}/questions; the token is in {file}")
             yield
 
     def _interactions(self, display: "Progress | None") -> "InteractionQueue | None":
