@@ -21,17 +21,21 @@ from failwell.runtime import suppress
 
 _QUICK = "not slow"
 """The marks that `make test` asks for."""
+_SIGNALS = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 _SLOW_MODULE = re.compile(r"^pytestmark = \[?[^\n]*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_configure() -> None:
     """Undo what the caller's shell may impose on the tests and their children: ignored signals, no bytecode."""
-    # A shell starts background jobs with SIGINT ignored, and children inherit that.
-    if (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts background jobs with SIGINT ignored, nohup ignores SIGHUP, and children inherit that.
+    if threading.current_thread() is threading.main_thread():
+        for number, default in _SIGNALS.items():
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, default)
     # Without bytecode every worker and every process that a test starts compiles hundreds of modules again.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
