@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.apps.test_cli_run import a_file, events, processes_with, wait_for
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 NAMES = [number.name for number in CODES]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 STUBBORN = "trap '' TERM; touch '{mark}'; sleep 300 & wait; sleep 300"
 
 
@@ -24,13 +26,25 @@ def a_long_file(folder: Path, script: str = STUBBORN) -> tuple[str, Path]:
     return a_file(folder, f"workflow: {{name: flow, entry_point: long}}\nagents: {steps}\n"), mark
 
 
-def start(folder: Path, *arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "failwell", *arguments, "--store", str(folder / "store")],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts the command; what a failed test leaves running is killed."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: str) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "failwell", *arguments, "--store", str(tmp_path / "store")],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        with process:
+            process.kill()
 
 
 def end(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
@@ -41,10 +55,10 @@ def end(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
 
 @pytest.mark.parametrize("number", CODES, ids=NAMES)
 def test_the_first_signal_cancels_the_run_and_the_exit_code_names_the_signal(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, start: Start, number: signal.Signals
 ) -> None:
     file, mark = a_long_file(tmp_path)
-    process = start(tmp_path, "run", file, "--run-id", "r1")
+    process = start("run", file, "--run-id", "r1")
     wait_for(mark)
 
     process.send_signal(number)
@@ -60,10 +74,10 @@ def test_the_first_signal_cancels_the_run_and_the_exit_code_names_the_signal(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=NAMES[:2])
 def test_a_second_signal_ends_it_at_once_without_a_traceback_and_the_run_is_closed(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, start: Start, number: signal.Signals
 ) -> None:
     file, mark = a_long_file(tmp_path)
-    process = start(tmp_path, "run", file, "--run-id", "r1", "--progress", "plain")
+    process = start("run", file, "--run-id", "r1", "--progress", "plain")
     wait_for(mark)
     assert process.stderr is not None
 
@@ -79,16 +93,16 @@ def test_a_second_signal_ends_it_at_once_without_a_traceback_and_the_run_is_clos
     assert events(tmp_path, "r1")[-1]["type"] == "run:cancelled"
 
 
-def test_a_signal_while_a_resumed_run_works_has_the_same_codes(tmp_path: Path) -> None:
+def test_a_signal_while_a_resumed_run_works_has_the_same_codes(tmp_path: Path, start: Start) -> None:
     file, mark = a_long_file(tmp_path)
     store = ("--store", str(tmp_path / "store"))
-    first = start(tmp_path, "run", file, "--run-id", "r1")
+    first = start("run", file, "--run-id", "r1")
     wait_for(mark)
     first.kill()
     first.communicate(timeout=30)
     mark.unlink()
 
-    process = start(tmp_path, "resume", "r1")
+    process = start("resume", "r1")
     wait_for(mark)
     process.send_signal(signal.SIGTERM)
     code, err = end(process)
