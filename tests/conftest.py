@@ -36,6 +36,8 @@ def pytest_configure() -> None:
         for number, default in _SIGNALS.items():
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, default)
+    # Collecting makes many objects and no garbage.
+    gc.disable()
     # Without bytecode every worker and every process that a test starts compiles hundreds of modules again.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -77,6 +79,7 @@ def pytest_collection_finish() -> None:
     """Keep the collector from visiting all modules and tests again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

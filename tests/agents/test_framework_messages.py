@@ -1,29 +1,34 @@
 """`failwell.repair` on the message objects of Pydantic AI and LangChain: they stay objects, and the next run goes on."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from openai import AsyncOpenAI
-from pydantic_ai import Agent, messages
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 import failwell
 from failwell.agents import drop_oldest_tool_results
 from failwell.testing import lab
 
+# The frameworks are imported by the tests: every process that runs tests would load them otherwise.
+if TYPE_CHECKING:
+    from pydantic_ai import messages
 
-def question(text: str = "Pay.") -> messages.ModelRequest:
+
+def question(text: str = "Pay.") -> "messages.ModelRequest":
+    from pydantic_ai import messages
+
     return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
 
 
-def answer(*parts: messages.ModelResponsePart) -> messages.ModelResponse:
+def answer(*parts: "messages.ModelResponsePart") -> "messages.ModelResponse":
+    from pydantic_ai import messages
+
     return messages.ModelResponse(parts=parts)
 
 
 def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
+    from pydantic_ai import messages
+
     history = [
         question(),
         answer(
@@ -47,6 +52,11 @@ def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
 
 
 def test_a_run_of_pydantic_ai_goes_on_with_a_repaired_history() -> None:
+    from openai import AsyncOpenAI
+    from pydantic_ai import Agent, messages
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     history = [
         question(),
         answer(messages.ToolCallPart("pay", {}, "c1"), messages.ToolCallPart("pay", {}, "c2")),
@@ -68,6 +78,8 @@ def test_a_run_of_pydantic_ai_goes_on_with_a_repaired_history() -> None:
 
 
 def test_an_open_call_of_langchain_is_closed_with_a_tool_message() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
     call = {"name": "pay", "args": {"sum": 1}, "id": "c1", "type": "tool_call"}
     half: Any = {"name": "pay", "args": '{"su', "id": "c2", "error": None, "type": "invalid_tool_call"}
     block: dict[str, Any] = {"type": "tool_use", "id": "c2", "name": "pay", "input": {}}
@@ -97,6 +109,8 @@ def test_an_open_call_of_langchain_is_closed_with_a_tool_message() -> None:
 
 
 def test_long_results_of_frameworks_are_shortened_too() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
     call: Any = {"name": "read", "args": {}, "id": "c1", "type": "tool_call"}
     history = [
         HumanMessage("Read."),
@@ -111,6 +125,8 @@ def test_long_results_of_frameworks_are_shortened_too() -> None:
 
 
 def test_messages_of_another_format_are_named() -> None:
+    from langchain_core.messages import HumanMessage
+
     with pytest.raises(
         TypeError, match=r"messages\[0\] is a `HumanMessage`, which is not a message of the format `openai`"
     ):

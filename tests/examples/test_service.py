@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from django.core.wsgi import get_wsgi_application
-from django.test import override_settings
 
-from examples.service import fastapi_service, flask_service
 from failwell.http import from_problem
 from failwell.testing import lab
 from tests.django_site import configure_django
@@ -65,6 +62,12 @@ CONTENT = {
 
 @pytest.fixture(scope="module")
 def addresses() -> Generator[dict[str, str]]:
+    # Every process that runs tests would load them otherwise.
+    from django.core.wsgi import get_wsgi_application
+    from django.test import override_settings
+
+    from examples.service import fastapi_service, flask_service
+
     configure_django()
     with ExitStack() as stack:
         fake = stack.enter_context(lab(stall=2))

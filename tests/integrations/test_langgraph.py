@@ -5,18 +5,17 @@ from typing import Any
 
 import pytest
 
+from failwell.integrations.langgraph import retry_on
 from failwell.testing.builders import a_fault
+from tests.installed import need
 from tests.runtime.acting import told
 
-pytest.importorskip("langgraph", reason="langgraph is in requirements/sdks/newest.txt")
-
-from langgraph.types import RetryPolicy
-
-from examples.bridges.with_langgraph import Model, main, run
-from failwell.integrations.langgraph import retry_on
+need("langgraph")
 
 
 def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    from examples.bridges.with_langgraph import main
+
     main()
 
     assert capsys.readouterr().out == "an answer to 'why?' after 2 calls\nprovider.auth after 1 call\n"
@@ -33,6 +32,8 @@ def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.Captur
     ids=["wrong key", "unknown outcome", "cancel", "too long"],
 )
 def test_a_node_whose_failure_stays_is_run_once(failure: Exception) -> None:
+    from examples.bridges.with_langgraph import Model, run
+
     model = Model(failure)
 
     with pytest.raises(type(failure)):
@@ -42,6 +43,8 @@ def test_a_node_whose_failure_stays_is_run_once(failure: Exception) -> None:
 
 
 def test_a_node_that_stays_overloaded_is_given_up_by_langgraphs_own_count() -> None:
+    from examples.bridges.with_langgraph import Model, run
+
     model = Model(*(a_fault(kind="provider.overloaded") for _ in range(5)))
 
     with pytest.raises(type(a_fault())):
@@ -51,6 +54,8 @@ def test_a_node_that_stays_overloaded_is_given_up_by_langgraphs_own_count() -> N
 
 
 def test_a_policy_takes_the_bridge_with_its_declaration_bound() -> None:
+    from langgraph.types import RetryPolicy
+
     policy: Any = RetryPolicy(retry_on=partial(retry_on, idempotent=True))
 
     assert policy.retry_on(TimeoutError("the read operation timed out")) is True

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,19 +15,16 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.loop import AttemptFailed
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
+from tests.installed import need
 from tests.runtime.acting import even, told
 
-pytest.importorskip("mcp_types", reason="mcp 2 is in requirements/extras.txt")
-
-import mcp_types as types
-from mcp.client import Client
-from mcp.server.lowlevel import Server
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+# What belongs to mcp is imported by the tests: every process that runs tests would load it otherwise.
+need("mcp_types")
 
 SECRET = "the-text-nobody-may-see"
-READS = types.ToolAnnotations(read_only_hint=True)
-PAYS = types.ToolAnnotations(idempotent_hint=False)
+READS = {"read_only_hint": True}
+PAYS = {"idempotent_hint": False}
+REPEATS = {"idempotent_hint": True}
 
 
 @pytest.fixture(autouse=True)
@@ -52,18 +49,29 @@ class Tool:
         return outcome
 
 
-def an_mcp_server(tool: Tool, annotations: Any) -> Any:
+def annotations(hints: dict[str, bool] | None) -> Any:
+    from mcp_types import ToolAnnotations
+
+    return None if hints is None else ToolAnnotations(**cast("Any", hints))
+
+
+def an_mcp_server(tool: Tool, hints: dict[str, bool] | None) -> Any:
+    from mcp.server.mcpserver import MCPServer
+
     server: Any = MCPServer("tests")
 
-    @server.tool(annotations=annotations)
+    @server.tool(annotations=annotations(hints))
     def act(count: int = 1) -> str:
         return tool()
 
     return server
 
 
-def a_low_level_server(tool: Tool, annotations: Any) -> Any:
-    listed = types.Tool(name="act", input_schema={"type": "object"}, annotations=annotations)
+def a_low_level_server(tool: Tool, hints: dict[str, bool] | None) -> Any:
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    listed = types.Tool(name="act", input_schema={"type": "object"}, annotations=annotations(hints))
 
     async def list_tools(_ctx: Any, _params: Any) -> Any:
         return types.ListToolsResult(tools=[listed])
@@ -79,6 +87,7 @@ SERVERS = [an_mcp_server, a_low_level_server]
 
 def call(server: Any, *arguments: dict[str, Any]) -> list[Any]:
     """The results of one call after the other, in one session."""
+    from mcp.client import Client
 
     async def run() -> list[Any]:
         async with Client(server) as client:
@@ -109,11 +118,11 @@ def test_a_tool_that_raises_answers_with_a_type_and_the_session_goes_on(make: Ca
 
 @pytest.mark.parametrize("make", SERVERS)
 @pytest.mark.parametrize(
-    ("annotations", "failure", "calls", "retryable"),
+    ("hints", "failure", "calls", "retryable"),
     [
         (READS, a_fault(kind="provider.unavailable"), 3, True),
         (READS, TimeoutError("the read operation timed out"), 3, True),
-        (types.ToolAnnotations(idempotent_hint=True), a_fault(kind="provider.unavailable"), 3, True),
+        (REPEATS, a_fault(kind="provider.unavailable"), 3, True),
         (None, a_fault(kind="provider.unavailable"), 1, True),
         (PAYS, a_fault(kind="provider.unavailable"), 1, True),
         (PAYS, TimeoutError("the read operation timed out"), 1, False),
@@ -121,11 +130,11 @@ def test_a_tool_that_raises_answers_with_a_type_and_the_session_goes_on(make: Ca
     ],
 )
 def test_only_a_tool_that_says_a_repeat_is_harmless_is_repeated(
-    make: Callable[..., Any], annotations: Any, failure: Exception, calls: int, retryable: bool
+    make: Callable[..., Any], hints: Any, failure: Exception, calls: int, retryable: bool
 ) -> None:
     tool, clock = Tool(failure), FakeClock()
 
-    (result,) = call(reliability(make(tool, annotations), clock=clock, jitter=even))
+    (result,) = call(reliability(make(tool, hints), clock=clock, jitter=even))
 
     assert (tool.calls, clock.slept) == (calls, [1.0, 2.0][: calls - 1])
     assert result.structured_content["retryable"] is retryable
@@ -144,6 +153,8 @@ def test_a_requested_delay_is_kept_and_a_long_one_is_told_to_the_client() -> Non
 
 
 def test_wrong_arguments_are_named_and_the_tools_own_word_reaches_the_model() -> None:
+    from mcp.server.mcpserver.exceptions import ToolError
+
     word = ToolError("Ask for a city in Europe.")
 
     def wraps_another() -> Exception:
@@ -180,6 +191,8 @@ def test_a_guard_that_closed_a_service_off_answers_without_a_call() -> None:
 
 
 def test_what_is_no_server_of_mcp_2_is_refused() -> None:
+    from mcp.server.mcpserver import MCPServer
+
     with pytest.raises(TypeError, match="`MCPServer` or a `Server` of mcp 2"):
         reliability(object())
     with pytest.raises(TypeError, match="no parameter `tries`"):
@@ -187,7 +200,7 @@ def test_what_is_no_server_of_mcp_2_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "repeatable"),
+    ("hints", "repeatable"),
     [
         (None, None),
         (READS, True),
@@ -198,8 +211,8 @@ def test_what_is_no_server_of_mcp_2_is_refused() -> None:
         ({"readOnlyHint": "yes"}, None),
     ],
 )
-def test_hints_say_whether_a_tool_may_be_called_again(annotations: Any, repeatable: bool | None) -> None:
-    assert is_repeatable(annotations) is repeatable
+def test_hints_say_whether_a_tool_may_be_called_again(hints: Any, repeatable: bool | None) -> None:
+    assert is_repeatable(annotations(hints) if hints in (READS, PAYS) else hints) is repeatable
 
 
 # ---------------------------------------------------------------- effects
@@ -207,15 +220,15 @@ def test_hints_say_whether_a_tool_may_be_called_again(annotations: Any, repeatab
 
 @pytest.mark.parametrize("make", SERVERS)
 @pytest.mark.parametrize(
-    ("annotations", "calls"),
-    [(None, 1), (PAYS, 1), (READS, 2), (types.ToolAnnotations(idempotent_hint=True), 2)],
+    ("hints", "calls"),
+    [(None, 1), (PAYS, 1), (READS, 2), (REPEATS, 2)],
 )
 def test_the_hints_of_a_tool_say_whether_its_effect_is_claimed(
-    make: Callable[..., Any], annotations: Any, calls: int, tmp_path: Path
+    make: Callable[..., Any], hints: Any, calls: int, tmp_path: Path
 ) -> None:
     tool = Tool("paid", "paid again")
     store = SqliteClaims(tmp_path)
-    server = reliability(make(tool, annotations), effect_key=lambda tool, _: f"{tool}-7", effect_store=store)
+    server = reliability(make(tool, hints), effect_key=lambda tool, _: f"{tool}-7", effect_store=store)
 
     first, second = call(server, {"count": 1}, {"count": 1})
 

@@ -17,9 +17,9 @@ import pytest
 from failwell.testing import lab
 from failwell.testing.laboratory import LabTurn
 from tests.apps.running import failwell
+from tests.installed import need
 
-pytest.importorskip("pydantic_ai")
-pytest.importorskip("openai")
+need("pydantic_ai", "openai")
 SECRET = "sk-ant-api03-8fK2mQ9xT4vB7nL1pW6zR3cY5hD0jG8sA"
 
 

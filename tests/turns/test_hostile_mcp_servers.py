@@ -18,9 +18,10 @@ from failwell.turns.dispatch import Dispatcher, ToolOutcome
 from failwell.turns.tools import mcp_tools
 from failwell.turns.tools.mcp_tools import McpServers
 from failwell.turns.tools.tool import Tool, ToolContext
+from tests.installed import need
 from tests.jobs.workers import is_alive
 
-pytest.importorskip("mcp")
+need("mcp")
 SERVER = """\
 import json, os, sys, time
 PLAN = json.loads(sys.argv[1])

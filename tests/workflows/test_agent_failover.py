@@ -11,11 +11,10 @@ import pytest
 from failwell.apps.lab.lab_reply import LabCall, Reply
 from failwell.testing import Lab, lab
 from tests.apps.running import Done, failwell
+from tests.installed import need
 from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 
-pytest.importorskip("pydantic_ai")
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
+need("pydantic_ai", "openai", "anthropic")
 
 AGENT = """\
 workflow:

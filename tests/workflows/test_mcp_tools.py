@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.apps.running import Done, failwell
+from tests.installed import need
 from tests.jobs.workers import is_alive
 
-pytest.importorskip("mcp")
+need("mcp")
 SERVER = """\
 import os, sys
 from mcp.server.mcpserver import MCPServer

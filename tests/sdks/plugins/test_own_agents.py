@@ -14,11 +14,11 @@ from failwell.runtime.clock import SystemClock
 from failwell.runtime.cost import Price, Prices
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing import lab
-
-pytest.importorskip("pydantic_ai")
-
 from failwell.turns.own_agents import AgentAnswer, AgentCall, run_own_agent
 from failwell.turns.turn import TurnEvent, TurnLimit, TurnTimeout
+from tests.installed import need
+
+need("pydantic_ai")
 
 TOOL = '''
 CLOSE = {"Connection": "close"}  # No connection outlives the event loop of a test.
