@@ -16,6 +16,7 @@ from failwell import workflows
 from failwell.integrations.temporal import recover
 from failwell.journal.journal_faults import RunExists
 from failwell.temporal.plan_json import pack_plans, unpack_plans
+from failwell.temporal.remote_driver import RunTooLarge
 from failwell.workflow.check.workflow_tree import check_file
 from tests.temporal.engines import temporal_engine
 from tests.temporal_server import TemporalServer
@@ -154,7 +155,7 @@ agents:
   - name: big
     type: script
     command: python3
-    args: [-c, "import os, sys; sys.stdout.write(os.urandom(SIZE).hex())"]
+    args: [-c, "import os, sys; sys.stdout.write(TEXT)"]
     output_limit: 20000000
     routes: [{to: $end}]
 output: {size: "{{ big.output.stdout | length }}"}
@@ -162,18 +163,37 @@ output: {size: "{{ big.output.stdout | length }}"}
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(120)
 def test_output_that_does_not_fit_into_a_payload_fails_its_step_and_not_the_server(tmp_path: Path) -> None:
-    async def work(size: int) -> workflows.RunResult:
+    async def work(text: str) -> workflows.RunResult:
         async with temporal_engine(tmp_path / "worker") as engine:
-            file = _file(tmp_path, LARGE.replace("SIZE", str(size)))
+            file = _file(tmp_path, LARGE.replace("TEXT", text))
             return await workflows.arun(file, store=tmp_path / "store", engine=engine)
 
-    fits, fails = asyncio.run(work(500_000)), asyncio.run(work(3_000_000))
+    fits = asyncio.run(work("os.urandom(500_000).hex()"))
+    too_large = asyncio.run(work("os.urandom(3_000_000).hex()"))
+    # It would fit, but a workflow that takes two seconds to read it is failed again and again.
+    too_long = asyncio.run(work("'x' * 15_000_000"))
 
     assert fits.output == {"size": 1_000_000}
-    assert fails.report is not None
-    assert "too large for Temporal" in fails.report.message
-    assert "`big`" in fails.report.message
+    for failed in (too_large, too_long):
+        assert failed.report is not None
+        assert "too large for Temporal" in failed.report.message
+        assert "`big`" in failed.report.message
+
+
+def test_a_run_that_is_too_large_to_submit_says_so(tmp_path: Path) -> None:
+    text = GATE.replace("entry_point: fail", "entry_point: fail, input: {text: {type: string}}")
+
+    async def work() -> workflows.RunResult:
+        async with temporal_engine(tmp_path / "worker") as engine:
+            inputs = {"text": "x" * 2_000_000}
+            return await workflows.arun(
+                _file(tmp_path, text), inputs, store=tmp_path / "store", engine=engine
+            )
+
+    with pytest.raises(RunTooLarge, match="pass large data as names of files"):
+        asyncio.run(work())
 
 
 def test_every_plan_of_the_examples_travels_unchanged() -> None:

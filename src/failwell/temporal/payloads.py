@@ -1,7 +1,7 @@
 """What crosses the border between a run's workflow and its activities: arguments, results, failures, events.
 
-Temporal refuses a payload of more than 2 MB, and a workflow whose payload is refused does not go on. So what is
-large is compressed, and what is too large even then becomes a failure of its step.
+Temporal refuses a payload of more than 2 MB, and a workflow whose payload is refused, or that takes two seconds to read
+one, does not go on. So what is large is compressed, and what is too large becomes a failure of its step.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from typing import Any, cast
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
-from failwell.fault.axes import Category
+from failwell.fault.axes import Category, Certainty
 from failwell.journal.event import from_json, to_json
 from failwell.report.record import Scene
-from failwell.temporal.plan_json import pack, unpack
+from failwell.temporal.plan_json import LONGEST, pack, unpack
 from failwell.workflow.failure import Failure, derived_id, moment
 from failwell.workflow.machine.messages import Begin, Resume
 from failwell.workflow.template.lookup import MISSING
@@ -39,8 +39,8 @@ def fit(data: dict[str, Any]) -> dict[str, str] | None:
     text = to_json(data)
     if len(text) <= _PLAIN:
         return {_TEXT: text}
-    packed = pack(data)
-    return {_PACKED: packed} if len(packed) <= LARGEST else None
+    packed = pack(data) if len(text) <= LONGEST else ""
+    return {_PACKED: packed} if 0 < len(packed) <= LARGEST else None
 
 
 def unfit(payload: Mapping[str, str]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def too_large(what: str, path: str, *, at: float, run: str) -> Failure:
     """The failure of a step whose input or output does not fit into a payload."""
     return Failure.of(
         "validation.input_invalid",
-        f"{what} of `{path}` is too large for Temporal: more than {LARGEST:,} bytes, compressed. "
+        f"{what} of `{path}` is too large for Temporal: more than {LONGEST:,} characters, or {LARGEST:,} compressed. "
         "Write it to a file or to storage, and pass its name",
         scene=Scene(run=run, node=path),
         at=moment(at),
@@ -106,18 +106,51 @@ def activity_failure(
     cause = error.cause
     scene = Scene(run=run, node=path)
     error_id = derived_id(at, run, path, "activity", error.scheduled_event_id)
-    if isinstance(cause, ApplicationError) and cause.details:
-        payload = cause.details[0]
-        data = unfit(cast("Mapping[str, str]", payload)) if is_fit(payload) else {}
-        if "failure" in data:
-            failure = Failure.from_dict(data["failure"])
-            failure = replace(failure, output=data.get("output", MISSING), usage=data.get("usage"))
-            return failure, data.get("lines", [])
+    if isinstance(cause, ApplicationError) and cause.details and is_fit(cause.details[0]):
+        try:
+            return _step_failure(unfit(cause.details[0]))
+        except Exception:  # noqa: BLE001  (whatever a worker sends, the step ends)
+            return unreadable(path, at=at, run=run), []
     if isinstance(cause, ActivityTimeout):
         message = f"every worker that started `{path}` died before its end"
         return Failure.of("worker.crashed", message, scene=scene, at=moment(at), error_id=error_id), []
     failure = Failure.from_exception(error if cause is None else cause, scene=scene)
     return replace(failure, report=replace(failure.report, id=error_id, occurred_at=moment(at))), []
+
+
+def _step_failure(data: Mapping[str, Any]) -> tuple[Failure, list[dict[str, Any]]]:
+    """The inverse of `failure_payload`."""
+    failure = Failure.from_dict(data["failure"])
+    return replace(failure, output=data.get("output", MISSING), usage=data.get("usage")), read_lines(data)
+
+
+def read_lines(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a step has logged."""
+    lines = data.get("lines")
+    return (
+        [entry for entry in cast("list[Any]", lines) if _is_printed(entry)] if isinstance(lines, list) else []
+    )
+
+
+def _is_printed(entry: Any) -> bool:
+    match entry:
+        case {"at": int() | float(), "text": str()}:
+            return True
+        case _:
+            return False
+
+
+def unreadable(path: str, *, at: float, run: str) -> Failure:
+    """The failure of a step whose worker has sent what this version does not understand. The step may have run."""
+    failure = Failure.of(
+        "validation.contract_version_mismatch",
+        f"the worker of `{path}` has sent a result that this version of failwell cannot read. "
+        "Run the same version on every worker of the task queue",
+        scene=Scene(run=run, node=path),
+        at=moment(at),
+        error_id=derived_id(at, run, path, "unreadable"),
+    )
+    return replace(failure, report=replace(failure.report, certainty=Certainty.UNKNOWN))
 
 
 def event_to_json(event: Begin | Resume) -> str:

@@ -23,6 +23,10 @@ from failwell.workflow.retry_policy import renews
 
 _TAG = "$"
 _MODULES = (plans, item_tree, match, policy, backoff, budget, axes)
+LONGEST = 8_000_000
+"""Characters of JSON that are compressed into one payload. Temporal fails workflow code that runs for two seconds."""
+_UNPACKED = 4 * LONGEST
+"""Bytes that compressed text may stand for. A peer could fill the memory otherwise."""
 _PLACES = frozenset({"place", "first_line", "written"})
 """Fields about places in files, which the errors of templates name. Executors do not need them."""
 
@@ -125,8 +129,19 @@ def pack(value: Any) -> str:
 
 
 def unpack(text: str) -> Any:
-    """The inverse of `pack`."""
-    return json.loads(zlib.decompress(base64.b64decode(text)).decode("utf-8", "surrogatepass"))
+    """The inverse of `pack`.
+
+    Raises:
+        ValueError: it was not packed, or it fills more memory than anything that was.
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(base64.b64decode(text), _UNPACKED)
+    except zlib.error as error:
+        raise ValueError("it is not compressed text") from error
+    if not unpacker.eof:
+        raise ValueError(f"it is cut, or has more than {_UNPACKED:,} bytes")
+    return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
 def plans_to_json(by_file: Mapping[str, Plan]) -> dict[str, Any]:

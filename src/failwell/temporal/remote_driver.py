@@ -16,12 +16,13 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from failwell.fault.base import Fault
+from failwell.journal.event import to_json
 from failwell.journal.journal_faults import RunExists
 from failwell.temporal.copied_events import CopiedEvents
 from failwell.temporal.engine_record import forget_engine, write_engine
 from failwell.temporal.hidden_variables import hide, new_mark, secret_values, secret_variable
-from failwell.temporal.payloads import HEARTBEAT, event_to_json
-from failwell.temporal.plan_json import pack, plans_to_json
+from failwell.temporal.payloads import HEARTBEAT, LARGEST, event_to_json
+from failwell.temporal.plan_json import LONGEST, pack, plans_to_json
 from failwell.temporal.remote_run import (
     RECONNECT,
     NoWorker,
@@ -73,6 +74,20 @@ class TemporalEngine:
     ) -> "RemoteDriver":
         """The driver of one run."""
         return RemoteDriver(self, plans, settings, run_folder, secrets=secrets or {}, state=state or State())
+
+
+class RunTooLarge(Fault, kind="validation.input_invalid"):
+    """What a run begins with does not fit into a payload."""
+
+    run: str
+    size: int
+
+    def summary(self) -> str:
+        """The sizes, and what to do."""
+        return (
+            f"the files, inputs and results that run `{self.run}` begins with have {self.size:,} bytes, and Temporal takes"
+            f" {LARGEST:,}: pass large data as names of files"
+        )
 
 
 class RemoteDriver:
@@ -178,6 +193,10 @@ class RemoteDriver:
             "search_attributes": await ensure_search_attributes(client),
             "worker": {"mark": mark, **self._for_workers()},
         }
+        size = len(to_json(start))
+        if size > LARGEST or (state is not None and len(to_json(self.state.to_dict())) > LONGEST):
+            forget_engine(self._run_folder)
+            raise RunTooLarge(run=remote.run, size=size)
         is_new = isinstance(event, Begin)
         try:
             await client.start_workflow(

@@ -25,11 +25,13 @@ with workflow.unsafe.imports_passed_through():
         activity_failure,
         event_from_json,
         fit,
+        read_lines,
         run_error,
         too_large,
         unfit,
+        unreadable,
     )
-    from failwell.temporal.plan_json import pack, pack_plans, request_to_json, unpack, unpack_plans
+    from failwell.temporal.plan_json import LONGEST, pack, pack_plans, request_to_json, unpack, unpack_plans
     from failwell.temporal.queues import instance_queue
     from failwell.workflow.failure import derived_id
     from failwell.workflow.machine.advance import Machine
@@ -317,7 +319,7 @@ class RunWorkflow:
     async def _outcome(self, work: dict[str, Any], activity: "workflow.ActivityHandle[Any]") -> Event:
         path = work["path"]
         try:
-            reply = unfit(await activity)
+            reply = await activity
         except asyncio.CancelledError:
             return Stopped(at=workflow.time(), path=path, jitter=self._jitter())
         except ActivityError as error:
@@ -326,17 +328,26 @@ class RunWorkflow:
             failure, lines = activity_failure(error, at=workflow.time(), run=self._start["run"], path=path)
             self._add_lines(lines)
             return Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter())
-        self._add_lines(reply.get("lines", ()))
+        try:
+            return self._result_of(work, reply)
+        except Exception:  # noqa: BLE001  (whatever a worker returns, the step ends)
+            failure = unreadable(path, at=workflow.time(), run=self._start["run"])
+            return Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter())
+
+    def _result_of(self, work: dict[str, Any], reply: Any) -> Event:
+        path, data = work["path"], unfit(reply)
         if work["activity"] == OPEN_ACTIVITY:
-            self._plans.update(unpack_plans(reply["plans"]))
-            return Opened(at=workflow.time(), path=path, file=reply["file"], jitter=self._jitter())
-        return Done(
+            self._plans.update(unpack_plans(data["plans"]))
+            return Opened(at=workflow.time(), path=path, file=data["file"], jitter=self._jitter())
+        event = Done(
             at=workflow.time(),
             path=path,
-            output=reply["output"],
-            usage=reply.get("usage"),
+            output=data["output"],
+            usage=data.get("usage"),
             jitter=self._jitter(),
         )
+        self._add_lines(read_lines(data))
+        return event
 
     def _add_lines(self, entries: Iterable[dict[str, Any]]) -> None:
         following = self._first + len(self._events)
@@ -400,8 +411,10 @@ class RunWorkflow:
         await workflow.wait_condition(workflow.all_handlers_finished)
         if self._queue:
             return
-        state, plans = pack(self._state.to_dict()), pack_plans(self._plans)
-        if len(state) + len(plans) + len(pack(self._held)) > LARGEST:
+        whole = self._state.to_dict()
+        state, plans, held_back = pack(whole), pack_plans(self._plans), pack(self._held)
+        size = sum(map(len, (state, plans, held_back, self._start["sources"])))
+        if size > LARGEST or len(to_json(whole)) > LONGEST:
             # It does not fit into a payload, so the history grows on.
             self._keeps_history = True
             held, self._held = self._held, []
@@ -416,7 +429,7 @@ class RunWorkflow:
                 "state": state,
                 "first": self._first + len(self._events),
                 "timers": {timer: at for timer, (at, _) in self._timers.items()},
-                "held": pack(self._held),
+                "held": held_back,
             }
         )
 
