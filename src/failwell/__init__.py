@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from failwell.runtime.fallback_entry import Entry as Entry
     from failwell.runtime.gather import Partial as Partial
     from failwell.runtime.gather import gather as gather
+    from failwell.runtime.idempotency import idempotency_key as idempotency_key
     from failwell.runtime.loop import Parked as Parked
-    from failwell.runtime.operation import idempotency_key as idempotency_key
     from failwell.runtime.retry import retry as retry
     from failwell.runtime.retry import retrying as retrying
     from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
@@ -70,7 +70,7 @@ else:
         "describe": "failwell.report.describe",
         "effect": "failwell.shared.effect",
         "gather": "failwell.runtime.gather",
-        "idempotency_key": "failwell.runtime.operation",
+        "idempotency_key": "failwell.runtime.idempotency",
         "observe": "failwell.runtime.suppress",
         "register_exception": "failwell.adapters.registrations",
         "register_secret": "failwell.report.redact",

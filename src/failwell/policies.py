@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from failwell.runtime.fallback_reply import ChainReply as ChainReply
     from failwell.runtime.fallback_reply import PassedEntry as PassedEntry
     from failwell.runtime.fallback_reply import ReplySource as ReplySource
+    from failwell.runtime.idempotency import keyed as keyed
     from failwell.runtime.limits.sharing import LimitStore as LimitStore
     from failwell.runtime.loop import AttemptFailed as AttemptFailed
     from failwell.runtime.loop import NestedRetries as NestedRetries
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from failwell.runtime.loop import watch as watch
     from failwell.runtime.operation import Operation as Operation
     from failwell.runtime.operation import collect_ledgers as collect_ledgers
-    from failwell.runtime.operation import keyed as keyed
     from failwell.runtime.retry_options import RetryOptions as RetryOptions
     from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
     from failwell.runtime.shared_budget import BudgetExceeded as BudgetExceeded
@@ -122,7 +122,7 @@ else:
             "Unpriced": "failwell.runtime.shared_budget",
             "collect_ledgers": "failwell.runtime.operation",
             "decide": "failwell.decision.policy",
-            "keyed": "failwell.runtime.operation",
+            "keyed": "failwell.runtime.idempotency",
             "limit_astream": "failwell.runtime.streams.asynchronous",
             "limit_stream": "failwell.runtime.streams.plain",
             "read_policy": "failwell.decision.policy_file",

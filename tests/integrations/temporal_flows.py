@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from failwell.fault.base import Fault
     from failwell.fault.facts import NotBefore
     from failwell.integrations.temporal import recover
-    from failwell.runtime.operation import idempotency_key
+    from failwell.runtime.idempotency import idempotency_key
 
 SECRET = "the-text-nobody-may-see"
 calls: dict[str, int] = {}

@@ -9,7 +9,7 @@ from failwell.decision.breaker import BreakerPolicy, CallTarget
 from failwell.fault.axes import Certainty
 from failwell.report.describe import describe
 from failwell.runtime.call_guard import Guard
-from failwell.runtime.operation import idempotency_key
+from failwell.runtime.idempotency import idempotency_key
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import even, told

@@ -13,8 +13,8 @@ from failwell.fault.classes import Cancellation
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.fallback import Chain, ChainPolicy, Entry
+from failwell.runtime.idempotency import idempotency_key
 from failwell.runtime.loop import Parked
-from failwell.runtime.operation import idempotency_key
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told

@@ -7,7 +7,7 @@ from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.report.record import ErrorReport
-from failwell.runtime.operation import idempotency_key, keyed
+from failwell.runtime.idempotency import idempotency_key, keyed
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock

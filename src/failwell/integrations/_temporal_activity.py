@@ -24,8 +24,9 @@ from failwell.integrations._temporal_errors import HEADER, application_error, ho
 from failwell.report.describe import describe
 from failwell.report.failure_context import attach
 from failwell.report.record import Attempt, ErrorReport, Scene
+from failwell.runtime.idempotency import keyed
 from failwell.runtime.loop import Parked
-from failwell.runtime.operation import Operation, keyed
+from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions, merge_options
 
 _MODEL_CALLS = ("invoke_model_activity", "invoke_model_activity_streaming")

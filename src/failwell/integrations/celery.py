@@ -27,7 +27,8 @@ from failwell.integrations._task_calls import TaskFailed, decided, open_operatio
 from failwell.report.describe import describe
 from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.clock import random_jitter
-from failwell.runtime.operation import Operation, keyed
+from failwell.runtime.idempotency import keyed
+from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_task"]

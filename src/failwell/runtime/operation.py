@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import timedelta
-from os import urandom
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -25,6 +24,7 @@ from failwell.report.describe import describe
 from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
 from failwell.runtime.cancel import current_scope
+from failwell.runtime.idempotency import KeyHolder, current_key, reset_key, set_key
 from failwell.runtime.loop import (
     Allowed,
     AttemptFailed,
@@ -49,54 +49,6 @@ from failwell.runtime.suppress import call_hook, call_hook_async
 _SHORTEST_PAUSE = 0.001
 """Seconds: what is left of a pause because of rounding is not waited for."""
 _HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
-
-
-class KeyHolder:
-    """The idempotency key of one operation that is retried; it is generated on first use."""
-
-    __slots__ = ("outer", "pinned", "value")
-
-    def __init__(self, value: str | None = None, outer: "KeyHolder | None" = None) -> None:
-        self.value = value
-        self.outer = outer
-        self.pinned = value is not None
-        """Whether it was set from outside; the loops below then use it too."""
-
-
-_key: ContextVar[KeyHolder | None] = ContextVar("failwell_key", default=None)
-_current_key = _key.get
-_set_key = _key.set
-_reset_key = _key.reset
-
-
-def idempotency_key() -> str:
-    """The key of the operation this runs in: the same in each of its attempts.
-
-    A server that knows the key does the work once however often it is called, so a call whose reply got lost
-    may be repeated. Outside any loop every call makes a new key.
-    """
-    holder = _key.get()
-    if holder is None:
-        return urandom(16).hex()
-    if holder.value is None:
-        holder.value = urandom(16).hex()
-    return holder.value
-
-
-@contextmanager
-def keyed(key: str) -> Generator[None]:
-    """Make `key` the idempotency key of everything in the block, across loops, processes and days.
-
-    Raises:
-        ValueError: the key is empty.
-    """
-    if not key:
-        raise ValueError("an idempotency key must not be empty")
-    token = _key.set(KeyHolder(key, _key.get()))
-    try:
-        yield
-    finally:
-        _key.reset(token)
 
 
 if not TYPE_CHECKING:  # a checker would accept every name
@@ -155,7 +107,7 @@ class Operation(KeyHolder):
 
     def __init__(self, options: RetryOptions) -> None:
         self.options = options
-        self.outer = outer = _current_key()
+        self.outer = outer = current_key()
         if outer is not None and outer.pinned:
             self.value, self.pinned = outer.value, True
         else:
@@ -211,7 +163,7 @@ class Operation(KeyHolder):
 
     def enter(self) -> Self:
         """Make this the operation of the running context; `detach` takes it out again."""
-        self._key_token: Token[KeyHolder | None] | None = _set_key(self)
+        self._key_token: Token[KeyHolder | None] | None = set_key(self)
         if self.budget is not None:
             self._budget_token: Token[SharedBudget | None] = set_open_budget(self.budget)
         return self
@@ -225,7 +177,7 @@ class Operation(KeyHolder):
             # The common case, written out because each call counts here.
             token = self._key_token
             if token is not None:
-                _reset_key(token)
+                reset_key(token)
                 if self.budget is not None:
                     reset_open_budget(self._budget_token)
             if self.outer is not None:
@@ -268,7 +220,7 @@ class Operation(KeyHolder):
         token = self._key_token
         if token is not None:
             self._key_token = None
-            _reset_key(token)
+            reset_key(token)
             if self.budget is not None:
                 reset_open_budget(self._budget_token)
 
@@ -578,7 +530,7 @@ class Operation(KeyHolder):
 
 def current_operation() -> Operation | None:
     """The innermost operation that this runs in."""
-    holder = _current_key()
+    holder = current_key()
     while holder is not None and not isinstance(holder, Operation):
         holder = holder.outer
     return holder

@@ -14,7 +14,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.operation import keyed
+from failwell.runtime.idempotency import keyed
 from failwell.runtime.suppress import record_suppressed, suppressed
 from failwell.shared.claims import (
     Claim,
