@@ -290,6 +290,14 @@ def test_dataclasses_are_accepted_and_other_objects_are_named() -> None:
         failwell.repair(USER)
 
 
+def test_a_message_that_contains_itself_is_named() -> None:
+    content: list[Any] = []
+    content.append(content)
+
+    with pytest.raises(TypeError, match=r"messages\[1\] is nested too deeply"):
+        failwell.repair([{"role": "user", "content": "hi"}, {"role": "user", "content": content}])
+
+
 def test_an_unknown_format_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match="no message format `opnai`") as caught:
         failwell.repair([USER], format="opnai")

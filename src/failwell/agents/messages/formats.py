@@ -107,11 +107,15 @@ def plain_messages(messages: Iterable[object]) -> list[Message]:
     """The messages as JSON: models of SDKs and dataclasses become dictionaries, and dictionaries stay the same objects.
 
     Raises:
-        TypeError: a message is neither. The error names its position and its type.
+        TypeError: a message is neither, or its values contain themselves. The error names its position.
     """
     plain: list[Message] = []
     for index, message in enumerate(messages):
-        value = plain_value(message)
+        try:
+            value = plain_value(message)
+        except RecursionError:
+            # No provider could be sent it either.
+            raise TypeError(f"messages[{index}] is nested too deeply, or contains itself") from None
         if not isinstance(value, dict):
             raise TypeError(
                 f"messages[{index}] is a `{type(message).__name__}`; pass dictionaries as the provider's API "
