@@ -91,6 +91,19 @@ def test_a_person_at_the_terminal_approves_or_denies_a_call(tmp_path: Path) -> N
         assert exchange[0]["data"]["tool"] == "note"
 
 
+def test_the_live_display_leaves_a_question_and_its_answer_on_the_screen(tmp_path: Path) -> None:
+    arguments = [word for word in place(tmp_path) if word != "--quiet"]
+
+    code, screen = at_a_terminal(tmp_path, [*arguments, "--progress", "live"], "deny")
+
+    after = screen.rpartition("choose: ")[2]
+    assert code == 0
+    assert "completed" in after
+    # Neither up a line nor clear one: what was asked and answered is above.
+    assert "\x1b[1A" not in after.partition("completed")[0]
+    assert "\x1b[2K" not in after.partition("completed")[0]
+
+
 def test_nothing_that_a_model_writes_acts_on_the_terminal_of_the_person_who_approves(tmp_path: Path) -> None:
     code, screen = at_a_terminal(tmp_path, place(tmp_path, HOSTILE), "deny")
 

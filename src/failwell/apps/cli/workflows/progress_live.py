@@ -32,19 +32,9 @@ class Live:
         self._console: Any = None
 
     def __enter__(self) -> Self:
-        from rich.live import Live as RichLive
-
         color = {"always": True, "never": False}.get(self._args.color)
         self._console = terminal(sys.stderr, color=color, force_terminal=True)
-        self._live = RichLive(
-            get_renderable=self._tree,
-            console=self._console,
-            refresh_per_second=_PER_SECOND,
-            transient=False,
-            redirect_stdout=False,
-            redirect_stderr=True,
-        )
-        self._live.start()
+        self.resume()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,7 +50,18 @@ class Live:
         self._live.stop()
 
     def resume(self) -> None:
-        """Draw again."""
+        """Draw below what was written meanwhile."""
+        from rich.live import Live as RichLive
+
+        # One that was stopped would draw over as many lines as it had drawn before.
+        self._live = RichLive(
+            get_renderable=self._tree,
+            console=self._console,
+            refresh_per_second=_PER_SECOND,
+            transient=False,
+            redirect_stdout=False,
+            redirect_stderr=True,
+        )
         self._live.start()
 
     def _tree(self) -> Any:
