@@ -8,7 +8,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TextIO
 
 from failwell.apps.cli.main import main
 
@@ -58,23 +59,64 @@ def failwell(
     given: str | bytes = "",
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
+    together: bool = False,
 ) -> Done:
-    """Run `failwell` in this process, with these arguments and this on its stdin."""
-    out, err = _Stream(), _Stream()
+    """Run `failwell` in this process, with these arguments and this on its stdin; both streams `together` are `out`."""
+    out = _Stream()
+    err = out if together else _Stream()
     stdin = _Stream(given.encode() if isinstance(given, str) else given)
-    before = dict(os.environ)
-    streams = sys.stdin, sys.stdout, sys.stderr
+    code = _main(arguments, (stdin, out, err), env, cwd)
+    return Done(code, out.text, "" if together else err.text)
+
+
+def failwell_at_terminal(
+    *arguments: str, typed: str, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> Done:
+    """Run `failwell` in this process with a terminal as stdin and stderr, where `typed` waits; `err` is the screen."""
+    leader, follower = os.openpty()
+    out, screen = _Stream(), bytearray()
+
+    def read() -> None:
+        with contextlib.closing(os.fdopen(leader, "rb", buffering=0)) as ours:
+            try:
+                while part := ours.read(4096):
+                    screen.extend(part)
+            except OSError:
+                # Linux reports the end of a terminal that nobody has open as an error.
+                pass
+
+    os.write(leader, typed.encode())
+    reader = Thread(target=read)
+    reader.start()
+    try:
+        with (
+            os.fdopen(os.dup(follower), encoding="utf-8") as stdin,
+            os.fdopen(follower, "w", encoding="utf-8") as err,
+        ):
+            code = _main(arguments, (stdin, out, err), env, cwd)
+    finally:
+        reader.join()
+    return Done(code, out.text, screen.decode())
+
+
+def _main(
+    arguments: tuple[str, ...],
+    streams: tuple[TextIO, TextIO, TextIO],
+    env: dict[str, str] | None,
+    cwd: Path | None,
+) -> int:
+    variables = dict(os.environ)
+    before = sys.stdin, sys.stdout, sys.stderr
     with contextlib.chdir(cwd or Path.cwd()):
         try:
             os.environ.clear()
             os.environ.update(environment(**(env or {})))
-            sys.stdin, sys.stdout, sys.stderr = stdin, out, err
-            code = main(list(arguments))
-        finally:
             sys.stdin, sys.stdout, sys.stderr = streams
+            return int(main(list(arguments)))
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
             os.environ.clear()
-            os.environ.update(before)
-    return Done(int(code), out.text, err.text)
+            os.environ.update(variables)
 
 
 def failwell_process(

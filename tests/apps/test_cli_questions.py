@@ -1,16 +1,12 @@
 """`questions` steps through the command: listed, answered from elsewhere, and answered at a terminal."""
 
 import json
-import os
-import subprocess
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell
+from tests.apps.running import Done, failwell, failwell_at_terminal
 
 COMPUTED = """
 workflow: {name: flow, entry_point: plan}
@@ -130,27 +126,11 @@ def test_an_odd_computed_question_is_a_failure_that_names_it(tmp_path: Path) -> 
 
 def at_a_terminal(place: Place, *lines: str) -> tuple[int, Any, str]:
     """Run the workflow at a terminal, type these lines, and return the exit code, the result and the screen."""
-    leader, follower = os.openpty()
-    arguments = ["run", str(place.file), "--store", place.store, "-q"]
-    with closing(os.fdopen(leader, "rb", buffering=0)) as keyboard:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "failwell", *arguments],
-            stdin=follower,
-            stdout=subprocess.PIPE,
-            stderr=follower,
-            env=environment(NO_COLOR="1"),
-        )
-        os.close(follower)
-        os.write(keyboard.fileno(), "".join(f"{line}\n" for line in lines).encode())
-        out, _ = process.communicate(timeout=30)
-        screen = b""
-        try:
-            while part := keyboard.read(4096):
-                screen += part
-        except OSError:
-            # Linux reports the end of a terminal without a process as an error.
-            pass
-    return process.returncode, json.loads(out)["ask"] if out else None, screen.decode()
+    typed = "".join(f"{line}\n" for line in lines)
+    done = failwell_at_terminal(
+        "run", str(place.file), "--store", place.store, "-q", typed=typed, env={"NO_COLOR": "1"}
+    )
+    return done.code, done.data["ask"] if done.out else None, done.err
 
 
 def test_a_person_can_go_back_and_revise(tmp_path: Path) -> None:

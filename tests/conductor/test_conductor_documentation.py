@@ -1,14 +1,12 @@
 """Small workflows give the results that conductor documents, or differ as the guide says."""
 
 import asyncio
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.apps.running import failwell
 from tests.conductor.suite import GUIDE, Case, cases_of, environment, run_case, topics
 
 _PARTS_WITHOUT_CASES = frozenset({"differences-on-purpose"})
@@ -71,23 +69,16 @@ COMMANDS = [case for case in all_cases() if case.command is not None]
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=[slug(case.title) for case in COMMANDS])
-def test_the_installed_command_gives_the_same(case: Case, tmp_path: Path) -> None:
+def test_the_command_gives_the_same(case: Case, tmp_path: Path) -> None:
     file = case.write(tmp_path / "case")
     arguments = ["run", str(file), "--quiet", "--store", str(tmp_path / "store"), *(case.command or ())]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "failwell", *arguments],
-        capture_output=True,
-        text=True,
-        env=environment(case),
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    done = failwell(*arguments, env=environment(case))
 
-    assert done.returncode == case.expect.get("code", 0), done.stderr
-    assert case.expect.get("stderr", "") in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == case.expect.get("code", 0), done.err
+    assert case.expect.get("stderr", "") in done.err
+    assert "Traceback" not in done.err
     if "output" in case.expect:
-        assert json.loads(done.stdout) == case.expect["output"]
+        assert done.data == case.expect["output"]
     else:
-        assert done.stdout == ""
+        assert done.out == ""

@@ -2,21 +2,26 @@
 
 A block of YAML, shell, Python or text whose first line is a comment with a file's name is that file. In a `console`
 block, lines that begin with `$ ` are typed, and what follows must be what they print, both streams together, as a
-terminal shows them. `…` stands for any part of a line, and a line `...` for any number of lines. A command must succeed
+terminal shows them. What needs no shell is run in this process. `…` stands for any part of a line, and a line `...` for any number of lines. A command must succeed
 unless the next one is `echo $?`, which then has to print its code. `cat FILE` gives a file that is not there yet the
 content that follows. Lines with `make` are left to the reader.
 """
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.apps.running import failwell
+
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?:#!/bin/sh\n)?(?:#|//) ([\w./-]+\.[a-z]+)\n")
+_PLAIN = re.compile(r"failwell( [^\s|&;<>()$`\\*?#~]+)+")
+"""A command that means the same without a shell; quotes are read as a shell does."""
 _NAMED = frozenset({"yaml", "sh", "python", "js", "json", "toml"})
 
 
@@ -70,23 +75,30 @@ class Session:
             if shown and not (self.folder / shown[1]).exists():
                 (self.folder / shown[1]).write_text("\n".join([*one.expected, ""]), encoding="utf-8")
             asks_code = index + 1 < len(several) and several[index + 1].line == "echo $?"
-            ran = subprocess.run(
-                ["bash", "-c", f"(exit {self._code}); {one.line}"],
-                cwd=self.folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            self._code = ran.returncode
-            if ran.returncode != 0 and not asks_code:
-                wrong.append(f"`{one.line}` ended with {ran.returncode}:\n{ran.stdout}")
-            elif one.expected and not _fits(one.expected, ran.stdout):
-                wrong.append(f"`{one.line}` printed\n{ran.stdout}\nand not\n" + "\n".join(one.expected))
+            self._code, printed = self._run(one.line)
+            if self._code != 0 and not asks_code:
+                wrong.append(f"`{one.line}` ended with {self._code}:\n{printed}")
+            elif one.expected and not _fits(one.expected, printed):
+                wrong.append(f"`{one.line}` printed\n{printed}\nand not\n" + "\n".join(one.expected))
         return wrong
+
+    def _run(self, line: str) -> tuple[int, str]:
+        """The exit code of a command, and what it printed."""
+        if _PLAIN.fullmatch(line):
+            done = failwell(*shlex.split(line)[1:], env=self._environment, cwd=self.folder, together=True)
+            return done.code, done.out
+        ran = subprocess.run(
+            ["bash", "-c", f"(exit {self._code}); {line}"],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return ran.returncode, ran.stdout
 
 
 def typed_in(body: str) -> list[Typed]:

@@ -1,17 +1,15 @@
 """Approvals of tool calls through the command: at a terminal, from another process, and with nobody there."""
 
 import json
-import os
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from failwell.apps.cli.main import main
-from tests.apps.running import Done, environment, failwell
+from tests.apps.running import Done, environment, failwell, failwell_at_terminal
 
 FLOW = """\
 workflow:
@@ -43,27 +41,9 @@ def place(folder: Path, content: str = "hello") -> list[str]:
 
 def at_a_terminal(folder: Path, arguments: list[str], *lines: str) -> tuple[int, str]:
     """Run the command at a terminal and type these lines; its exit code and its screen."""
-    leader, follower = os.openpty()
-    with closing(os.fdopen(leader, "rb", buffering=0)) as keyboard:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "failwell", *arguments],
-            stdin=follower,
-            stdout=subprocess.PIPE,
-            stderr=follower,
-            cwd=folder,
-            env=environment(NO_COLOR="1"),
-        )
-        os.close(follower)
-        os.write(keyboard.fileno(), "".join(f"{line}\n" for line in lines).encode())
-        process.communicate(timeout=60)
-        screen = b""
-        try:
-            while part := keyboard.read(4096):
-                screen += part
-        except OSError:
-            # Linux reports the end of a terminal without a process as an error.
-            pass
-    return process.returncode, screen.decode()
+    typed = "".join(f"{line}\n" for line in lines)
+    done = failwell_at_terminal(*arguments, typed=typed, env={"NO_COLOR": "1"}, cwd=folder)
+    return done.code, done.err
 
 
 def audit(folder: Path, *types: str) -> list[dict[str, Any]]:

@@ -1,9 +1,8 @@
 """An agent that is interrupted while it answers: what has arrived so far is no answer."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import environment, failwell
+from tests.apps.running import Done, failwell, failwell_process
 
 FLOW = """\
 workflow:
@@ -93,25 +92,28 @@ def test_neither_check_runs_on_an_answer_that_was_interrupted(tmp_path: Path, wa
     store = ("--store", str(tmp_path / "state"))
     with stalled_model(partial) as (url, sent, calls):
         (tmp_path / "w.yaml").write_text(FLOW.format(url=url))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "failwell", "run", "w.yaml", "--run-id", "r1", "--quiet", *store],
-            cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert sent.wait(60)
-        if way == "signal":
-            process.send_signal(signal.SIGINT)
-        else:
-            assert failwell("stop", "r1", *store, cwd=tmp_path).code == 0
-        out, err = process.communicate(timeout=60)
+
+        def interrupt() -> None:
+            if sent.wait(60) and way == "signal":
+                os.kill(os.getpid(), signal.SIGINT)
+            elif sent.is_set():
+                stopped.append(failwell_process("stop", "r1", *store, cwd=tmp_path))
+
+        stopped: list[Done] = []
+        interrupter = Thread(target=interrupt)
+        interrupter.start()
+        done = failwell("run", "w.yaml", "--run-id", "r1", "--quiet", *store, cwd=tmp_path)
+        interrupter.join()
 
     recorded = events(tmp_path)
     types = [event["type"] for event in recorded]
-    text = json.dumps(recorded) + out.decode() + err.decode()
+    text = json.dumps(recorded) + done.out + done.err
     assert types[-1] == "run:cancelled"
-    [stopped] = [event for event in recorded if event["type"] == "node:failed"]
-    assert stopped["data"]["failure"]["report"]["kind"].startswith("cancel.")
+    [failed] = [event for event in recorded if event["type"] == "node:failed"]
+    assert failed["data"]["failure"]["report"]["kind"].startswith("cancel.")
     assert {"node:completed", "node:retrying"}.isdisjoint(types)
     assert "schema_violation" not in text
     assert "external.colour.unknown" not in text
     assert "mended" not in text
-    assert (len(calls), process.returncode) == (1, 130 if way == "signal" else 1)
+    assert (len(calls), done.code) == (1, 130 if way == "signal" else 1)
+    assert [command.code for command in stopped] == ([] if way == "signal" else [0])
