@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from math import isfinite
+from operator import attrgetter
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityInputError
@@ -74,6 +75,10 @@ _encode = json_encoder(ascii_only=True)
 _SURROGATE = "\\ud"
 _LONGEST_KEY = 500
 _LONGEST_DURATION = 1_000_000_000
+_options = attrgetter(
+    "key", "run", "actor", "timeout", "deadline", "not_before", "unique", "stream", "priority", "control"
+)
+_NO_OPTIONS = (None, None, None, None, None, None, FOREVER, False, 0, NO_ARGUMENTS)
 _KNOWN = ("idempotent", "max_attempts", "resubmitted")
 _CONTROLS = "`idempotent` and `max_attempts`"
 
@@ -99,15 +104,10 @@ def check_request(request: JobRequest, *, has_consumer: bool = False) -> str:
 def _is_plain(request: JobRequest) -> bool:
     """Whether a request has valid names and no options, as most have."""
     return (
-        _is_text(request.instance)
-        and _is_text(request.action)
-        and request.key is request.run is request.actor is None
-        and request.timeout is request.deadline is request.not_before is None
-        and request.control == NO_ARGUMENTS
-        and request.unique == FOREVER
-        and request.stream is False
+        _options(request) == _NO_OPTIONS
         and type(request.priority) is int
-        and request.priority == 0
+        and _is_text(request.instance)
+        and _is_text(request.action)
     )
 
 

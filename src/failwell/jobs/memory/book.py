@@ -113,6 +113,8 @@ class Book:
         snapshot = self.snapshot(())
         self.budgets = {pool: snapshot.budget(pool) for pool in snapshot.pools}
         self._looked_at = began
+        for instance in self._live.values():
+            self._sample(instance)
 
     def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[MachineMemory, dict[str, float]]:
         # The pulse of an idle worker is slow and may still show memory that was freed since.
@@ -366,10 +368,11 @@ class Book:
         self._last_end = asyncio.get_running_loop().time()
         peak = self._peaks.get(instance.id)
         if peak is not None:
-            self._sample(instance)
-            memory = instance.worker.memory() if peak.disk > 0 else None
-            if memory is not None:
-                peak.cap_disk(written(memory.pids))
+            if peak.disk_before is not None:
+                self._sample(instance)
+                memory = instance.worker.memory() if peak.disk > 0 else None
+                if memory is not None:
+                    peak.cap_disk(written(memory.pids))
             self._profiles.learn(instance, peak, seconds, well=well)
         if not instance.entries:
             self._reserved.pop(instance.id, None)

@@ -71,11 +71,16 @@ class Profiles:
         )
 
     def peaks(self, instance: Instance, card: str) -> dict[str, float]:
-        """What a call needs, by pool; `card` is the pool of the GPU that the worker uses."""
+        """What a call needs, by pool, main memory always; `card` is the pool of the GPU that the worker uses."""
         profile = self._profiles.get((instance.id, instance.config))
         if profile is None or not profile.successes:
             return {}
-        return {card: profile.gpu_mb, RAM: profile.ram_mb, DISK: profile.disk_mb}
+        peaks = {RAM: profile.ram_mb}
+        if profile.gpu_mb:
+            peaks[card] = profile.gpu_mb
+        if profile.disk_mb:
+            peaks[DISK] = profile.disk_mb
+        return peaks
 
     def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
         """Record what one call needed. A failed call only counts as a sample.

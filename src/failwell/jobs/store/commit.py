@@ -55,7 +55,7 @@ def write_commit(
     Raises:
         LeaseLost: one of the jobs does not belong to `host`.
     """
-    last, counts = tail(connection)
+    last, counts, has_groups = tail(connection)
     if firing is not None and not claim_firing(connection, firing):
         return Committed({}, {}, last)
     new: list[Values] = []
@@ -84,7 +84,8 @@ def write_commit(
         _move(connection, moved, host, numbers)
     if group is not None:
         add_members(connection, group, list(keys.values()))
-    callbacks = finish_groups(connection, moved, group) if moved or group is not None else ()
+    is_grouped = group is not None or (has_groups and moved)
+    callbacks = finish_groups(connection, moved, group) if is_grouped else ()
     if callbacks:
         last = _submit(connection, last, counts, callbacks)
     if profiles:

@@ -88,8 +88,6 @@ def finish_groups(
     ended = [job for job in moved if job[4] in _FINAL and job[0] not in _FINAL]
     if not ended and part is None:
         return []
-    if connection.execute("SELECT 1 FROM job_groups WHERE ended IS NULL LIMIT 1").fetchone() is None:
-        return []
     changed: Counter[tuple[int, str]] = Counter()
     for job in ended:
         row = connection.execute(

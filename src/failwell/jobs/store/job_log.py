@@ -10,15 +10,18 @@ from typing import Any
 
 from failwell.journal.event import Event, to_json
 from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
-from failwell.processes.wire import json_encoder
+from failwell.processes.wire import decode_text, json_encoder
 
 STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 """The order of the counts."""
 _POSITIONS = {state: position for position, state in enumerate(STATES)}
 _encode = json_encoder(ascii_only=True)
 TABLE, KEY = "job_events", "seq"
-_INSERT = insert_statements(TABLE, (KEY, "type", "at", "data", "job", "counts"))
-_TAIL = "SELECT seq, counts FROM job_events ORDER BY seq DESC LIMIT 1"
+_COLUMNS = (KEY, "type", "at", "data", "job", "counts")
+_WIDTH = len(_COLUMNS)
+_INSERT = insert_statements(TABLE, _COLUMNS)
+_TAIL = """SELECT seq, counts, EXISTS (SELECT 1 FROM job_groups WHERE ended IS NULL)
+    FROM job_events ORDER BY seq DESC LIMIT 1"""
 _SCAN = "SELECT state, count(*) FROM jobs GROUP BY state"
 _COUNT = "UPDATE job_events SET counts = ? WHERE seq = (SELECT max(seq) FROM job_events)"
 _ADD = "UPDATE jobs SET events = events || ? WHERE id = ? RETURNING key"
@@ -29,20 +32,21 @@ NUMBERS = "SELECT value FROM jobs, json_each('[' || jobs.events || '0]') WHERE j
 """The numbers of the events of some jobs, and 0; the condition on a column of `jobs` follows."""
 
 
-Tail = tuple[int, Sequence[int]]
-"""The number of the latest event, 0 if there is none, and the number of jobs in each state."""
+Tail = tuple[int, list[int], bool]
+"""The number of the latest event, 0 if there is none; the number of jobs in each state; whether a group may be open."""
 
 
 def tail(connection: sqlite3.Connection) -> Tail:
-    """The end of the log, as of now."""
+    """The end of the log, as of now. One query, because it is asked in every commit."""
     row = connection.execute(_TAIL).fetchone()
     if row is None:
-        return 0, _scan(connection)
+        return 0, _scan(connection), True
+    last, counts, has_groups = row
     try:
-        return row[0], [int(number) for number in row[1][1:-1].split(",")]
+        return last, decode_text(counts), has_groups
     except (TypeError, ValueError):
         # Another program wrote the latest event.
-        return row[0], _scan(connection)
+        return last, _scan(connection), has_groups
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -85,20 +89,19 @@ def add_events(
 
     `keys` has the keys of the jobs whose rows this commit writes, with their events.
     """
-    rows: list[Any] = []
+    values: list[Any] = []
     for number, (_, what, at, data, job) in enumerate(events, first):
         key = keys.get(job)
         if key is None and job:
             # Its row stays as it is, but for this event.
             row = connection.execute(_ADD, (f"{number},", job)).fetchone()
             key = None if row is None else row[0]
-        rows.append((number, what, at, _data_to_json(data) if data else "{}", key, None))
-    rows[-1] = (*rows[-1][:-1], _text(numbers))
-    if len(rows) <= ONE_STATEMENT:
-        values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
-        connection.execute(_INSERT[len(rows)], values)
+        values += (number, what, at, _data_to_json(data) if data else "{}", key, None)
+    values[-1] = _text(numbers)
+    if len(events) <= ONE_STATEMENT:
+        connection.execute(_INSERT[len(events)], values)
     else:
-        connection.executemany(_INSERT[1], rows)
+        connection.executemany(_INSERT[1], zip(*[iter(values)] * _WIDTH, strict=True))
 
 
 def _data_to_json(data: Mapping[str, Any]) -> str:

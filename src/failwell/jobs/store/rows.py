@@ -174,9 +174,13 @@ def damaged_job(row: Sequence[Any], error: ErrorReport) -> Job:
 
 def result_to_json(value: Any) -> str:
     """The result of a job as JSON, with files as handles."""
-    if type(value) in _PLAIN:
-        return to_json(value)
-    return to_json(_encoded(value))
+    try:
+        text = _encode(value)
+    except (TypeError, ValueError, RecursionError):
+        # It has files, or is not JSON; that says what is wrong.
+        return to_json(_encoded(value))
+    # A key of it may look like one of ours.
+    return text if '"$' not in text else to_json(_encoded(value))
 
 
 def read_result(text: str) -> Any:
