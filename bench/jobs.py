@@ -59,6 +59,7 @@ OWN = "the durable queue"
 BARE = "a bare queue in SQLite"
 ONE_AIM = 300e-6
 MANY_AIM = 10_000
+BATCH_AIM = 20_000
 CAPABILITY = """
 def echo(value):
     return value
@@ -250,8 +251,9 @@ def main() -> None:
     for note in notes(found):
         print(f"  {note}")
     every = "  ".join(f"{rate:,.0f}" for rate in rates)
+    rate = statistics.median(rates)
     print(
-        f"  {f'submit_many of {BATCH:,} jobs':<38} {statistics.median(rates):>12,.0f} /s   {every}  (aim: ≥ 20,000 /s)"
+        f"  target: submit_many of {BATCH:,} jobs ≥ {BATCH_AIM:,} /s: {rate:,.0f} /s, {verdict(rate >= BATCH_AIM)}; {every}"
     )
     print(f"  the host grew by {grew:.1f} MB over {LASTING:,} jobs")
 
