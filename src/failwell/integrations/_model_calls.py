@@ -77,7 +77,16 @@ class PluginOptions(TypedDict, total=False):
     jitter: Callable[[], float]
 
 
-_OPTIONS = tuple(PluginOptions.__annotations__)
+def check_names(parameters: Iterable[str]) -> None:
+    """Refuse parameters that no plugin has.
+
+    Raises:
+        TypeError: one of them is not in `PluginOptions`.
+    """
+    names = PluginOptions.__annotations__
+    unknown = next((name for name in parameters if name not in names), None)
+    if unknown is not None:
+        raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(names)}")
 
 
 class ModelCalls:
@@ -99,9 +108,7 @@ class ModelCalls:
             TypeError: a parameter has the wrong type, or there is none of that name.
             ValueError: a number makes no sense.
         """
-        unknown = next((name for name in parameters if name not in _OPTIONS), None)
-        if unknown is not None:
-            raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(_OPTIONS)}")
+        check_names(parameters)
         check_type("options", options, (RetryOptions, NoneType), "`RetryOptions`")
         base = options or RetryOptions()
         fields: dict[str, Any] = {

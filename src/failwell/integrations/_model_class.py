@@ -5,10 +5,34 @@ subclass answers all of that as the class does, where a wrapper object would not
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 _BASE = "failwell_base"
-_MOST_COPIES = 64
+_MOST_KNOWN = 64
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class ByIdentity(Generic[_K, _V]):
+    """Remembers what `make` returned for each object, of the latest ones. Threads may share it."""
+
+    __slots__ = ("_known", "_make")
+
+    def __init__(self, make: Callable[[_K], _V]) -> None:
+        self._make = make
+        self._known: dict[int, tuple[_K, _V]] = {}
+        """By the `id` of the object, which is held so that no other gets the same."""
+
+    def of(self, target: _K) -> _V:
+        """What `make(target)` returned first."""
+        known = self._known.get(id(target))
+        if known is not None:
+            return known[1]
+        value = self._make(target)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[id(target)] = target, value
+        return value
 
 
 class Subclasses:
@@ -49,21 +73,15 @@ class Copies:
         """
         self._subclasses = Subclasses(methods)
         self._prepare = prepare
-        self._copies: dict[int, tuple[Any, Any]] = {}
-        """By the `id` of the model, which is held so that no other gets the same."""
+        self._copies = ByIdentity[Any, Any](self._copy)
 
     def of(self, model: Any) -> Any:
         """The copy of a model; a copy itself is returned as it is."""
-        known = self._copies.get(id(model))
-        if known is not None and known[0] is model:
-            return known[1]
-        if self._subclasses.holds(model):
-            return model
+        return model if self._subclasses.holds(model) else self._copies.of(model)
+
+    def _copy(self, model: Any) -> Any:
         copy = self._prepare(model)
         self._subclasses.put(copy)
-        if len(self._copies) >= _MOST_COPIES:
-            self._copies.clear()
-        self._copies[id(model)] = (model, copy)
         return copy
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from failwell.decision.policy import IN_PROCESS_LIMIT
 from failwell.fault.base import Fault
-from failwell.integrations._model_calls import PluginOptions, refuse_options
+from failwell.integrations._model_calls import PluginOptions, check_names, refuse_options
 from failwell.report.describe import attach_report, describe
 from failwell.report.failure_context import attach
 from failwell.report.record import ErrorReport
@@ -22,7 +22,6 @@ from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_NAMES = tuple(PluginOptions.__annotations__)
 _SHORTEST_PAUSE = 0.01
 
 
@@ -67,9 +66,7 @@ def task_options(
         TypeError: a parameter has the wrong type, there is none of that name, or a task cannot keep it.
         ValueError: a number makes no sense.
     """
-    unknown = next((name for name in parameters if name not in _NAMES), None)
-    if unknown is not None:
-        raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(_NAMES)}")
+    check_names(parameters)
     fields: dict[str, Any] = {**parameters}
     if "guard" in parameters and (options is None or options.provider is None):
         # A guard counts by provider; which one a task calls is known to its failures alone.

@@ -21,6 +21,7 @@ from failwell._extras import need
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.decision.policy import falls_through
 from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.integrations._model_class import ByIdentity
 from failwell.integrations._tool_calls import ToolCalls
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fallback_on", "reliability"]
 
-_MOST_MODELS = 64
 _DEEPEST = 8
 
 
@@ -108,8 +108,7 @@ class _Hooks:
     def __init__(self, calls: ModelCalls, tools: ToolCalls) -> None:
         self._calls = calls
         self._tools = tools
-        self._models: dict[int, tuple[Any, bool]] = {}
-        """The models whose clients were looked at, and whether the setting reaches them."""
+        self._takes_setting = ByIdentity[Any, bool](_switch_off_retries)
 
     @classmethod
     def get_serialization_name(cls) -> None:
@@ -216,17 +215,8 @@ class _Hooks:
 
         The first and the whole of a stream have settings too, so that opening it counts.
         """
-        model: Any = request_context.model
-        if id(model) not in self._models:
-            if len(self._models) >= _MOST_MODELS:
-                self._models.clear()
-            leaves = _leaves(model)
-            for leaf in leaves:
-                if _ignores_setting(leaf):
-                    switch_off_sdk_retries(leaf, "client")
-            self._models[id(model)] = model, not all(map(_ignores_setting, leaves))
         settings: Any = {**(request_context.model_settings or {})}
-        if self._models[id(model)][1]:
+        if self._takes_setting.of(request_context.model):
             settings["max_retries"] = 0
         timeouts = self._calls.timeouts
         if timeouts is not None and request_context.streaming:
@@ -301,6 +291,15 @@ def _stream_model() -> Any:
 def _capability(hooks: type[_Hooks]) -> Any:
     """The class of the capability; it exists once pydantic-ai is loaded."""
     return type("Reliability", (hooks, need("pydantic_ai.capabilities").AbstractCapability), {})
+
+
+def _switch_off_retries(model: Any) -> bool:
+    """Switch retries off at the clients that the setting `max_retries` does not reach; whether it reaches any."""
+    leaves = _leaves(model)
+    for leaf in leaves:
+        if _ignores_setting(leaf):
+            switch_off_sdk_retries(leaf, "client")
+    return not all(map(_ignores_setting, leaves))
 
 
 def _leaves(model: Any, depth: int = 0) -> list[Any]:
