@@ -11,17 +11,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.interaction.interaction_faults import AnswerInvalid, InteractionClosed
-from failwell.interaction.queue import InteractionQueue
-from failwell.interaction.requests import Answer, Request
 from failwell.journal.errors import os_fault
 from failwell.journal.watch import bound_socket, socket_address
 from failwell.workflow.machine.messages import Answered, Cancel
-from failwell.workflow.run.gate_requests import gates_in, refusal
 from failwell.workflow.run.run_settings import RunDriver
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
+
+    from failwell.interaction.queue import InteractionQueue
+    from failwell.interaction.requests import Request
 
 NAME = "control.sock"
 _MAX_LINE = 64 * 1024
@@ -97,6 +96,8 @@ def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
             waiting = next((question for question in pending if question.id == gate), None)
             if interactions is not None and waiting is not None:
                 return _answer(interactions, waiting, request)
+            from failwell.workflow.run.gate_requests import refusal
+
             problem = refusal(open_gates(driver), gate, decision, request.get("payload"))
             if problem is not None:
                 return {"ok": False, "error": problem}
@@ -119,8 +120,11 @@ def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
             return {"ok": False, "error": "there is no such request"}
 
 
-def _answer(queue: InteractionQueue, question: Request, request: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(queue: "InteractionQueue", question: "Request", request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a question that waits in this process."""
+    from failwell.interaction.interaction_faults import AnswerInvalid, InteractionClosed
+    from failwell.interaction.requests import Answer
+
     answer = Answer(
         value=question.value_of(request["decision"]),
         by=str(request.get("by", "")),
@@ -136,4 +140,6 @@ def _answer(queue: InteractionQueue, question: Request, request: Mapping[str, An
 
 def open_gates(driver: RunDriver) -> dict[str, Mapping[str, Any]]:
     """The open gates of a run."""
+    from failwell.workflow.run.gate_requests import gates_in
+
     return gates_in(driver.state.tasks.values())
