@@ -268,10 +268,12 @@ def test_an_agent_goes_on_after_a_denied_call(place: Place) -> None:
     assert done.data == {"text": "finished"}
     assert not (place.folder / "n.txt").exists()
     lines = failwell("runs", "logs", "last", "--store", str(place.folder / "state"), cwd=place.folder).out
-    assert [line.partition("tool ")[2] for line in lines.splitlines()] == [
-        "add: done",
-        "shell: tool.denied",
-        "note: tool.denied",
+    assert [line.partition("! ")[2] for line in lines.splitlines()] == [
+        "model scripted:replies.yaml: calls 3 tools",
+        "tool add: done",
+        "tool shell: tool.denied",
+        "tool note: tool.denied",
+        "model scripted:replies.yaml: answered",
     ]
 
 

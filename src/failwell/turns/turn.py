@@ -228,7 +228,14 @@ class Turn:
         self.messages.append(response)
         if self._recorder is not None:
             await self._recorder.answered(response)
-        self._note("model:answered", call=number, tool_calls=len(response.tool_calls))
+        provider, model = self.served_by or ("", "")
+        self._note(
+            "model:answered",
+            call=number,
+            provider=provider,
+            model=model,
+            tool_calls=len(response.tool_calls),
+        )
         return response
 
     async def _call_model(self, parameters: "ModelRequestParameters") -> "ModelResponse":

@@ -88,7 +88,7 @@ class StageExecutor:
             max_tokens=settings.own.get("max_tokens"),
             stops_at_limit=True,
             is_complete=limits.is_complete,
-            observe=AgentLog(tools.note, request).write_tool,
+            observe=AgentLog(tools.note, request).write_event,
         )
 
 

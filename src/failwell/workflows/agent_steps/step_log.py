@@ -39,10 +39,15 @@ class AgentLog:
             row = event.attempt
             self.write(f"model {row.provider}:{row.model}: {row.kind}; {row.reason or 'no further attempt'}")
 
-    def write_tool(self, event: "TurnEvent") -> None:
-        """A tool was called."""
+    def write_event(self, event: "TurnEvent") -> None:
+        """A tool was called, or a model answered in a turn of several calls."""
+        data = event.data
         if event.type == "tool:called":
-            self.write(f"tool {event.data['tool']}: {event.data['kind'] or 'done'}")
+            self.write(f"tool {data['tool']}: {data['kind'] or 'done'}")
+        elif data["tool_calls"] or data["call"] > 1:
+            count = data["tool_calls"]
+            what = f"calls {count} tool{'' if count == 1 else 's'}" if count else "answered"
+            self.write(f"model {data['provider']}:{data['model']}: {what}")
 
     def write(self, line: str) -> None:
         """Write one line."""

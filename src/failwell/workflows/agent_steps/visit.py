@@ -204,7 +204,7 @@ class AgentStep:
             most_calls=settings.most_calls,
             max_tokens=settings.own.get("max_tokens"),
             longest=settings.own.get("max_session_seconds"),
-            observe=self._log.write_tool,
+            observe=self._log.write_event,
         )
 
     async def _own_agent(self) -> Success | Failure:
@@ -218,7 +218,7 @@ class AgentStep:
             prices=file_prices(settings.runtime.get("cost")),
             longest=settings.own.get("max_session_seconds"),
             budget=self._run.budget(self._request, self._tools),
-            observe=self._log.write_tool,
+            observe=self._log.write_event,
             watcher=self._log.write_attempt,
         )
         self._turns.append(call)
