@@ -128,6 +128,15 @@ def test_modules_about_errors_are_looked_into_and_private_ones_are_not(here: Pat
     assert set(standings(look("fal_client"))) == {"fal_client.errors.NewError"}
 
 
+@pytest.mark.parametrize("load", [False, True], ids=["read", "loaded"])
+def test_a_private_module_with_a_public_name_is_looked_into(here: Path, load: bool) -> None:
+    package(here, "fal_client", "from . import _error as error, _errors")
+    (here / "fal_client" / "_error.py").write_text("class NewError(Exception): pass")
+    (here / "fal_client" / "_errors.py").write_text("class OwnError(Exception): pass")
+
+    assert set(standings(look("fal_client", load=load))) == {"fal_client._error.NewError"}
+
+
 def test_a_namespace_is_looked_through(here: Path) -> None:
     package(here / "google", "brandnew", "")
     (here / "google" / "brandnew" / "errors.py").write_text("class StrangeError(Exception): pass")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 _ERROR_WORDS = ("error", "exception", "exceptions", "errors", "failure")
@@ -91,11 +92,21 @@ def _folders(paths: list[str]) -> Iterator[tuple[str, str]]:
 def _classes(top: str) -> list[type[BaseException]]:
     """The public exception classes of `top`: in the package itself, or in a public module about errors."""
     classes: dict[tuple[str, str], type[BaseException]] = {}
-    for name, module in list(sys.modules.items()):
-        if name == top or (name.startswith(f"{top}.") and is_public(name)):
-            for value in list(vars(module).values()):
-                if isinstance(value, type) and issubclass(value, BaseException) and _is_own(value, top):
-                    classes[value.__module__, value.__name__] = value
+    shown = [
+        module
+        for name, module in list(sys.modules.items())
+        if name == top or (name.startswith(f"{top}.") and is_public(name))
+    ]
+    # A private module that is shown under a public name: `from . import _error as error`.
+    shown += [
+        value
+        for name, value in list(vars(sys.modules[top]).items())
+        if isinstance(value, ModuleType) and is_about_errors(name) and name[0] != "_"
+    ]
+    for module in shown:
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and issubclass(value, BaseException) and _is_own(value, top):
+                classes[value.__module__, value.__name__] = value
     return [classes[key] for key in sorted(classes)]
 
 

@@ -81,6 +81,11 @@ class SourceReader:
                 and (is_about_errors(source) or any(word in name.lower() for word in _EXCEPTION_NAMES))
             )
             yield from ((package, name) for star in package.stars for name in self._names(star))
+            for alias, (source, name) in package.imports.items():
+                # A private module that is shown under a public name: `from . import _error as error`.
+                shown = self._module(f"{source}.{name}") if is_about_errors(alias) and name else None
+                if shown is not None and alias[0] != "_" and source.partition(".")[0] == top:
+                    yield from ((shown, own) for own in self._names(shown.name))
         for name in about_errors(top, [str(path) for path in self._folders(top)]):
             module = self._module(name) if is_public(name) else None
             if module is not None:
