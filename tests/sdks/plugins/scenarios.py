@@ -15,7 +15,7 @@ A framework has a module in `tests/sdks/plugins/frameworks`, named as its module
 - `WAITS_ITSELF` (optional): whether the framework waits, in real time, and not the clock that is passed. `BACKOFF` (optional): its
   shortest waits where the server names none. `UNWATCHED` (optional): whether its loop runs in another process, so that no watcher sees the waits.
 - `NO_SHRINK` (optional): whether the plugin refuses `shrink`, because it does not see the messages of the model.
-- `STEPS` (optional): scenario → the steps of the lab, where they differ; `seen(requests)`: what the model saw of
+- `STEPS` (optional): scenario → the steps of the lab, where they differ; `TITLES` (optional): what the page calls them; `seen(requests)`: what the model saw of
   the tool's failure, where it is not in OpenAI's format.
 """
 
@@ -145,6 +145,11 @@ def warm_up(name: str) -> None:
     steps = getattr(module, "STEPS", {}).get("ok", (OK,))
     with scripted_lab(getattr(module, "DIALECT", "openai"), *steps) as lab:
         module.before(lab.url)(stream=False)
+
+
+def title_of(module: ModuleType, name: str) -> str:
+    own: Mapping[str, str] = getattr(module, "TITLES", {})
+    return own.get(name, SCENARIOS[name].title)
 
 
 def steps_of(module: ModuleType, name: str) -> tuple[Step, ...]:

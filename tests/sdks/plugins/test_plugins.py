@@ -28,6 +28,7 @@ from tests.sdks.plugins.scenarios import (
     framework,
     installed,
     play,
+    title_of,
     warm_up,
 )
 from tests.sdks.plugins.scripted_lab import Step, lab_reply, scripted_lab, stalls_in_text
@@ -199,7 +200,7 @@ def test_the_table_shows_what_happened_before_and_after(plugin: str, scenario: s
         "package": module.PACKAGE,
         "version": release,
     }
-    row |= {"line": module.LINE, "scenario": scenario, "title": SCENARIOS[scenario].title}
+    row |= {"line": module.LINE, "scenario": scenario, "title": title_of(module, scenario)}
     row |= {"place": list(SCENARIOS).index(scenario)}
     absent = getattr(module, "ABSENT", {}).get(scenario)
     if absent is not None:

@@ -55,6 +55,10 @@ STEPS = {
     "delay": (rate_limited(2), OK),
     "tool_error": (_calls_tool, OK),
 }
+TITLES = {
+    "daily_quota": "the balance of the account is used up (400)",
+    "delay": "rate limit (429), wait 2 s",
+}
 # Claude Code does not wait that long. It gives up, and does not say how long the server asked to wait.
 EXPECTS = {"long_delay": {"type": None}}
 
