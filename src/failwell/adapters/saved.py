@@ -26,6 +26,7 @@ from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
+from failwell.adapters.text.printed_body import body_in
 from failwell.adapters.text.protocol_words import close_code_in, database_kind_in
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
@@ -52,6 +53,8 @@ _GENERAL_CLASSES = frozenset(
     }
 )
 """Classes of Python that programs raise for anything."""
+_DRIVERS_ERROR = re.compile(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})")
+"""How SQLAlchemy prints the exception of the driver that it wraps."""
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
@@ -67,7 +70,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         return known.classified(classify(facts, now))
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
-    own = None if is_reply else _own(class_name, facts.message, facts.body)
+    own = None if is_reply else _own(*_own_message(class_name, facts.message), facts.body)
     if (
         facts.phase == "closed"
         and own is not None
@@ -118,9 +121,10 @@ def _all_text(row: Mapping[str, Any]) -> str:
 def saved_facts(row: Mapping[str, Any]) -> Facts:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
-    body = as_objects(parse_body(row.get("body")))
     own_text = row.get("message")
     message = own_text if isinstance(own_text, str) else ""
+    # Without a status, `read_text` looks for both.
+    body = as_objects(_body(row.get("body"), message if row.get("http_status") else ""))
     class_name = str(row.get("exception_class") or "")
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
     status = row.get("http_status")
@@ -152,6 +156,14 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     )
 
 
+def _body(saved: object, message: str) -> Any:
+    """The body of a row: as it was saved, or as a program printed it there or into the message."""
+    body = parse_body(saved)
+    printed = body if isinstance(body, str) else message if body is None else ""
+    inner = body_in(printed) if "{" in printed else None
+    return inner if isinstance(inner, STRUCTURES) else body
+
+
 def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
     """The phase that a chain of (class, message) shows, and the name of a programming error in it, if any."""
     phase: Phase | None = None
@@ -167,6 +179,20 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
         if wrapped and phase is None and not module and name in BUGS:
             bug = name
     return phase, bug
+
+
+def _own_message(dotted: str, text: str) -> tuple[str, str]:
+    """The class and the message of a printed error, without the lines before it, its heading and SQLAlchemy's wrapping."""
+    heading = f"{dotted}: " if dotted else ""
+    name = heading.rpartition(".")[2]
+    start = max(text.rfind(f"\n{heading}"), text.rfind(f"\n{name}")) if heading else -1
+    line = text[start + 1 :]
+    for beginning in (heading, name):
+        if beginning and line.startswith(beginning):
+            text = line[len(beginning) :]
+            break
+    driver = _DRIVERS_ERROR.match(text)
+    return (dotted, text) if driver is None else (driver[1], driver[2])
 
 
 def _own(dotted: str, message: str, output: object = None) -> Reading | None:

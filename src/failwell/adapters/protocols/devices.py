@@ -165,7 +165,7 @@ def device_status(text: str) -> tuple[str, str] | None:
 def _by_sentence(text: str) -> tuple[str, str] | None:
     match = _SENTENCE.search(text)
     if match is not None:
-        rest = text[match.end() : match.end() + 100].lower()
+        rest = text[match.end() : match.end() + 100].lower().replace("rocm", "cuda")
         for name, (kind, sentence) in _CUDA.items():
             if sentence and rest.startswith(sentence):
                 return kind, name

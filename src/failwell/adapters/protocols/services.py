@@ -45,6 +45,8 @@ _KAFKA: dict[str, str] = {
     _DOWN: "LeaderNotAvailable NotLeaderForPartition NotLeaderOrFollower ReplicaNotAvailable CoordinatorNotAvailable "
            "GroupCoordinatorNotAvailable NotCoordinator NotCoordinatorForGroup CoordinatorLoadInProgress GroupLoadInProgress "
            "NotEnoughReplicas NotController PreferredLeaderNotAvailable BrokerNotAvailable KafkaStorageError",
+    _CONNECTION: "AllBrokersDown",
+    _OVER: "QueueFull",
     _BUSY: "RebalanceInProgress ConcurrentTransactions ReassignmentInProgress UnstableOffsetCommit",
     _UNSURE: "NotEnoughReplicasAfterAppend",
     _LONG: "MessageTooLarge MessageSizeTooLarge RecordTooLarge RecordListTooLarge",
@@ -56,9 +58,9 @@ _KAFKA: dict[str, str] = {
 }  # fmt: skip
 
 _SNOWFLAKE: dict[str, str] = {
-    _REJECTED: "606 608 609",
+    _REJECTED: "606 608 609 2003",
     _CANCELLED: "604",
-    _BAD: "1003 2003 2043 904 100038 100046",
+    _BAD: "1003 2043 904 100038 100046",
     _AUTH: "390100 390101 390102 390111 390114 390144 390195",
     _DOWN: "390201 253006",
 }  # fmt: skip
@@ -78,7 +80,7 @@ KAFKA_ERRORS = {name.lower(): kind for kind, names in _KAFKA.items() for name in
 
 SNOWFLAKE_ERRORS = {int(number): kind for kind, numbers in _SNOWFLAKE.items() for number in numbers.split()}
 
-_FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6}): (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
+_FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
 _ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
 _MSSQL = re.compile(
     r"\bMsg (?P<message>\d{2,5}), Level \d|\bError Number: ?(?P<net>-?\d{1,5})\b|\[SQL Server\][^\n]{0,300} \((?P<odbc>\d{3,5})\)"
@@ -86,13 +88,15 @@ _MSSQL = re.compile(
     re.IGNORECASE,
 )
 _KAFKA_NAME = re.compile(
-    r"\b(?:[A-Z][a-z]+){2,7}(?:Exception|Error)?\b|\b(?:[A-Z]{2,}_){1,6}[A-Z]{2,}\b|\b(?:Not leader for partition)\b"
+    r"\b(?:[A-Z][a-z]+){2,7}(?:Exception|Error)?\b|\b_?(?:[A-Z]{2,}_){1,6}[A-Z]{2,}\b|\b(?:Not leader for partition)\b"
 )
 _MAIL = re.compile(
-    r"\b(?P<reply>[45][0-5]\d)[ -](?P<class>[45])\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b"
+    r"\b(?P<reply>[45][0-5]\d)(?:[ -]|, ?[bu]?['\"])(?P<class>[45])\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b"
 )
-_SMTP = re.compile(r"\bSMTP\b", re.IGNORECASE)
-_REPLY = re.compile(r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)[ -](?=[A-Za-z<#])", re.MULTILINE)
+_SMTP = re.compile(r"\bSMTP", re.IGNORECASE)
+_REPLY = re.compile(
+    r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)(?:[ -]|, ?[bu]?['\"])(?=[A-Za-z<#])", re.MULTILINE
+)
 _USED_UP = re.compile(
     r"\bquota\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
 )

@@ -106,7 +106,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "operation was aborted due to a timeout",
     )),
     ("closed", (
-        "socket hang up", "unexpected eof", "connection closed before message completed", "server closed idle connection", "premature close",
+        "socket hang up", "unexpected eof", "unexpectedeof", "connection closed before message completed", "server closed idle connection", "premature close",
         "server sent goaway", "remote end closed connection without response", "connection aborted", "peer closed connection",
         "connection reset", "connection closed unexpectedly", "server disconnected without sending a response", "other side closed",
         "error reading a body from connection", "connection was closed before we received",

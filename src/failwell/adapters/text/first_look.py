@@ -37,7 +37,7 @@ _WORDS = frozenset(
     resource respond return returned route rpc rule satisfies segmentation self-signed server service sh shared shutting
     sideband sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
     such symbolic system target terminated threadsanitizer time-out timed timeout too toomanyrequests translate trusted
-    unable unauthorized unexpected unknown unreachable username violates websocket wget wrongpass x509
+    unable unauthorized unexpected unexpectedeof unknown unreachable username violates websocket wget wrongpass x509
     """.split()  # noqa: SIM905  (a list of its words would fill two hundred lines)
 )
 """A word of every sentence that the reader looks for, in lower case."""

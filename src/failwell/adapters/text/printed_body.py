@@ -18,7 +18,7 @@ _DEEPEST = 40
 _MARKS = re.compile(
     r"(?:HTTP response body|Raw response content|[Rr]esponse [Bb]ody|[Rr]esponse content|\bbody|\bBody|\bContent|\b[Rr]esponse)\s{0,2}[:=]\s{0,4}(?=[b{\[\"'<])"
 )
-_OPENING = re.compile(r"[{\[](?=\s{0,40}[\"'{\[])|\bb['\"](?=[{\[<])")
+_OPENING = re.compile(r"[{\[](?=\s{0,40}(?:u?[\"']|[{\[]))|\bb['\"](?=[{\[<])")
 _PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _HEADERS = re.compile(
     r"\b[Hh]eaders(?:['\"])?\s{0,2}[:=]\s{0,4}(?:HTTPHeaderDict\(|Headers\(|CIMultiDictProxy\()?(?=\{)"

@@ -62,9 +62,10 @@ _READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IG
 _EXIT = re.compile(
     r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*\W{1,16}(?P<code>-?\d{1,10})\b"
     r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,5})\b"
+    r"|\b(?:worker|process|child|container|pod|task)\b[^\n]{0,60}?\b(?:code|status)[ :=]{1,2}(?P<worker>1[2-9]\d)\b"
     r"|(?:\b(?:returned|return) code:?|\*\*\* \[[^\]\n]{1,200}\] Error) (?P<returned>-?\d{1,5})\b"
     r"|\bdied with <Signals\.SIG[A-Z0-9]+: (?P<python>\d{1,2})>"
-    r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal) signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b",
+    r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal)[ '\"(]{1,3}signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b",
     re.IGNORECASE,
 )
 _SHELL_SIGNALS: dict[str, str] = {
@@ -79,11 +80,11 @@ _SHELL_SIGNALS: dict[str, str] = {
     "interrupt": "SIGINT",
 }
 _SHELL = re.compile(
-    r"^(?:\S{1,200}: line \d{1,7}: +\d{1,10} |\[\d{1,5}\][+-]? +(?:\d{1,10} )?|(?:zsh|bash|sh|fish): +|[^\n]{0,300}\bsignal: )?"
-    rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}})?(?:$|[ \t]{{2,}}|\n)",
+    r"^(?:\S{1,200}: line \d{1,7}: +\d{1,10} |\[\d{1,5}\][+-]? +(?:\d{1,10} )?|(?:zsh|bash|sh|fish|Fatal Python error): +|[^\n]{0,300}\bsignal: )?"
+    rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}}| \(\d{{1,2}}\))?(?:$|[ \t]{{2,}}|\n)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ENDINGS = ("exit", "return", "died with", "sig", "*** [")
+_ENDINGS = ("exit", "return", "died with", "sig", "*** [", "code ", "status ")
 _OOM_KILLED = re.compile(
     r"\bOOMKilled\b|\boom-kill(?:er)?\b|\bOut of memory: Killed process\b|\bKilled process \d+ "
 )
@@ -116,6 +117,8 @@ def sqlstate_in(text: str) -> str | None:
 
 _MYSQL = re.compile(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
+    # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
+    r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
 _MONGODB = re.compile(r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key")
 _NOT_PRIMARY = re.compile(r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b")
@@ -136,9 +139,10 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     """The kind and the code of a database's, a queue's or a mail server's error in `text`: an SQLSTATE, a number, a reply."""
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
-        kind = kind_of_mysql(int(mysql["number"])) or kind_of_sqlstate(mysql["state"])
+        number = mysql["number"] or mysql["argument"]
+        kind = kind_of_mysql(int(number)) or kind_of_sqlstate(mysql["state"])
         if kind is not None:
-            return kind, mysql["number"]
+            return kind, number
     if state is None and (condition := _CONDITION.search(text)) is not None:
         state = condition["state"] or sqlstate_of(condition["name"])
     if state is not None and (kind := kind_of_sqlstate(state)) is not None:
@@ -211,8 +215,8 @@ def exit_in(text: str) -> int | None:
         if name:
             number = getattr(signal, name.upper(), None)
             code = -int(number) if number is not None else code
-        elif match["code"] or match["nonzero"] or match["returned"]:
-            value = int(match["code"] or match["nonzero"] or match["returned"])
+        elif number := match["code"] or match["nonzero"] or match["returned"] or match["worker"]:
+            value = int(number)
             code = value if value and -64 <= value <= 255 else code
         else:
             code = -int(match["python"] or match["rust"] or match["number"])

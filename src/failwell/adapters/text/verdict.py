@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Facts, Phase, as_objects
+from failwell.adapters.facts import Facts, Objects, Phase, as_objects, message_of
 from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.reading import Reading
 from failwell.adapters.registrations import is_known_code
@@ -21,6 +21,10 @@ from failwell.adapters.vendors.rpc import read_rpc
 
 _LAUNCH_CODES = range(124, 193)
 """Exit codes of launchers and shells, and those above 128 that stand for a signal."""
+
+
+_DEVICE_WORDS = ("cu", "hip", "nccl", "nvidia")
+"""A piece of every status and sentence of a GPU runtime."""
 
 
 def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | None = None) -> Reading | None:
@@ -52,7 +56,8 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
         if tool.exit_code is not None:
             return read_exit(tool.exit_code)
         return classify(_merged(facts, known, phase=tool.phase))
-    device = device_status(facts.message) if "cu" in facts.message.lower() else None
+    low = facts.message.lower()
+    device = device_status(facts.message) if any(word in low for word in _DEVICE_WORDS) else None
     if device is not None:
         return _rule(device[0], "device_status", device[1], "code")
     if has_known_code(facts):
@@ -117,7 +122,7 @@ def _merged(
         names=tuple(dict.fromkeys(names)),
         status=status,
         codes=tuple(code for code in dict.fromkeys((*known.codes, *facts.codes)) if not is_system_name(code)),
-        message=known.message or facts.message[:4_000],
+        message=_sentences(known.message or facts.message, body),
         headers=known.headers or facts.headers,
         body=body,
         phase=phase,
@@ -126,6 +131,12 @@ def _merged(
         model=known.model,
         cause_bug=known.cause_bug,
     )
+
+
+def _sentences(text: str, body: Any) -> str:
+    """What is said: the sentence of a printed body first, which is hard to find between its quotes."""
+    said = message_of(body) if type(body) is Objects else ""
+    return f"{said}\n{text}"[:4_000] if said and not text.startswith(said) else text[:4_000]
 
 
 def _rule(kind: str, rule: str, saw: str, basis: str) -> Reading:

@@ -1,5 +1,7 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
+import re
+
 from failwell.adapters.printed import printed
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -35,11 +37,17 @@ _SENTENCES = {
     "file is not a database": "SQLITE_NOTADB",
     "database or disk is full": "SQLITE_FULL",
     "disk I/O error": "SQLITE_IOERR",
+    "datatype mismatch": "SQLITE_MISMATCH",
+    "string or blob too big": "SQLITE_TOOBIG",
 }
+_NAMED = re.compile(
+    r"(?P<locked>database table is locked: )|[A-Z ]{2,20}(?P<constraint> constraint failed\b)"
+)
+"""Sentences that a name follows."""
 
 
 def _read(error: BaseException) -> Reading:
-    code = str_attr(error, "sqlite_errorname") or _SENTENCES.get(safe_call(printed, "", error)[:60])
+    code = str_attr(error, "sqlite_errorname") or _code_in(safe_call(printed, "", error)[:60])
     if code is not None:
         # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
         primary = "_".join(code.split("_")[:2])
@@ -50,6 +58,13 @@ def _read(error: BaseException) -> Reading:
             )
     saw = code or type(error).__name__
     return Reading.from_rule(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
+
+
+def _code_in(text: str) -> str | None:
+    named = _NAMED.match(text)
+    if named is not None:
+        return "SQLITE_LOCKED" if named["locked"] else "SQLITE_CONSTRAINT"
+    return _SENTENCES.get(text)
 
 
 TABLES: dict[str, Table] = {"sqlite3": {"Error": _read, "Warning": _read}}
