@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from failwell.jobs.capability_registry import CapabilityRegistry
 from tests.apps.running import Done, environment, failwell
 
 MODULE = """
@@ -64,14 +65,18 @@ NAMES = {"echo": "echo", "slow": "Slow", "many": "Many", "fails": "fails", "dies
 
 
 class Place:
-    """Runs commands on its own state folder."""
+    """Runs commands on its own state folder.
+
+    Its capabilities are registered without the command, which starts a worker for each to learn its parameters.
+    """
 
     def __init__(self, folder: Path, *names: str) -> None:
         self.folder = folder
+        registry = CapabilityRegistry(folder / "state")
         (folder / "tools.py").write_text(MODULE)
         for name in names:
             (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "tools:{NAMES[name]}"\n')
-            assert self("capabilities", "add", str(folder / f"{name}.toml")).code == 0
+            registry.add(folder / f"{name}.toml")
 
     def __call__(self, *arguments: str, given: str | bytes = "") -> Done:
         return failwell(*arguments, "--store", str(self.folder / "state"), given=given)

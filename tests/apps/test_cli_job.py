@@ -40,8 +40,7 @@ def test_whoever_waits_runs_the_job_if_nobody_else_does(place: Place) -> None:
 
 
 def test_a_failed_job_fails_the_command_that_waited_for_it(place: Place) -> None:
-    # Without what it takes on record, only the worker can refuse an argument.
-    (place.path("state") / "capabilities" / "echo.parameters").unlink()
+    # What it takes is not on record, so only the worker can refuse an argument.
     done = place("jobs", "submit", "echo", "nothing=1", "--wait", "--error-format", "json")
 
     assert done.code == 2

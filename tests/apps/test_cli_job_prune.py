@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.sqlite.run_store import SqliteStore
 from tests.apps.job_place import wait_until
@@ -56,7 +57,7 @@ class Place:
         for name, target in (("echo", "echo"), ("paint", "paint"), ("slow", "Slow")):
             file = self.folder / f"{name}.toml"
             file.write_text(f'name = "{name}"\nobject = "tools:{target}"\n')
-            assert self("capabilities", "add", str(file)).code == 0
+            CapabilityRegistry(self.state).add(file)
 
     def __call__(self, *arguments: str, given: str = "") -> Done:
         return failwell(*arguments, "--store", str(self.state), given=given)
