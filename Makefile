@@ -44,8 +44,9 @@ test-all: $(VENV)/.test ## run the slow tests too, and those of the SDKs and fra
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal
 	@$(MAKE) --no-print-directory SDKS="$(filter-out newest,$(SDKS))" test-sdks
 
+# Properties are tried with more examples than `make test` has time for.
 test-slow: $(VENV)/.test ## run only what `make test` leaves out
-	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m slow
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "slow or hypothesis"
 
 # Workers of task engines are processes of their own, and the project is not installed beside the SDKs.
 test-sdks frameworks: export PYTHONPATH := $(CURDIR)/src

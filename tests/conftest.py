@@ -29,7 +29,7 @@ _SIGNALS = {
 _SLOW_MODULE = re.compile(r"^pytestmark = \[?[^\n]*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Undo what the caller's shell may impose on the tests and their children: ignored signals, no bytecode."""
     # A shell starts background jobs with SIGINT ignored, nohup ignores SIGHUP, and children inherit that.
     if threading.current_thread() is threading.main_thread():
@@ -45,7 +45,12 @@ def pytest_configure() -> None:
         from hypothesis import HealthCheck, settings
 
         # A machine with other work draws inputs slowly; that says nothing about the code.
-        settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.register_profile(
+            "project",
+            deadline=None,
+            max_examples=25 if config.option.markexpr == _QUICK else 100,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
         settings.load_profile("project")
 
 

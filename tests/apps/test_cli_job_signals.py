@@ -35,7 +35,7 @@ def _twice(host: "subprocess.Popen[str]", number: signal.Signals) -> str:
         (("jobs", "wait", "last"), signal.SIGTERM, 143),
     ],
 )
-@pytest.mark.parametrize("action", ["execute", "deaf"])
+@pytest.mark.parametrize("action", [pytest.param("execute", marks=pytest.mark.slow), "deaf"])
 def test_a_second_signal_ends_it_now_and_puts_running_jobs_back(
     place: Place, command: tuple[str, ...], number: signal.Signals, code: int, action: str
 ) -> None:

@@ -114,7 +114,7 @@ def test_a_step_with_the_name_of_a_parameter_runs_as_any_other(tmp_path: Path, n
         assert done.data == {"kind": "internal.template_error", "group": 2}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(NAMES, min_size=8, max_size=8, unique=True), variable=NAMES)
 def test_names_of_any_origin_run_or_are_refused_and_never_crash(
     tmp_path: Path, names: list[str], variable: str

@@ -104,7 +104,7 @@ def test_a_report_reads_it_from_its_attempts() -> None:
 # ---------------------------------------------------------------- loops
 
 
-def test_ten_thousand_handled_rate_limits_page_nobody(clock: FakeClock, levels: Levels) -> None:
+def test_a_thousand_handled_rate_limits_page_nobody(clock: FakeClock, levels: Levels) -> None:
     calls = 0
 
     @failwell.retry(clock=clock)
@@ -116,11 +116,11 @@ def test_ten_thousand_handled_rate_limits_page_nobody(clock: FakeClock, levels: 
         return calls
 
     with watch(log):
-        for _ in range(10_000):
+        for _ in range(1_000):
             flaky()
 
-    assert calls == 20_000
-    assert levels.counts == {"INFO": 10_000}
+    assert calls == 2_000
+    assert levels.counts == {"INFO": 1_000}
 
 
 def test_exhaustion_pages_once_for_each_fingerprint_and_window(clock: FakeClock, levels: Levels) -> None:

@@ -427,6 +427,7 @@ def test_a_file_in_conductors_shape_runs_as_it_is(project: Project, rounds: int)
     }
 
 
+@pytest.mark.slow
 def test_the_demo_shows_a_handled_and_an_unhandled_failure_and_what_to_type_next(tmp_path: Path) -> None:
     printed = demo.record(environment(TMPDIR=str(tmp_path)))
     listed = printed.partition("What to type next:")[2]

@@ -78,7 +78,7 @@ def ids(done: Done) -> set[str]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_others_are_still_listed(place: Place, every: int) -> None:
     database = sqlite3.connect(place.folder / "state/journal.db", isolation_level=None)
     database.execute("PRAGMA ignore_check_constraints = ON")

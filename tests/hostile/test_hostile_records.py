@@ -25,7 +25,7 @@ TABLE: dict[str, tuple[str | None, str | None, frozenset[str], frozenset[str]]] 
 """Source × policy → stored or not. Variables and keys of results are stored under none."""
 
 
-SLOW = ("nonsense", "none", "repr_only")
+SLOW = ("strict", "nonsense", "none", "repr_only", "manifest", "operator")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,10 @@ def test_operators_keep_type_file_line_and_our_own_words_when_text_is_withheld(t
     assert "told by death" in planted("jobs", "show", planted.jobs["death"]).out
 
 
-@pytest.mark.parametrize(("policy", "is_kept"), [(None, False), ("strict", False), ("full", True)])
+@pytest.mark.parametrize(
+    ("policy", "is_kept"),
+    [(None, False), pytest.param("strict", False, marks=pytest.mark.slow), ("full", True)],
+)
 def test_what_a_script_prints_is_output_and_not_part_of_the_record(
     tmp_path: Path, policy: str | None, is_kept: bool
 ) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.report.describe import describe
@@ -21,14 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.timeout(60)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.binary(max_size=300))
 def test_any_tree_of_exceptions_is_described_within_bounds(data: bytes) -> None:
     describe_anything(data)
 
 
 @pytest.mark.timeout(60)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.binary(max_size=60))
 def test_any_letter_is_read_or_refused_by_name(data: bytes) -> None:
     read_anything(data)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.journal.event import TERMINAL, Event, from_json, to_json
@@ -19,7 +19,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     event=st.builds(
         Event,
@@ -37,7 +36,6 @@ def test_an_event_survives_its_line(event: Event) -> None:
     assert "\n" not in line
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=JSON)
 def test_the_fast_encoder_writes_what_the_standard_one_writes(value: object) -> None:
     assert to_json(value) == json.dumps(value, separators=(",", ":"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.journal.event import Event
@@ -434,7 +434,6 @@ def test_a_follower_may_give_up_when_nothing_comes(store: Store, monkeypatch: py
 
 
 @pytest.mark.acceptance("relavium 40")
-@settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(sorted(STORES)),
     appends=st.lists(

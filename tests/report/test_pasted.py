@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from failwell.fault.classes import Validation
@@ -94,7 +94,6 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES)
 def test_any_tree_of_exceptions_comes_back_with_its_shape(error: Exception) -> None:
     pasted = describe_pasted(printed(error))
@@ -104,7 +103,6 @@ def test_any_tree_of_exceptions_comes_back_with_its_shape(error: Exception) -> N
     assert pasted.error_type == type(error).__name__
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

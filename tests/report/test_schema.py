@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import failwell
 from failwell import Blame, Category, Certainty, ErrorReport
@@ -60,7 +60,6 @@ def test_it_is_a_schema() -> None:
 
 
 @given(reports())
-@settings(max_examples=50, deadline=None)
 def test_every_report_fits_it(report: ErrorReport) -> None:
     validator().validate(report.to_dict())
 

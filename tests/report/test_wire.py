@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import failwell
 from failwell import ErrorReport, faults
@@ -73,7 +73,6 @@ def test_a_described_exception_writes_no_null_and_nothing_empty() -> None:
 
 
 @given(reports())
-@settings(max_examples=50, deadline=None)
 @pytest.mark.acceptance("pipelex 2")
 def test_any_report_reads_back_equal(report: ErrorReport) -> None:
     assert from_dict(json.loads(json.dumps(to_dict(report)))) == report
@@ -82,7 +81,6 @@ def test_any_report_reads_back_equal(report: ErrorReport) -> None:
 
 
 @given(reports())
-@settings(max_examples=25, deadline=None)
 def test_the_tolerant_reader_reads_our_own_version_exactly(report: ErrorReport) -> None:
     assert ErrorReport.read(to_json(report)) == report
     assert ErrorReport.read(to_json(report).encode()) == report

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import ErrorReport, faults
@@ -305,7 +305,6 @@ def test_what_is_no_json_object_is_refused_in_one_sentence(text: str | bytes) ->
 
 
 @given(reports(), st.data())
-@settings(max_examples=50, deadline=None)
 def test_what_the_schema_refuses_the_reader_refuses(report: ErrorReport, data: st.DataObject) -> None:
     written = report.to_dict()
     name = data.draw(st.sampled_from([*schema()["properties"], "weather"]))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import Blame, Category, Certainty, ErrorReport, describe, reports
@@ -196,7 +196,6 @@ def test_what_is_no_report_at_all_is_refused(schema: Any) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=80, deadline=None)
 def test_whatever_calls_itself_a_report_can_be_read_and_written(data: dict[str, Any]) -> None:
     report = ErrorReport.read({**data, "schema": "failwell.error/7"})
 

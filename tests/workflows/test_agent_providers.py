@@ -47,6 +47,7 @@ PROVIDERS = [
     Provider("ollama", "ollama", "llama3.2", "/v1", "openai"),
 ]
 
+EVERY_TIME = ("openai", "anthropic", "bedrock")
 _CORRECTED = "the model may correct a tool call; after four rounds of mistakes the step fails"
 _OWN_TIMER = (
     "its client has no time-out for a call, so the step's own ends it, and it cannot know what was sent"
@@ -181,7 +182,14 @@ def shown_by(provider: Provider) -> list[str]:
 
 
 @pytest.mark.acceptance("pipelex 45")
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+@pytest.mark.parametrize(
+    "provider",
+    # Each of the others loads an SDK of its own.
+    [
+        pytest.param(provider, marks=[] if provider.name in EVERY_TIME else pytest.mark.slow, id=provider.name)
+        for provider in PROVIDERS
+    ],
+)
 def test_a_provider_answers_calls_tools_and_fails_as_it_is(place: Place, provider: Provider) -> None:
     installed(provider)
 

@@ -2,7 +2,7 @@
 
 from time import process_time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.workflow.check.control_flow import Flow
@@ -30,7 +30,6 @@ def reached(successors: list[list[int]], without: int | None) -> set[int]:
 
 
 @given(GRAPHS)
-@settings(max_examples=300, deadline=None)
 def test_a_vertex_dominates_another_if_that_cannot_be_reached_without_it(successors: list[list[int]]) -> None:
     tree = Dominators(successors, 0)
     all_of_them = reached(successors, None)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.files.mistakes import render, to_json, to_markdown
@@ -43,13 +43,11 @@ def read(text: str) -> Compiled:
     return readable(compile_text(text, environ={"X": SECRET, "OPENAI_API_KEY": SECRET}))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_pieces_of_yaml_in_any_order_yield_a_plan_or_mistakes(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_yields_a_plan_or_mistakes(text: str) -> None:
     read(text)
@@ -113,7 +111,6 @@ KEYS = ["name", "type", "routes", "on_error", "retry", "output", "raises", "agen
         "questions", "value", "duration", "to", "halt", "kind", "category", "source", "as", "limits", "runtime"]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(st.sampled_from(["workflow", "agents", "parallel", "for_each", "output", "kinds", "tools"]),
                        JSON | st.lists(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6), max_size=3)))  # fmt: skip
 def test_any_json_under_the_right_keys_yields_a_plan_or_mistakes(value: Any) -> None:

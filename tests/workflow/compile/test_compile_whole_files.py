@@ -204,6 +204,7 @@ def test_ten_thousand_steps_are_read_and_compiled_in_time() -> None:
     assert done.mistakes == ()
 
 
+@pytest.mark.slow
 def test_ten_thousand_wrong_steps_are_refused_in_time() -> None:
     text = large(10_000).replace("type: script", "type: sript").replace("args:", "arg:")
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.decision.backoff import Backoff
@@ -60,7 +60,6 @@ def test_what_ran_when_the_host_died_runs_again_under_the_same_key() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_crash_after_any_write_changes_nothing_in_the_end(data: st.DataObject) -> None:
     plan, inner = rich_plan()

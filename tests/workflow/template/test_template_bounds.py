@@ -72,7 +72,7 @@ with open("/proc/self/status") as told:
     ("texts", "seconds", "fault"),
     [
         pytest.param(GROWING, 30, "SandboxLimit", marks=pytest.mark.slow),
-        (GROWING[::5], 30, "SandboxLimit"),
+        (GROWING[::15], 30, "SandboxLimit"),
         (ENDLESS, 0.5, "SandboxTimeout"),
     ],
 )

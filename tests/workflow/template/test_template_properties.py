@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.fault.base import Fault
@@ -40,7 +40,6 @@ SOURCES = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=30)
 WRAPPED = st.lists(PIECES, min_size=1, max_size=7).map(lambda pieces: "{{ d" + "".join(pieces) + " }}")
 
 
-@settings(max_examples=300, deadline=None)
 @given(source=SOURCES | WRAPPED, data=JSON)
 def test_a_template_gives_text_or_a_fault_that_quotes_nothing_and_changes_nothing(
     source: str, data: Any
@@ -58,7 +57,6 @@ def test_a_template_gives_text_or_a_fault_that_quotes_nothing_and_changes_nothin
     assert names == before
 
 
-@settings(max_examples=200, deadline=None)
 @given(source=SOURCES, data=JSON)
 def test_a_condition_is_true_or_false_or_a_fault_that_quotes_nothing(source: str, data: Any) -> None:
     names = {"d": data, "output": data}
@@ -76,7 +74,6 @@ def test_a_condition_is_true_or_false_or_a_fault_that_quotes_nothing(source: str
     assert names == before
 
 
-@settings(max_examples=200, deadline=None)
 @given(source=SOURCES)
 def test_looking_at_a_template_never_fails(source: str) -> None:
     template = Template(text=source)
