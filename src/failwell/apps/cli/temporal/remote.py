@@ -14,6 +14,8 @@ from failwell.apps.cli.temporal.connection import LOCAL, TEMPORAL, connection_of
 from failwell.journal.folder import ENGINE, run_folder
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.journal.store import Run
     from failwell.temporal.connection import ConnectionOptions
@@ -42,11 +44,8 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
 
     if not is_remote(settings.folder, run):
         return replace(settings, engine=engine_of(args))
-    from failwell._extras import need
-
-    need("temporalio", "temporal")
+    mirror = _run_mirror()
     from failwell.temporal.engine_record import forget_engine, read_engine
-    from failwell.temporal.run_mirror import remote_run, sync_run
 
     store: Any = settings.store
     folder = run_folder(settings.folder, run)
@@ -54,11 +53,11 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
     assert connection is not None
     if not store.run(run).events:
         # It was submitted, and this machine has seen nothing of it yet.
-        await sync_run(store, run)
+        await mirror.sync_run(store, run)
     if args.engine != LOCAL:
         return replace(settings, engine=_engine(args, connection))
-    await sync_run(store, run)
-    remote = await remote_run(store, run)
+    await mirror.sync_run(store, run)
+    remote = await mirror.remote_run(store, run)
     if remote is not None and await remote.status() == "running":
         from failwell.apps.cli.parser import usage_error
 
@@ -80,10 +79,12 @@ def sync_all(store: "SqliteStore", runs: "Sequence[Run]", args: Namespace) -> "l
     remote = [run.id for run in runs if run.ended is None and is_remote(store.folder, run.id)]
     if not remote:
         return list(runs)
-    from failwell.temporal.run_mirror import sync_runs
-
-    for fault in _wait(sync_runs(store, remote)):
-        print_aside(args, f"warning: some of this may be out of date: {fault}")
+    try:
+        problems = _wait(_run_mirror().sync_runs(store, remote))
+    except ImportError as error:
+        problems = [error]
+    for problem in problems:
+        print_aside(args, f"warning: some of this may be out of date: {problem}")
     return [store.run(run.id) if run.id in remote else run for run in runs]
 
 
@@ -108,9 +109,7 @@ def _follow(folder: Path, run: str, ready: "Callable[[], None]") -> None:
 
     store = SqliteStore(folder)
     try:
-        from failwell.temporal.run_mirror import follow_run
-
-        _wait(follow_run(store, run, ready))
+        _wait(_run_mirror().follow_run(store, run, ready))
     except (Fault, ImportError) as error:
         print_stderr(f"warning: the run cannot be followed: {error}")
     finally:
@@ -120,9 +119,7 @@ def _follow(folder: Path, run: str, ready: "Callable[[], None]") -> None:
 
 def import_runs(args: Namespace, store: "SqliteStore") -> None:
     """Copy the newest runs of the server that the options name."""
-    from failwell.temporal.run_mirror import import_runs as copy_runs
-
-    for run in _wait(copy_runs(store, connection_of(args), limit=args.limit or 50)):
+    for run in _wait(_run_mirror().import_runs(store, connection_of(args), limit=args.limit or 50)):
         print_aside(args, f"warning: run {run} was left out: no worker answers for it")
 
 
@@ -134,11 +131,10 @@ def answer(
     Raises:
         GateRefused: the gate is not pending, or the value does not fit.
     """
-    from failwell.temporal.run_mirror import answer_run
     from failwell.workflows.gate_answers import GateRefused
 
     reply = {"gate": gate, "decision": value, "by": by, "comment": comment, "payload": payload}
-    problem = _wait(answer_run(store, run, reply))
+    problem = _wait(_run_mirror().answer_run(store, run, reply))
     if problem is not None:
         raise GateRefused(run=run, gate=gate, reason=problem)
     return True
@@ -146,9 +142,7 @@ def answer(
 
 def cancel(store: "SqliteStore", run: str, *, by: str, reason: str, patience: float) -> str:
     """Cancel a run on its server and return its final status."""
-    from failwell.temporal.run_mirror import cancel_run
-
-    return _wait(cancel_run(store, run, by=by, reason=reason, patience=patience))
+    return _wait(_run_mirror().cancel_run(store, run, by=by, reason=reason, patience=patience))
 
 
 def _engine(args: Namespace, connection: "ConnectionOptions") -> "DriverFactory":
@@ -158,6 +152,20 @@ def _engine(args: Namespace, connection: "ConnectionOptions") -> "DriverFactory"
     from failwell.temporal.remote_driver import TemporalEngine
 
     return TemporalEngine(connection=connection, model=args.model)
+
+
+def _run_mirror() -> "ModuleType":
+    """The module for copies of remote runs.
+
+    Raises:
+        MissingExtra: temporalio is not installed.
+    """
+    from failwell._extras import need
+
+    need("temporalio", "temporal")
+    from failwell.temporal import run_mirror
+
+    return run_mirror
 
 
 def _wait(work: "Coroutine[Any, Any, _T]") -> _T:
