@@ -223,7 +223,7 @@ def test_hostile_addresses_are_never_reached(tmp_path: Path) -> None:
 def test_private_addresses_are_recognised_in_every_notation() -> None:
     private = [
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "::",
-        "fe80::1", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "fe80::1", "fc00::1", "fec0::1", "::127.0.0.1", "64:ff9b:1::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
         "2002:a00:1::", "224.0.0.1", "255.255.255.255", "240.0.0.1", "fe80::1%eth0", "not an address",
     ]  # fmt: skip
 

@@ -106,6 +106,9 @@ def is_public(address: str) -> bool:
             inner = ipaddress.ip_address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        if ip.is_site_local:
+            # Python counts these private addresses of earlier days as global.
+            return False
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 
