@@ -22,21 +22,33 @@ ACTING = ("\x1b[2J", "\x1b]0", "\x1b", "\x9b", "\x07", "\u202e", "\u200b")
 
 
 @contextmanager
-def streaming(pieces: list[str]) -> Generator[str]:
-    """A server that streams each piece in a chunk of its own; its address."""
+def streaming(pieces: list[str], *calls: dict[str, Any], sent: list[Any] | None = None) -> Generator[str]:
+    """A server that streams each piece in a chunk of its own; its address.
+
+    Args:
+        pieces: The text of every answer.
+        calls: Tool calls that come instead of the text after an input of the user.
+        sent: Takes the conversation of each request.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if sent is not None:
+                sent.append(body["messages"])
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
-            for piece in pieces:
-                self._send({"content": piece}, None)
-            self._send({}, "stop")
+            if calls and body["messages"][-1]["role"] == "user":
+                self._send({"tool_calls": calls}, None)
+                self._send({}, "tool_calls")
+            else:
+                for piece in pieces:
+                    self._send({"content": piece}, None)
+                self._send({}, "stop")
             self.wfile.write(b"data: [DONE]\n\n")
 
-        def _send(self, delta: dict[str, str], reason: str | None) -> None:
+        def _send(self, delta: dict[str, Any], reason: str | None) -> None:
             choice = {"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": reason}
             chunk = {
                 "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o", "choices": [choice],
@@ -121,3 +133,31 @@ def test_nothing_in_the_result_of_a_tool_acts_on_the_terminal_or_closes_its_mark
     assert result.count("</tool_result>") == 1
     assert result.endswith("</tool_result>")
     assert result.lower().count("<tool_result") == 1
+
+
+def test_calls_that_a_provider_gives_the_same_id_have_one_result_each(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    calls = [
+        {
+            "index": index,
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "count_words", "arguments": json.dumps({"text": text})},
+        }
+        for index, text in enumerate(("one", "two words"))
+    ]
+    sent: list[Any] = []
+    store = ("--store", str(tmp_path / "state"))
+    with streaming(["Done."], *calls, sent=sent) as url:
+        provider = {"name": "openai-chat", "base_url": url, "api_key": "k"}
+        agent = write_agent(tmp_path, [], model="gpt-4o", runtime={"provider": provider})
+        first = failwell("chat", str(agent), "-p", "count", *store, cwd=tmp_path)
+        second = failwell("chat", "--continue", "-p", "again", *store, cwd=tmp_path)
+
+    asked = [call["id"] for message in sent[-1] for call in message.get("tool_calls") or ()]
+    results = [message["tool_call_id"] for message in sent[-1] if message["role"] == "tool"]
+    events = [json.loads(line) for line in failwell("sessions", "export", "last", *store).out.splitlines()]
+    ended = [event["data"]["call"] for event in events if event["type"] == "session:tool_ended"]
+    assert (first.code, second.code) == (0, 0)
+    assert len(set(asked)) == 4
+    assert asked == results == ended

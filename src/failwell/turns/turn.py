@@ -225,6 +225,7 @@ class Turn:
         finally:
             self._count()
         self._check_cancel()
+        _name_apart(response, self.messages)
         self.messages.append(response)
         if self._recorder is not None:
             await self._recorder.answered(response)
@@ -316,6 +317,22 @@ class Turn:
     def _note(self, name: str, **data: Any) -> None:
         if self._observe is not None:
             self._observe(TurnEvent(type=name, data=data))
+
+
+def _name_apart(response: "ModelResponse", before: "Sequence[ModelMessage]") -> None:
+    """Give each tool call an id of its own. Some providers count from one in every answer, or say the same id twice."""
+    calls = response.tool_calls
+    if not calls:
+        return
+    taken = {
+        part.tool_call_id for message in before for part in message.parts if part.part_kind == "tool-call"
+    }
+    for call in calls:
+        name, number = call.tool_call_id or "call", 1
+        while call.tool_call_id in taken or not call.tool_call_id:
+            number += 1
+            call.tool_call_id = f"{name[:50]}_{number}"
+        taken.add(call.tool_call_id)
 
 
 def _open_parameters(schema: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
