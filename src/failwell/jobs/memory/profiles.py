@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from failwell.fault.frozen import draft_of
 from failwell.jobs.memory.ledger import DISK, RAM
 from failwell.jobs.memory.system import Written, since
 from failwell.jobs.queue.instance import Instance
@@ -10,6 +11,7 @@ from failwell.jobs.store.job_store import Profile
 FORGET = 0.05
 """How far a learned peak moves towards a lower sample, so that a single outlier is forgotten in time."""
 
+_new_profile = draft_of(Profile)
 _EVERY = 32
 """Once an instance has this many samples and no peak grows, every 32nd sample is saved."""
 
@@ -91,25 +93,23 @@ class Profiles:
             return
         key = (instance.id, instance.config)
         old = self._profiles.get(key)
-        profile = Profile(instance=instance.id, config=instance.config) if old is None else old
-        count = profile.successes + well
-        grows = well and (
-            peak.gpu > profile.gpu_mb or peak.ram > profile.ram_mb or peak.disk > profile.disk_mb
-        )
-        profile = Profile(
-            instance=profile.instance,
-            config=profile.config,
-            samples=profile.samples + 1,
-            successes=count,
+        if old is None:
+            old = Profile(instance=instance.id, config=instance.config)
+        count = old.successes + well
+        grows = well and (peak.gpu > old.gpu_mb or peak.ram > old.ram_mb or peak.disk > old.disk_mb)
+        profile = _new_profile()
+        profile.instance, profile.config = key
+        profile.samples, profile.successes = old.samples + 1, count
+        profile.gpu_mb, profile.ram_mb, profile.disk_mb = old.gpu_mb, old.ram_mb, old.disk_mb
+        profile.seconds = old.seconds
+        if well:
             # Only a call that succeeded shows how much is enough.
-            gpu_mb=_towards(profile.gpu_mb, peak.gpu) if well else profile.gpu_mb,
-            ram_mb=_towards(profile.ram_mb, peak.ram) if well else profile.ram_mb,
-            disk_mb=_towards(profile.disk_mb, peak.disk)
-            if well and peak.disk_before is not None
-            else profile.disk_mb,
-            seconds=profile.seconds + (seconds - profile.seconds) / count if well else profile.seconds,
-            updated=self._now(),
-        )
+            profile.gpu_mb, profile.ram_mb = _towards(old.gpu_mb, peak.gpu), _towards(old.ram_mb, peak.ram)
+            if peak.disk_before is not None:
+                profile.disk_mb = _towards(old.disk_mb, peak.disk)
+            profile.seconds += (seconds - old.seconds) / count
+        profile.updated = self._now()
+        profile.__class__ = Profile
         self._profiles[key] = profile
         if grows or profile.samples < _EVERY or profile.samples % _EVERY == 0:
             self.unsaved[key] = profile

@@ -50,7 +50,7 @@ class Intake:
         """
         entry = self._open(request, job, items, is_awaited=True)
         try:
-            return await self._accepted(entry)
+            return entry if entry.accepted is None else await self._accepted(entry, entry.accepted)
         except asyncio.CancelledError:
             if items is not None:
                 # Nothing is left that could read the items.
@@ -65,7 +65,8 @@ class Intake:
         # A job with a key may turn out to be an earlier one. Any other needs no answer before it ends.
         entry = self._open(request, job, is_awaited=request.key is not None)
         try:
-            entry = await self._accepted(entry)
+            if entry.accepted is not None:
+                entry = await self._accepted(entry, entry.accepted)
             return await self._over(entry)
         except asyncio.CancelledError:
             entry.wanted -= 1
@@ -73,12 +74,10 @@ class Intake:
                 self._cancel(entry.id)
             raise
 
-    async def _accepted(self, entry: Entry) -> Entry:
+    async def _accepted(self, entry: Entry, recorded: "asyncio.Future[Entry]") -> Entry:
         """The entry once it is recorded: itself, or an earlier one under the same key."""
-        if entry.accepted is None:
-            return entry
         # Others may wait for the same future; a caller that is cancelled must not cancel it for them.
-        accepted = await asyncio.shield(entry.accepted)
+        accepted = await asyncio.shield(recorded)
         if accepted is not entry:
             accepted.wanted += 1
         return accepted
@@ -150,7 +149,7 @@ class Admission:
     def admit(self) -> list[Entry]:
         """Take the jobs that may start now out of the line."""
         starting: list[Entry] = []
-        if self._state.is_paused or self._state.is_stopping:
+        if not self._state.line.size or self._state.is_paused or self._state.is_stopping:
             return starting
         rules = self._state.rules
         blocked_pools: set[str] = set()

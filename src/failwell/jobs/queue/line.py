@@ -74,7 +74,7 @@ class Line:
             self._queued[instance] += 1
             self.size += 1
         line = self._of.setdefault(instance, [])
-        if len(line) >= self._most.get(instance, _FEW):
+        if len(line) >= _FEW and len(line) >= self._most.get(instance, _FEW):
             line[:] = [ticket for ticket in line if ticket[2] == ticket[3].place]
             heapify(line)
             self._most[instance] = 2 * len(line) + _FEW

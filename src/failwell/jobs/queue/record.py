@@ -86,8 +86,7 @@ class Record:
         if starting and not self._is_booked(starting):
             return False
         rows, events, released = list(self.dirty.values()), self._events, self._released
-        learned = list(self._state.book.learned.values())
-        granted = list(self.granted)
+        book, granted = self._state.book, list(self.granted)
         if not rows and not events and not granted and not released:
             # Learned figures are written with the next event.
             if self._decision is not None:
@@ -97,7 +96,7 @@ class Record:
             done = self._state.store.commit(
                 [entry.values() for entry in rows],
                 events,
-                learned,
+                list(book.learned.values()) if book.learned else (),
                 granted,
                 host=self._state.host.key,
                 released=[entry.key for entry in released.values() if entry.key is not None]
@@ -112,8 +111,7 @@ class Record:
         self.dirty, self._events = {}, []
         if granted:
             self.granted.difference_update(granted)
-        if learned:
-            self._state.book.learned.clear()
+        book.learned.clear()
         if done.cancelled:
             rows = [entry for entry in rows if entry.id not in done.cancelled]
             events = [event for event in events if event.type != "started" or event.job not in done.cancelled]

@@ -8,7 +8,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job
 from failwell.jobs.store.groups import GroupPart, add_members, finish_groups
 from failwell.jobs.store.hosts import release
-from failwell.jobs.store.job_log import add_events, changed, store_counts, tail
+from failwell.jobs.store.job_log import POSITIONS, add_events, store_counts, tail
 from failwell.jobs.store.job_store import COLUMNS, FREE, Committed, Profile, Values
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
@@ -78,7 +78,7 @@ def write_commit(
         events = [event for event in events if event.job not in twins]
     numbers = _numbers(events, last + 1)
     keys = _insert(connection, new, host, numbers) if new else {}
-    counts = _append(connection, last, counts, events, new, moved, keys)
+    _append(connection, last, counts, events, new, moved, keys)
     last += len(events)
     if moved:
         _move(connection, moved, host, numbers)
@@ -97,7 +97,7 @@ def write_commit(
     return Committed(keys, twins, last, cancelled, len(callbacks))
 
 
-def _submit(connection: sqlite3.Connection, last: int, counts: Sequence[int], jobs: Sequence[Job]) -> int:
+def _submit(connection: sqlite3.Connection, last: int, counts: list[int], jobs: Sequence[Job]) -> int:
     """Submit the callbacks of groups, which wait for any host; returns the number of the last event."""
     rows = [job_values(job, None) for job in jobs]
     events = [Event(0, "submitted", row[_SUBMITTED], {}, row[_ID]) for row in rows]
@@ -118,30 +118,27 @@ def _numbers(events: Sequence[Event], first: int) -> dict[str, str]:
 def _append(
     connection: sqlite3.Connection,
     last: int,
-    counts: Sequence[int],
+    counts: list[int],
     events: Sequence[Event],
     new: Sequence[Values],
     moved: Sequence[Values],
     keys: dict[str, int],
-) -> Sequence[int]:
-    """Append events after the one with the number `last`; returns the number of jobs in each state after them."""
-    changes: dict[str, int] = {}
-    for job in new:
-        changes[job[_STATE]] = changes.get(job[_STATE], 0) + 1
-    for job in moved:
+) -> None:
+    """Append events after the one with the number `last`, and bring the number of jobs in each state up to date."""
+    have_changed = False
+    for job in (*new, *moved):
         was, state = job[_WAS], job[_STATE]
         if was != state:
-            changes[state] = changes.get(state, 0) + 1
-            if was is not None:
-                changes[was] = changes.get(was, 0) - 1
-    if changes:
-        counts = changed(counts, changes)
+            have_changed = True
+            counts[POSITIONS[state]] += 1
+            # A new job was in no state, and another program may have written one that does not exist.
+            if was in POSITIONS:
+                counts[POSITIONS[was]] -= 1
     if events:
         row_keys: dict[str, int] = keys | {job[_ID]: job[_KEY] for job in moved} if moved else keys
         add_events(connection, last + 1, events, counts, row_keys)
-    elif changes:
+    elif have_changed:
         store_counts(connection, counts)
-    return counts
 
 
 def _cancelled(connection: sqlite3.Connection, moved: Sequence[Values]) -> Collection[str]:

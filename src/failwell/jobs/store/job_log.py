@@ -10,11 +10,11 @@ from typing import Any
 
 from failwell.journal.event import Event, to_json
 from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
-from failwell.processes.wire import decode_text, json_encoder
+from failwell.processes.wire import json_encoder
 
 STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 """The order of the counts."""
-_POSITIONS = {state: position for position, state in enumerate(STATES)}
+POSITIONS: Mapping[str | None, int] = {state: position for position, state in enumerate(STATES)}
 _encode = json_encoder(ascii_only=True)
 TABLE, KEY = "job_events", "seq"
 _COLUMNS = (KEY, "type", "at", "data", "job", "counts")
@@ -43,7 +43,7 @@ def tail(connection: sqlite3.Connection) -> Tail:
         return 0, _scan(connection), True
     last, counts, has_groups = row
     try:
-        return last, decode_text(counts), has_groups
+        return last, list(map(int, counts[1:-1].split(","))), has_groups
     except (TypeError, ValueError):
         # Another program wrote the latest event.
         return last, _scan(connection), has_groups
@@ -64,8 +64,8 @@ def changed(numbers: Sequence[int], changes: Mapping[str, int]) -> Sequence[int]
     result = [*numbers]
     for state, number in changes.items():
         # Another program may have written a state that does not exist.
-        if state in _POSITIONS:
-            result[_POSITIONS[state]] += number
+        if state in POSITIONS:
+            result[POSITIONS[state]] += number
     return result
 
 

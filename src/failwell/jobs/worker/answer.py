@@ -217,16 +217,17 @@ def with_file_handles(value: Any, folder: str | None, depth: int = 0) -> Any:
     if depth >= DEEPEST:
         raise TooDeep(f"it is nested more than {DEEPEST} levels deep")
     below = depth + 1
-    # Most items are plain values; the check here saves a call for each.
+    # What has plain values alone, as most, holds no file.
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [item if type(item) in _PLAIN else with_file_handles(item, folder, below) for item in items]
+        if _PLAIN.issuperset(map(type, items)):
+            return items
+        return [with_file_handles(item, folder, below) for item in items]
     table = cast("dict[str, Any]", value)
+    if _PLAIN.issuperset(map(type, table.values())):
+        return table
     file = _file(table["$file"], folder) if len(table) == 1 and "$file" in table else None
-    return file or {
-        key: item if type(item) in _PLAIN else with_file_handles(item, folder, below)
-        for key, item in table.items()
-    }
+    return file or {key: with_file_handles(item, folder, below) for key, item in table.items()}
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
