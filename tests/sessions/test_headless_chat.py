@@ -79,6 +79,23 @@ def test_a_turn_that_fails_a_session_that_cannot_open_and_a_question_have_their_
     assert not (tmp_path / "asking" / "paid.txt").exists()
 
 
+def test_an_agent_of_a_workflow_is_chosen_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "replies.yaml").write_text('replies: [{text: "Yes."}]')
+    (tmp_path / "w.yaml").write_text(
+        "workflow: {name: w, entry_point: a, runtime: {default_model: 'scripted:replies.yaml'}}\n"
+        "agents:\n  - {name: a, prompt: p, routes: [{to: b}]}\n  - {name: b, prompt: p}\n"
+    )
+
+    several = chat(tmp_path, str(tmp_path / "w.yaml"), "-p", "hi")
+    wrong = chat(tmp_path, str(tmp_path / "w.yaml"), "-p", "hi", "--name", "c")
+    chosen = chat(tmp_path, str(tmp_path / "w.yaml"), "-p", "hi", "--name", "b")
+
+    assert (several.code, wrong.code, chosen.code) == (2, 2, 0)
+    assert "`--name NAME`" in several.err
+    assert "choose one of `a`, `b`" in wrong.err
+    assert chosen.out == "Yes.\n"
+
+
 def test_a_failed_turn_is_run_again_by_a_later_command(tmp_path: Path) -> None:
     agent = write_agent(tmp_path, [{"fail": "provider.auth"}, {"text": "Yes."}])
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -110,6 +110,41 @@ def test_a_folder_outside_is_not_listed(tree: Path) -> None:
     assert [entry["name"] for entry in use(list_directory(tree), tree, path="docs").value] == ["a.txt"]
     for path in ("..", "/", "linked", ".ssh"):
         assert kind(use(list_directory(tree), tree, path=path)) == "tool.denied"
+
+
+@pytest.mark.slow
+def test_a_link_that_takes_the_place_of_a_folder_or_a_file_meanwhile_leads_nowhere(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    (root / "docs").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "a.txt").write_text("outside")
+    (root / "docs/a.txt").write_text("inside")
+    is_over = Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            (root / "docs").rename(root / "away")
+            (root / "docs").symlink_to(outside)
+            (root / "docs").unlink()
+            (root / "away").rename(root / "docs")
+            (root / "link").symlink_to(outside / "a.txt")
+            (root / "link").replace(root / "b.txt")
+
+    thread = Thread(target=swap)
+    thread.start()
+    seen: set[str] = set()
+    try:
+        for number in range(200):
+            for path in ("docs/a.txt", "b.txt"):
+                outcome = use(read_file(root), root, path=path)
+                seen.add(outcome.value if outcome.report is None else outcome.report.kind)
+                use(write_file(root), root, path=path, content="inside" if number % 2 else "inside ")
+    finally:
+        is_over.set()
+        thread.join()
+
+    assert {text.strip() for text in seen} <= {"inside", "tool.denied", "tool.input_invalid"}
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {"a.txt": "outside"}
 
 
 # ---------------------------------------------------------------- commands

@@ -186,7 +186,9 @@ def shown_by(provider: Provider) -> list[str]:
     "provider",
     # Each of the others loads an SDK of its own.
     [
-        pytest.param(provider, marks=[] if provider.name in EVERY_TIME else pytest.mark.slow, id=provider.name)
+        pytest.param(
+            provider, marks=[] if provider.name in EVERY_TIME else pytest.mark.slow, id=provider.name
+        )
         for provider in PROVIDERS
     ],
 )

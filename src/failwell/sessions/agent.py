@@ -103,7 +103,7 @@ def _agent_of(plan: Plan, name: str | None, path: str) -> Node:
         raise _refusal(f"`{path}` has no agent", "add a step with a `model`, or write an agent file")
     known = ", ".join(f"`{other}`" for other in agents)
     if name is None:
-        raise _refusal(f"`{path}` has several agents: {known}", "choose one with `--agent NAME`")
+        raise _refusal(f"`{path}` has several agents: {known}", "choose one with `--name NAME`")
     raise _refusal(f"`{path}` has no agent `{name[:100]}`", f"choose one of {known}")
 
 

@@ -177,6 +177,8 @@ def _print_check(check: "AuditCheck", args: Namespace) -> None:
         print_text([*lines, *(f"- {problem.problem}" for problem in check.problems)])
     elif check.problems:
         print_text([problem.problem for problem in check.problems])
+    elif not check.records:
+        print_text("this store has no records, so there is nothing to verify")
     else:
         print_text(f"{check.records} records are as they were written; head {check.records}:{check.head}")
 
