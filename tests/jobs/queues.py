@@ -87,7 +87,7 @@ async def a_runtime(
     """A runtime that is stopped when the block ends; its capabilities have had their measurement run."""
     rules = wishes.pop("rules", None) or Rules(lanes=wishes.pop("lanes", 4), rescan=0.05, calm=0.05)
     runtime = Runtime(
-        folder / "state",
+        wishes.pop("store", folder / "state"),
         registry=folder / "registry",
         probe=world or OutsideWorld(),
         rules=rules,

@@ -1,7 +1,7 @@
 """Handing in the same thing twice: one job, whoever asks, whoever goes; and another thing is refused."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
-from failwell.jobs.job import JobRequest, JobState, result_of
+from failwell.jobs.job import Job, JobRequest, JobState, result_of
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until
@@ -48,6 +48,41 @@ def test_calling_for_what_another_process_has_just_handed_in_waits_for_its_end(t
 
                 assert await calling == "theirs"
                 assert client.find(theirs.id).result == "theirs"
+
+    run(work())
+
+
+class _Overtaken(SqliteJobs):
+    """A store in which something happens right after a key was looked up."""
+
+    then: Callable[[], object] | None = None
+
+    def find_by_key(self, key: str) -> Job | None:
+        found = super().find_by_key(key)
+        if self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return found
+
+
+def test_a_key_that_another_process_takes_between_the_look_and_the_commit_runs_one_job(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        done, store = tmp_path / "done", _Overtaken(tmp_path / "state")
+        request = JobRequest(
+            instance="worker", arguments={"value": 1, "path": str(done)}, action="effects", key="k"
+        )
+        async with a_runtime(tmp_path, a_capability(), store=store) as jobs:
+            with _another_process(tmp_path) as client:
+                store.then = lambda: client.submit(request)
+                mine = await jobs.submit_request(request)
+                await jobs.wait(mine.id)
+                await jobs.queue.drained()
+
+                assert lines(done) == ["began", "1", "finished", "1"]
+                assert [job.id for job in jobs.store.jobs() if job.request.action == "effects"] == [mine.id]
+        store.close()
 
     run(work())
 

@@ -80,8 +80,8 @@ class Record:
     def write(self, starting: list[Entry]) -> bool:
         """Write all changes. Returns whether the store took them.
 
-        A job that another process has cancelled is taken out of `starting`, and so are all jobs if their memory does not fit
-        beside what other hosts have reserved.
+        A job that another process has cancelled, or has submitted under the same key, is taken out of `starting`, and so are all
+        jobs if their memory does not fit beside what other hosts have reserved.
         """
         if starting and not self._is_booked(starting):
             return False
@@ -112,10 +112,14 @@ class Record:
         if granted:
             self.granted.difference_update(granted)
         book.learned.clear()
+        if done.twins:
+            self._leave_unstarted(starting, done.twins)
         if done.cancelled:
             rows = [entry for entry in rows if entry.id not in done.cancelled]
             events = [event for event in events if event.type != "started" or event.job not in done.cancelled]
             self._leave_unstarted(starting, done.cancelled)
+            # The requests that say so are still to be read.
+            self._look_outside()
         self._stored(rows, done)
         self._publish(events, done)
         if released:
@@ -229,12 +233,11 @@ class Record:
             pause = decision.after if isinstance(decision, Retry) and not self.is_wedged else _PROBE
             self._retry = self._state.loop.call_later(pause, self._try_again)
 
-    def _leave_unstarted(self, starting: list[Entry], cancelled: Collection[str]) -> None:
-        """Take the jobs out of `starting` that another process has cancelled, and read the requests that say so."""
-        for entry in [item for item in starting if item.id in cancelled]:
+    def _leave_unstarted(self, starting: list[Entry], jobs: Collection[str]) -> None:
+        """Take jobs out of `starting` whose start was not recorded."""
+        for entry in [item for item in starting if item.id in jobs]:
             starting.remove(entry)
             self._undo_start(entry)
-        self._look_outside()
 
     def _is_booked(self, starting: list[Entry]) -> bool:
         """Reserve the memory of jobs that start. `False` if the store is unavailable."""
