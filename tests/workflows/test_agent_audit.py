@@ -176,6 +176,26 @@ def test_the_audit_of_a_provider_error_holds_no_key_and_the_user_sees_one_line(t
     assert key not in json.dumps(records) + done.err + done.out
 
 
+@pytest.mark.acceptance("stud-cli 59")
+def test_under_the_policy_full_the_audit_holds_the_text_of_ten_lines_with_only_the_key_masked(
+    tmp_path: Path,
+) -> None:
+    key = "sk-proj-9Qm2vXw7Lr4Tz8Kd1Nc6"
+    lines = [f"row {number}: the key {key} was refused" for number in range(10)]
+    place(tmp_path)
+    (tmp_path / "own_tools.py").write_text(
+        f"def count(text: str) -> int:\n    raise RuntimeError({chr(10).join(lines)!r})\n"
+    )
+
+    done = failwell("run", "w.yaml", "--store", "state", cwd=tmp_path, env={"FAILWELL_TRACEBACK": "full"})
+
+    texts = [record["data"]["text"] for record in audit(tmp_path, "tool:failed")]
+    assert "row" not in done.out + done.err
+    assert len(texts) == 1
+    assert all(f"row {number}: the key [redacted] was refused" in texts[0] for number in range(10))
+    assert key not in json.dumps(audit(tmp_path))
+
+
 @pytest.mark.acceptance("stud-cli 60")
 def test_a_watcher_that_raises_changes_nothing_and_is_recorded_once(tmp_path: Path) -> None:
     place(tmp_path, replies="replies: [{text: hello}]\n")
