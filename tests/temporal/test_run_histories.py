@@ -1,7 +1,7 @@
-"""Histories of runs: they replay, in the sandbox, with this version and with those that recorded them.
+"""Histories of runs and jobs: they replay, in the sandbox, with this version and with those that recorded them.
 
 `histories/*.json` were recorded by earlier versions and stay. `FAILWELL_RECORD=NAME python -m pytest --basetemp=/tmp/recorded
-tests/temporal/test_run_histories.py` in an empty folder adds one.
+tests/temporal/test_run_histories.py` in an empty folder adds a run, the last part of one that was continued as new, and a job.
 """
 
 import asyncio
@@ -20,10 +20,15 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from failwell import workflows
+from failwell.temporal import AsyncClient, ConnectionOptions
+from failwell.temporal.job_workflow import JobWorkflow
+from failwell.temporal.queues import JOB_PREFIX
 from failwell.temporal.run_workflow import RunWorkflow
 from failwell.temporal.serving import workflow_runner
 from failwell.workflow.run.run_settings import GateAnswer
 from tests.temporal.engines import sequences, temporal_engine
+from tests.temporal.worker_process import worker_process
+from tests.temporal_server import server, task_queue
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -93,7 +98,9 @@ async def _histories(folder: Path, **options: Any) -> tuple[workflows.RunResult,
 
 
 async def _replay(*histories: WorkflowHistory, runner: SandboxedWorkflowRunner | None = None) -> None:
-    replayer = Replayer(workflows=[RunWorkflow], workflow_runner=runner or workflow_runner(), debug_mode=True)
+    replayer = Replayer(
+        workflows=[RunWorkflow, JobWorkflow], workflow_runner=runner or workflow_runner(), debug_mode=True
+    )
     for history in histories:
         result = await replayer.replay_workflow(history, raise_on_replay_failure=True)
         assert result.replay_failure is None
@@ -114,10 +121,15 @@ def test_a_run_with_every_sort_of_step_replays(tmp_path: Path) -> None:
         for run, name in ((done, "store"), (local, "local"))
     ]
     assert sequences(events[0]) == sequences(events[1])
+    _keep(histories[0], "")
+
+
+def _keep(history: WorkflowHistory, suffix: str) -> None:
+    """Write a history beside the others, if that is asked for."""
     if name := os.environ.get("FAILWELL_RECORD"):
-        text = json.dumps(histories[0].to_json_dict(), indent=1)
+        text = json.dumps(history.to_json_dict(), indent=1)
         text = re.sub(r'"(identity|stackTrace)": "(?:[^"\\]|\\.)*"', r'"\1": ""', text)
-        (HISTORIES / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+        (HISTORIES / f"{name}{suffix}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
 def test_a_long_run_is_continued_as_new_and_loses_nothing(tmp_path: Path) -> None:
@@ -137,6 +149,28 @@ def test_a_long_run_is_continued_as_new_and_loses_nothing(tmp_path: Path) -> Non
     ]
     assert [event.seq for event in events[0]] == list(range(len(events[0])))
     assert sequences(events[0]) == sequences(events[1])
+    _keep(histories[0], "-continued")
+
+
+@pytest.mark.slow
+def test_the_workflow_of_a_job_replays(tmp_path: Path) -> None:
+    queue = task_queue()
+
+    async def work() -> WorkflowHistory:
+        options = ConnectionOptions(address=server().address, task_queue=queue)
+        async with AsyncClient(options) as client:
+            job = await client.submit("double", number=21)
+            assert await job.result(60) == 42
+        connected = await options.connect()
+        history = await connected.get_workflow_handle(f"{JOB_PREFIX}{job.id}").fetch_history()
+        await _replay(history)
+        return history
+
+    with worker_process(server().address, queue, tmp_path / "store"):
+        history = asyncio.run(work())
+
+    assert history.events
+    _keep(history, "-job")
 
 
 @pytest.mark.parametrize("file", sorted(HISTORIES.glob("*.json")), ids=lambda file: file.stem)
@@ -148,7 +182,7 @@ def test_a_history_that_was_recorded_earlier_replays(file: Path) -> None:
 
 @pytest.mark.slow
 def test_the_machine_does_nothing_in_a_workflow_that_the_sandbox_forbids() -> None:
-    file = max(HISTORIES.glob("*.json"))
+    file = HISTORIES / "first.json"
     history = WorkflowHistory.from_json("recorded", json.loads(file.read_text(encoding="utf-8")))
     # Our own modules are loaded inside the sandbox, which refuses clocks, random numbers, files and processes.
     strict = SandboxedWorkflowRunner(
@@ -161,7 +195,7 @@ def test_the_machine_does_nothing_in_a_workflow_that_the_sandbox_forbids() -> No
 
 
 def test_a_history_that_took_another_way_is_refused() -> None:
-    file = max(HISTORIES.glob("*.json"))
+    file = HISTORIES / "first.json"
     data = json.loads(file.read_text(encoding="utf-8"))
     for event in data["events"]:
         attributes = event.get("activityTaskScheduledEventAttributes")

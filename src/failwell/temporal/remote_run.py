@@ -162,26 +162,26 @@ class RemoteRun:
             if error.status != RPCStatusCode.NOT_FOUND:
                 raise
 
-    async def changes(self) -> AsyncGenerator[tuple[str, int]]:
-        """Yield the execution and the type of each event in the history, up to the end of the run."""
+    async def changes(self) -> AsyncGenerator[None]:
+        """Yield each time the history has grown, up to the end of the run."""
         execution: str | None = None
         while True:
-            handle = self.workflow_handle(execution)
-            description = await handle.describe()
-            execution = description.run_id
-            following: str | None = None
-            async for event in self.workflow_handle(execution).fetch_history_events(wait_new_event=True):
-                kind = event.event_type
-                if kind == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
-                    following = (
-                        event.workflow_execution_continued_as_new_event_attributes.new_execution_run_id
-                    )
-                yield execution, kind
-                if kind in _ENDED:
-                    return
-            if following is None:
+            description = await self.workflow_handle(execution).describe()
+            pages = self.workflow_handle(description.run_id).fetch_history_events(wait_new_event=True)
+            execution = None
+            while True:
+                await pages.fetch_next_page()
+                page = pages.current_page or ()
+                if page:
+                    yield
+                for event in page:
+                    if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+                        continued = event.workflow_execution_continued_as_new_event_attributes
+                        execution = continued.new_execution_run_id
+                if pages.next_page_token is None or any(event.event_type in _ENDED for event in page):
+                    break
+            if execution is None:
                 return
-            execution = following
 
     async def has_worker(self) -> bool:
         """Whether a worker takes tasks of the queue."""
@@ -238,24 +238,18 @@ def is_outage(error: RPCError) -> bool:
 
 
 async def follow(remote: RemoteRun, wake: asyncio.Event) -> None:
-    """Set `wake` soon after the history of a run has grown, until the run has ended. An outage is waited out.
+    """Set `wake` when the history of a run has grown, until the run has ended. An outage is waited out.
 
-    Reading the events of a run takes the time of its worker, so several changes are one.
+    Reading the events of a run takes the time of its worker and of the server, so changes in quick succession are one.
     """
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle | None = None
-    try:
-        while True:
-            try:
-                async for _ in remote.changes():
-                    if timer is None or timer.when() <= loop.time():
-                        timer = loop.call_later(_PAUSE, wake.set)
-            except RPCError as error:
-                if not is_outage(error):
-                    raise
-                await asyncio.sleep(RECONNECT)
-            else:
-                return
-    finally:
-        if timer is not None:
-            timer.cancel()
+    while True:
+        try:
+            async for _ in remote.changes():
+                wake.set()
+                await asyncio.sleep(_PAUSE)
+        except RPCError as error:
+            if not is_outage(error):
+                raise
+            await asyncio.sleep(RECONNECT)
+        else:
+            return
