@@ -181,6 +181,9 @@ def test_a_person_is_asked_at_the_terminal_and_only_a_yes_is_a_yes(tmp_path: Pat
     )
     terminal = Terminal(tmp_path, str(agent))
     terminal.expect("> ")
+    terminal.type("/tools\n")
+    terminal.expect("pay  happens once; asks you first")
+    terminal.expect("> ")
 
     terminal.type("pay\n")
     question = terminal.expect("choose: ")

@@ -30,8 +30,21 @@ async def _help(_chat: "TerminalChat", _rest: str) -> None:
 
 async def _tools(chat: "TerminalChat", _rest: str) -> None:
     tools = chat.session.manifest.tools
-    lines = [f"  {one_line(name)}  ({one_line(value)})" for name, value in tools.items()]
+    width = max(map(len, tools), default=0)
+    lines = [f"  {one_line(name):<{width}}  {_what(value)}" for name, value in tools.items()]
     print_stderr("\n".join(lines) or "the agent has no tools")
+
+
+def _what(value: str) -> str:
+    """What the manifest says about a tool, in words."""
+    effect, _, approval = value.partition(" ")
+    known = {
+        "read": "changes nothing",
+        "idempotent": "may be repeated",
+        "once": "happens once",
+        "server": "the tools of an MCP server",
+    }
+    return f"{known.get(effect, one_line(effect))}{'; asks you first' if approval == 'ask' else ''}"
 
 
 async def _cost(chat: "TerminalChat", _rest: str) -> None:
