@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from typing import Any
+from uuid import uuid4
 
 from failwell import Guard
 from failwell.decision.breaker import CallTarget
@@ -23,6 +24,9 @@ PROCESSES = 8
 
 def delays(place: str, processes: int = PROCESSES) -> list[float]:
     """Seconds from the rate limit of the first process until each of the others saw the pause."""
+    if place.startswith("redis:"):
+        # Keys of their own: the pause of an earlier round is not over.
+        place = f"{place}:{uuid4().hex}"
     roles = ["first", *["other"] * (processes - 1)]
     command = [sys.executable, "-m", "bench._pauses", place]
     children = [
@@ -55,9 +59,9 @@ def open_store(place: str) -> LimitStore:
     from importlib import import_module
 
     redis: Any = import_module("redis")
-    return RedisLimits(
-        redis.Redis(host="127.0.0.1", port=int(place.removeprefix("redis:")), socket_timeout=1)
-    )
+    _, port, *prefix = place.split(":")
+    client = redis.Redis(host="127.0.0.1", port=int(port), socket_timeout=1)
+    return RedisLimits(client, prefix=":".join(["failwell:limits", *prefix]))
 
 
 def main(place: str, role: str) -> None:

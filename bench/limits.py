@@ -42,10 +42,7 @@ def main() -> None:
             print(f"  {f'shared in {name}':<26}{microseconds(Guard(store=open_store(place))):>9.2f}")
         print(f"\none rate limit pauses {PROCESSES} processes, ms until the others know")
         for name, place in places.items():
-            rounds = [
-                delays(tempfile.mkdtemp(dir=folder) if name == "SQLite" else place)
-                for _ in range(5 if name == "SQLite" else 1)
-            ]
+            rounds = [delays(tempfile.mkdtemp(dir=folder) if name == "SQLite" else place) for _ in range(5)]
             seen = sorted(delay * 1000 for delays_of_round in rounds for delay in delays_of_round)
             print(
                 f"  {name:<26}{median(seen):>9.1f} median{seen[-1]:>9.1f} slowest, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
