@@ -96,7 +96,9 @@ def test_a_server_that_never_answers_is_unavailable_and_ends_with_the_run(
     with pytest.raises(ToolTerminal, match="`shop`"):
         asyncio.run(asyncio.wait_for(opened(tmp_path, silent=silent), 60))
 
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    # On a busy machine it may be ended before it begins.
+    pid = tmp_path / "pid"
+    assert not (pid.exists() and is_alive(int(pid.read_text())))
 
 
 def test_endless_pages_of_tools_end(tmp_path: Path) -> None:
