@@ -23,7 +23,7 @@ from bench._temporal_worker import BARE, OURS, Bare
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.dev_server import DevServer
-from failwell.temporal.remote_driver import TemporalEngine
+from failwell.temporal.runs.remote_driver import TemporalEngine
 from failwell.workflow.run.launch import start
 from failwell.workflow.run.run_settings import Settings
 from failwell.workflow.run.script_executor import ScriptExecutor

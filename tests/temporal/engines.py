@@ -9,9 +9,9 @@ from temporalio.worker import Worker
 
 from failwell.journal.event import Event
 from failwell.temporal.connection import ConnectionOptions
-from failwell.temporal.remote_driver import TemporalEngine
-from failwell.temporal.serving import run_worker_options
-from failwell.temporal.step_activities import StepActivities
+from failwell.temporal.runs.remote_driver import TemporalEngine
+from failwell.temporal.runs.serving import run_worker_options
+from failwell.temporal.runs.step_activities import StepActivities
 from tests.temporal_server import server, task_queue
 
 _VOLATILE = frozenset(

@@ -10,7 +10,7 @@ pytest.importorskip("temporalio")
 
 from failwell import workflows
 from failwell.temporal.connection import ConnectionOptions
-from failwell.temporal.remote_driver import TemporalEngine
+from failwell.temporal.runs.remote_driver import TemporalEngine
 from tests.temporal.nursery import Nursery
 from tests.temporal.worker_process import wait_until, worker_process
 from tests.temporal_server import TemporalServer, server, task_queue

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("temporalio")
 
 from failwell import workflows
-from failwell.temporal.remote_driver import TemporalEngine
+from failwell.temporal.runs.remote_driver import TemporalEngine
 from tests.conductor.suite import Case, cases_of, run_case, topics
 from tests.temporal.engines import sequences, temporal_engine
 

@@ -21,10 +21,10 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from failwell import workflows
 from failwell.temporal import AsyncClient, ConnectionOptions
-from failwell.temporal.job_workflow import JobWorkflow
+from failwell.temporal.jobs.job_workflow import JobWorkflow
 from failwell.temporal.queues import JOB_PREFIX
-from failwell.temporal.run_workflow import RunWorkflow
-from failwell.temporal.serving import workflow_runner
+from failwell.temporal.runs.run_workflow import RunWorkflow
+from failwell.temporal.runs.serving import workflow_runner
 from failwell.workflow.run.run_settings import GateAnswer
 from tests.temporal.engines import sequences, temporal_engine
 from tests.temporal.worker_process import worker_process

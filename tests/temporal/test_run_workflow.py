@@ -15,8 +15,8 @@ from temporalio.exceptions import ApplicationError
 from failwell import workflows
 from failwell.integrations.temporal import recover
 from failwell.journal.journal_faults import RunExists
-from failwell.temporal.plan_json import pack_plans, unpack_plans
-from failwell.temporal.remote_driver import RunTooLarge
+from failwell.temporal.runs.plan_json import pack_plans, unpack_plans
+from failwell.temporal.runs.remote_driver import RunTooLarge
 from failwell.workflow.check.workflow_tree import check_file
 from tests.temporal.engines import temporal_engine
 from tests.temporal_server import TemporalServer

@@ -349,7 +349,7 @@ async def _history(run: str) -> str:
     """Everything that the server has of a run, with what was compressed."""
     from temporalio.client import Client
 
-    from failwell.temporal.plan_json import unpack
+    from failwell.temporal.runs.plan_json import unpack
 
     client = await Client.connect(server().address)
     history = await client.get_workflow_handle(run).fetch_history()

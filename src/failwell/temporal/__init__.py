@@ -13,11 +13,11 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     from failwell.temporal.connection import ConnectionOptions as ConnectionOptions
     from failwell.temporal.dev_server import DevServer as DevServer
-    from failwell.temporal.job_client import AsyncClient as AsyncClient
-    from failwell.temporal.job_client import AsyncJobHandle as AsyncJobHandle
-    from failwell.temporal.job_client import Client as Client
-    from failwell.temporal.job_client import JobHandle as JobHandle
-    from failwell.temporal.remote_driver import TemporalEngine as TemporalEngine
+    from failwell.temporal.jobs.job_client import AsyncClient as AsyncClient
+    from failwell.temporal.jobs.job_client import AsyncJobHandle as AsyncJobHandle
+    from failwell.temporal.jobs.job_client import Client as Client
+    from failwell.temporal.jobs.job_client import JobHandle as JobHandle
+    from failwell.temporal.runs.remote_driver import TemporalEngine as TemporalEngine
     from failwell.temporal.worker import TemporalWorker as TemporalWorker
 else:
     from failwell._lazy import lazy_names
@@ -25,13 +25,13 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "AsyncClient": "failwell.temporal.job_client",
-            "AsyncJobHandle": "failwell.temporal.job_client",
-            "Client": "failwell.temporal.job_client",
+            "AsyncClient": "failwell.temporal.jobs.job_client",
+            "AsyncJobHandle": "failwell.temporal.jobs.job_client",
+            "Client": "failwell.temporal.jobs.job_client",
             "ConnectionOptions": "failwell.temporal.connection",
             "DevServer": "failwell.temporal.dev_server",
-            "JobHandle": "failwell.temporal.job_client",
-            "TemporalEngine": "failwell.temporal.remote_driver",
+            "JobHandle": "failwell.temporal.jobs.job_client",
+            "TemporalEngine": "failwell.temporal.runs.remote_driver",
             "TemporalWorker": "failwell.temporal.worker",
         },
     )

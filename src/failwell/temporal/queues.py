@@ -1,5 +1,7 @@
-"""Names and limits that workers and submitters of jobs share. Workflow code imports this module too."""
+"""Names and limits that workers and submitters share. Workflow code imports this module too."""
 
+LARGEST = 1_800_000
+"""Bytes of a payload, with room for what Temporal adds."""
 JOB_WORKFLOW = "failwell.job"
 """The workflow type of one job, on the queue of workflow runs."""
 JOB_PREFIX = "failwell-job/"

@@ -18,11 +18,11 @@ from failwell.jobs.platform import this_machine
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import DRAIN, Runtime
 from failwell.temporal.connection import ConnectionOptions
-from failwell.temporal.job_activity import JobActivity
-from failwell.temporal.job_workflow import JobWorkflow
+from failwell.temporal.jobs.job_activity import JobActivity
+from failwell.temporal.jobs.job_workflow import JobWorkflow
 from failwell.temporal.queues import BEAT, instance_queue
-from failwell.temporal.serving import run_worker_options
-from failwell.temporal.step_activities import StepActivities
+from failwell.temporal.runs.serving import run_worker_options
+from failwell.temporal.runs.step_activities import StepActivities
 
 BUILD = f"failwell-{__version__}"
 """What the server shows as the version of this worker. By default, the SDK would hash every loaded module."""

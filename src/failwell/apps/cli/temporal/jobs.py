@@ -13,7 +13,7 @@ from failwell.apps.cli.temporal.connection import connection_of, engine_command
 if TYPE_CHECKING:
     from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.job import Job, JobRequest
-    from failwell.temporal.remote_jobs import RemoteJobs
+    from failwell.temporal.jobs.remote_jobs import RemoteJobs
 
 _T = TypeVar("_T")
 _PATIENCE = 3.0
@@ -128,7 +128,7 @@ def _with_jobs(args: Namespace, work: "Callable[[RemoteJobs], Awaitable[_T]]") -
     options = connection_of(args)
 
     async def connected() -> Any:
-        from failwell.temporal.remote_jobs import RemoteJobs
+        from failwell.temporal.jobs.remote_jobs import RemoteJobs
 
         return await work(RemoteJobs(await options.connect(), options))
 

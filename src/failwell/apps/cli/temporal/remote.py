@@ -45,7 +45,7 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
     if not is_remote(settings.folder, run):
         return replace(settings, engine=engine_of(args))
     mirror = _run_mirror()
-    from failwell.temporal.engine_record import forget_engine, read_engine
+    from failwell.temporal.runs.engine_record import forget_engine, read_engine
 
     store: Any = settings.store
     folder = run_folder(settings.folder, run)
@@ -149,7 +149,7 @@ def _engine(args: Namespace, connection: "ConnectionOptions") -> "DriverFactory"
     from failwell._extras import need
 
     need("temporalio", "temporal")
-    from failwell.temporal.remote_driver import TemporalEngine
+    from failwell.temporal.runs.remote_driver import TemporalEngine
 
     return TemporalEngine(connection=connection, model=args.model)
 
@@ -163,7 +163,7 @@ def _run_mirror() -> "ModuleType":
     from failwell._extras import need
 
     need("temporalio", "temporal")
-    from failwell.temporal import run_mirror
+    from failwell.temporal.runs import run_mirror
 
     return run_mirror
 

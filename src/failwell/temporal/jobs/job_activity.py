@@ -16,9 +16,8 @@ from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
 from failwell.jobs.job_error import job_error
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import result_to_json
-from failwell.temporal.job_payload import is_job_id, request_of, too_large
-from failwell.temporal.payloads import LARGEST
-from failwell.temporal.queues import BEAT, JOB_ACTIVITY, JOB_PREFIX
+from failwell.temporal.jobs.job_payload import is_job_id, request_of, too_large
+from failwell.temporal.queues import BEAT, JOB_ACTIVITY, JOB_PREFIX, LARGEST
 
 STOPPED = "failwell.WorkerStopped"
 """The type of the failure of a job whose worker was stopped; Temporal starts it on another one."""

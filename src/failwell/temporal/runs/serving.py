@@ -6,8 +6,8 @@ from typing import Any
 from temporalio.worker import UnsandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from failwell.temporal.run_workflow import RunWorkflow
-from failwell.temporal.step_activities import StepActivities
+from failwell.temporal.runs.run_workflow import RunWorkflow
+from failwell.temporal.runs.step_activities import StepActivities
 
 _BEAT = timedelta(seconds=1)
 """How often heartbeats reach the server at most. A cancelled step learns of it by one."""

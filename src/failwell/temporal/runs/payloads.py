@@ -14,13 +14,12 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from failwell.fault.axes import Category, Certainty
 from failwell.journal.event import from_json, to_json
 from failwell.report.record import Scene
-from failwell.temporal.plan_json import LONGEST, pack, unpack
+from failwell.temporal.queues import LARGEST
+from failwell.temporal.runs.plan_json import LONGEST, pack, unpack
 from failwell.workflow.failure import Failure, derived_id, moment
 from failwell.workflow.machine.messages import Begin, Resume
 from failwell.workflow.template.lookup import MISSING
 
-LARGEST = 1_800_000
-"""Bytes of a payload, with room for what Temporal adds."""
 PAGE = 1_000_000
 """Characters of events or output in one reply to a query."""
 HEARTBEAT = 10.0

@@ -25,9 +25,9 @@ from failwell.fault.facts import UserAction
 from failwell.journal.folder import make_private, run_folder, state_folder
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.runtime.shared_budget import SharedBudget
-from failwell.temporal.hidden_variables import hide, reveal, secret_values, secret_variable
-from failwell.temporal.payloads import failure_payload, fit, step_error, too_large, unfit
-from failwell.temporal.plan_json import pack, plans_to_json, request_from_json
+from failwell.temporal.runs.hidden_variables import hide, reveal, secret_values, secret_variable
+from failwell.temporal.runs.payloads import failure_payload, fit, step_error, too_large, unfit
+from failwell.temporal.runs.plan_json import pack, plans_to_json, request_from_json
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Executor, Success, Tools

@@ -18,9 +18,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from failwell.journal.event import to_json
     from failwell.journal.journal_faults import NotRecordable
-    from failwell.temporal.payloads import (
+    from failwell.temporal.queues import LARGEST, instance_queue
+    from failwell.temporal.runs.payloads import (
         HEARTBEAT,
-        LARGEST,
         PAGE,
         activity_failure,
         event_from_json,
@@ -31,8 +31,14 @@ with workflow.unsafe.imports_passed_through():
         unfit,
         unreadable,
     )
-    from failwell.temporal.plan_json import LONGEST, pack, pack_plans, request_to_json, unpack, unpack_plans
-    from failwell.temporal.queues import instance_queue
+    from failwell.temporal.runs.plan_json import (
+        LONGEST,
+        pack,
+        pack_plans,
+        request_to_json,
+        unpack,
+        unpack_plans,
+    )
     from failwell.workflow.failure import derived_id
     from failwell.workflow.machine.advance import Machine
     from failwell.workflow.machine.batch import take_turns

@@ -34,7 +34,7 @@ from failwell.jobs.request import check_request
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.temporal.connection import ConnectionOptions, InvalidConnection
-from failwell.temporal.job_payload import is_job_id, job_payload, request_of
+from failwell.temporal.jobs.job_payload import is_job_id, job_payload, request_of
 from failwell.temporal.queues import JOB_PREFIX, JOB_WORKFLOW, instance_queue
 
 _MIDDLE = 3

@@ -20,8 +20,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
-from failwell.temporal.plan_json import unpack
-from failwell.temporal.run_workflow import NAME
+from failwell.temporal.runs.plan_json import unpack
+from failwell.temporal.runs.run_workflow import NAME
 
 if TYPE_CHECKING:
     from temporalio.client import Client, WorkflowHandle

@@ -14,7 +14,7 @@ from failwell.jobs.client.store_client import not_ended
 from failwell.jobs.client.submission import JobOptions, Target, instance_name, named_arguments
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.temporal.connection import ConnectionOptions, connection_options
-from failwell.temporal.remote_jobs import RemoteJobs
+from failwell.temporal.jobs.remote_jobs import RemoteJobs
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

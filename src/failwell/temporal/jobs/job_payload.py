@@ -9,7 +9,7 @@ from typing import Any
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.job import NO_TIMEOUT, JobRequest
 from failwell.jobs.store.rows import request_from, request_to_json
-from failwell.temporal.payloads import LARGEST
+from failwell.temporal.queues import LARGEST
 
 
 def job_payload(request: JobRequest) -> dict[str, Any]:

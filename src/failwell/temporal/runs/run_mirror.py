@@ -16,11 +16,11 @@ from failwell.fault.base import Fault
 from failwell.journal.folder import make_private, run_folder
 from failwell.journal.journal_faults import Locked, UnknownRun
 from failwell.runtime.clock import SYSTEM_CLOCK
-from failwell.temporal.copied_events import CopiedEvents
-from failwell.temporal.engine_record import read_engine, write_engine
-from failwell.temporal.plan_json import unpack
-from failwell.temporal.remote_run import NoWorker, RemoteRun, follow, no_worker, server_fault
-from failwell.temporal.run_workflow import NAME
+from failwell.temporal.runs.copied_events import CopiedEvents
+from failwell.temporal.runs.engine_record import read_engine, write_engine
+from failwell.temporal.runs.plan_json import unpack
+from failwell.temporal.runs.remote_run import NoWorker, RemoteRun, follow, no_worker, server_fault
+from failwell.temporal.runs.run_workflow import NAME
 
 if TYPE_CHECKING:
     from temporalio.client import Client

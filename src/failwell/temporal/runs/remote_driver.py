@@ -18,12 +18,13 @@ from temporalio.service import RPCError
 from failwell.fault.base import Fault
 from failwell.journal.event import to_json
 from failwell.journal.journal_faults import RunExists
-from failwell.temporal.copied_events import CopiedEvents
-from failwell.temporal.engine_record import forget_engine, write_engine
-from failwell.temporal.hidden_variables import hide, new_mark, secret_values, secret_variable
-from failwell.temporal.payloads import HEARTBEAT, LARGEST, event_to_json
-from failwell.temporal.plan_json import LONGEST, pack, plans_to_json
-from failwell.temporal.remote_run import (
+from failwell.temporal.queues import LARGEST
+from failwell.temporal.runs.copied_events import CopiedEvents
+from failwell.temporal.runs.engine_record import forget_engine, write_engine
+from failwell.temporal.runs.hidden_variables import hide, new_mark, secret_values, secret_variable
+from failwell.temporal.runs.payloads import HEARTBEAT, event_to_json
+from failwell.temporal.runs.plan_json import LONGEST, pack, plans_to_json
+from failwell.temporal.runs.remote_run import (
     RECONNECT,
     NoWorker,
     RemoteRun,
@@ -33,7 +34,7 @@ from failwell.temporal.remote_run import (
     no_worker,
     server_fault,
 )
-from failwell.temporal.run_workflow import NAME
+from failwell.temporal.runs.run_workflow import NAME
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.messages import Answered, Begin, Cancel, Event, Resume
@@ -175,7 +176,7 @@ class RemoteDriver:
         state = None
         if isinstance(event, Resume) or event.continues is not None:
             state = pack(self.state.to_dict())
-        from failwell.temporal.search_attributes import ensure_search_attributes
+        from failwell.temporal.runs.search_attributes import ensure_search_attributes
 
         sources = self.settings.store.sources(remote.run)
         hidden, mark = secret_values(sources.values(), self.settings.environ), new_mark()
