@@ -84,8 +84,8 @@ class RunCallbacks:
         self._tools = tools
         self._clients: dict[int, tuple[Any, Any]] = {}
         """Clients and their copies without retries."""
-        self._failed: set[str | None] = set()
-        """The tool calls that failed and whose results are not returned yet."""
+        self._running: dict[tuple[_Run, str | None], bool] = {}
+        """The tool calls that run, and whether they have failed. Ids of calls are those of a run: some servers count them."""
 
     def configure(self, config: Any) -> Any:
         """The configuration with the callbacks of this plugin, which call those that it had."""
@@ -120,13 +120,15 @@ class RunCallbacks:
     def describe_failure(self, arguments: Any) -> str | None:
         """What the model gets for the exception of a tool."""
         context = arguments.run_context
-        self._failed.add(arguments.call_id)
+        run = _Run(safe_getattr(context, "usage"))
+        if (run, arguments.call_id) in self._running:
+            self._running[run, arguments.call_id] = True
         try:
             failure = self._tools.failed(
                 arguments.error,
                 tool=arguments.tool_name,
                 arguments=safe_getattr(context, "tool_arguments"),
-                run=_Run(safe_getattr(context, "usage")),
+                run=run,
             )
         except Cancellation:
             # The runner has already made a result of it.
@@ -139,13 +141,15 @@ class RunCallbacks:
         refusal = self._tools.refused(tool.name, text, run=run)
         if refusal is not None:
             return refusal.text
-        result = await invoke(context, text)
-        call = str_attr(context, "tool_call_id")
-        if call in self._failed:
-            self._failed.discard(call)
-        else:
-            self._tools.succeeded(tool.name, text, run=run)
-        return result
+        call = run, str_attr(context, "tool_call_id")
+        self._running[call] = False
+        try:
+            result = await invoke(context, text)
+            if not self._running.get(call):
+                self._tools.succeeded(tool.name, text, run=run)
+            return result
+        finally:
+            self._running.pop(call, None)
 
     async def decide(self, context: Any) -> Any:
         """The policy that the runner asks after a failed attempt."""
