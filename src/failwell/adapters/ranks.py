@@ -29,7 +29,7 @@ from failwell.adapters.rules import (
     Rule,
 )
 from failwell.adapters.words.cells import Cell
-from failwell.adapters.words.reader import may_be_used_up, statement_of, words_of
+from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
 from failwell.fault.facts import DENYING, NotBefore
 from failwell.fault.registry import kind as registered_kind
 
@@ -65,6 +65,7 @@ _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
+_LENGTHS = frozenset({"prompt", "tokens", "context"})
 _ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
 
 
@@ -173,17 +174,36 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         if facts.status is not None and not may_be_used_up(low):
             return None
     said = statement_of(low)
+    if status is None and said.was_stopped:
+        return Rule("cancelled.words", "cancel.run", "message", "stopped by a person")
     for cell in said.cells:
-        kind = cell.kind
-        if kind == QUOTA and ((cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))):
-            kind = RATE
-        if kind == BAD and status in (400, 422):
-            break
+        kind = _in_window(cell, said, facts, status)
+        if (kind == BAD and status in (400, 422)) or (kind == PERM and status == 403):
+            # The words say what the status says.
+            return _by_parameter(facts) if kind == BAD else None
         if _may_mean(kind, cell, facts, status):
             return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
-    return _by_parameter(facts) if status in (400, 422) else None
+    return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+
+
+def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) -> str:
+    """The kind of a row: the window that the text names tells a quota from a rate limit."""
+    if cell.kind == LONG and cell.weak and (said.has(RATE) or said.names_short_window):
+        return RATE
+    if cell.kind == QUOTA and ((cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))):
+        return RATE
+    return QUOTA if cell.kind == RATE and status is None and said.names_long_window else cell.kind
+
+
+def _by_numbers(said: Statement, status: int | None) -> Rule | None:
+    """The rule of numbers that a text compares: lengths, or the sizes of two shapes."""
+    if said.compares_numbers and status in (None, 400, 422) and said.concepts & _LENGTHS:
+        return Rule("context_too_long.words", LONG, "message", "a length above another")
+    if said.compares_shapes and status is None:
+        return Rule("bad_request.words", BAD, "message", "two sizes of a shape")
+    return None
 
 
 def _may_mean(kind: str, cell: Cell, facts: Facts, status: int | None) -> bool:

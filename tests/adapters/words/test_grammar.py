@@ -2,6 +2,7 @@
 
 import pytest
 
+from failwell.adapters.saved import read_saved
 from failwell.adapters.words import reader
 from failwell.adapters.words.grammar import LEXICON, Hit, concepts_of_code
 from failwell.adapters.words.reader import forget, statement_of
@@ -26,6 +27,10 @@ def kind_of(text: str) -> str | None:
                 "The engine was removed last year",
                 "x-9 is a model that has been retired",
                 "模型不存在",
+                "The model is in deprecating state",
+                "x-9 is a model that was discontinued",
+                "This deployment has been decommissioned",
+                "该模型已下线",
             ],
         ),
         (
@@ -37,6 +42,7 @@ def kind_of(text: str) -> str | None:
                 "Could not authenticate the request",
                 "Your token has expired",
                 "api key must be provided",
+                "Incorrect username or password",
             ],
         ),
         (
@@ -48,6 +54,10 @@ def kind_of(text: str) -> str | None:
                 "The account ran out of funds: balance exhausted",
                 "余额不足",
                 "The daily limit was reached",
+                "Your free trial has ended",
+                "Your subscription has expired",
+                "You are out of extra usage",
+                "已达今日调用次数限额",
             ],
         ),
         (
@@ -58,19 +68,89 @@ def kind_of(text: str) -> str | None:
                 "Maximum context length is 8192 tokens",
                 "Please reduce the length of the messages",
                 "too many tokens",
+                "The number of tokens to keep is greater than the context length",
+                "Token sequence length is longer than the specified maximum",
+                "输入长度超过限制",
             ],
         ),
-        ("provider.content_refused", ["Blocked by our safety system", "It violates the usage policy"]),
+        (
+            "provider.content_refused",
+            [
+                "Blocked by our safety system",
+                "It violates the usage policy",
+                "Content exists risk",
+                "Potential NSFW content was detected",
+                "The prompt was deemed harmful",
+                "Your image was flagged",
+                "This text is not allowed by the content policy",
+                "内容违规",
+            ],
+        ),
         (
             "provider.capability_missing",
             ["This model does not support images", "logprobs are unsupported here"],
         ),
-        ("provider.permission", ["Your organization has been disabled", "This location is not supported"]),
+        (
+            "provider.permission",
+            [
+                "Your organization has been disabled",
+                "This location is not supported",
+                "The tool use was rejected",
+                "Declined by the user",
+                "You have not granted the permission yet",
+                "Nobody approved it: not approved",
+                "Insufficient privileges",
+                "The resource is not accessible",
+            ],
+        ),
+        ("provider.rate_limited", ["You are sending messages too quickly", "请求过于频繁"]),
+        ("provider.overloaded", ["We see high demand at the moment", "系统繁忙"]),
+        ("provider.bad_request", ["temperature must be between 0 and 2"]),
         ("provider.connection", ["Failed to connect to the daemon", "Connection refused"]),
     ],
 )
 def test_rewordings_say_the_same(kind: str, texts: list[str]) -> None:
     assert {text: kind_of(text) for text in texts} == dict.fromkeys(texts, kind)
+
+
+def test_a_clock_or_a_calendar_says_that_a_window_is_long() -> None:
+    long = [
+        "resets 8pm (America/New_York)",
+        "try again at 3:42 PM",
+        "resets on Monday",
+        "in 3 days",
+        "until June 3",
+    ]
+    short = ["resets in 20s", "try again in 5 minutes", "resets at 1712345678", "may 5 retries"]
+
+    assert [text for text in long if not statement_of(text.lower()).names_long_window] == []
+    assert [text for text in short if statement_of(text.lower()).names_long_window] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"message": "You've hit your limit · resets 8pm"}, "provider.quota_exhausted"),
+        ({"message": "Cannot truncate prompt with n_keep (42) >= n_ctx (40)"}, "provider.context_too_long"),
+        ({"message": "prompt tokens 9000 > 8192", "http_status": 400}, "provider.context_too_long"),
+        ({"message": "expected dim: 1536, got 768"}, "provider.bad_request"),
+        ({"message": "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"}, "provider.bad_request"),
+        ({"message": "[Request interrupted by user]"}, "cancel.run"),
+        ({"message": "The user aborted a request."}, "cancel.run"),
+        (
+            {"message": "Your 9132 tokens are above the limit of 8192", "http_status": 400},
+            "provider.context_too_long",
+        ),
+        ({"message": "Limit of 40000 tokens per minute"}, "provider.rate_limited"),
+        ({"message": "Unsupported country, region, or territory", "http_status": 403}, "provider.permission"),
+        ({"message": "Input should be greater than 128", "http_status": 422}, "provider.bad_request"),
+        ({"message": "the prompt is invalid: 5 > 2", "http_status": 400}, "provider.bad_request"),
+    ],
+)
+def test_numbers_that_are_compared_and_people_that_stop_work_are_read(
+    row: dict[str, object], kind: str
+) -> None:
+    assert read_saved(row).kind == kind
 
 
 def test_what_a_thing_is_called_says_nothing() -> None:

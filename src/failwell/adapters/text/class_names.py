@@ -56,7 +56,7 @@ _KINDS_BY_NAME: dict[str, str] = {
     "validation.path_denied": "UnauthorizedAccessException java.nio.file.AccessDeniedException",
     "resource.system_memory": "OutOfMemoryError OutOfMemoryException InsufficientMemoryException NoMemoryError",
     "cancel.run": (
-        "InterruptedException CancellationException OperationCanceledException TaskCanceledException AbortError CanceledError"
+        "KeyboardInterrupt InterruptedException CancellationException OperationCanceledException TaskCanceledException AbortError CanceledError"
     ),
     "provider.outcome_unknown": (
         "java.util.concurrent.TimeoutException System.TimeoutException TimeoutException Timeout::Error TimeoutError AsyncTimeoutException"
@@ -108,7 +108,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("closed", (
         "socket hang up", "unexpected eof", "unexpectedeof", "connection closed before message completed", "server closed idle connection", "premature close",
         "server sent goaway", "remote end closed connection without response", "connection aborted", "peer closed connection",
-        "connection reset", "connection closed unexpectedly", "server disconnected without sending a response", "other side closed",
+        "connection reset", "connection closed unexpectedly", "disconnected before", "server disconnected without sending a response", "other side closed",
         "error reading a body from connection", "connection was closed before we received",
     )),
 )  # fmt: skip

@@ -27,15 +27,15 @@ _WORDS = frozenset(
     """
     abort aborted actively address addresssanitizer allocate allocated allocation already argument associated authenticate
     authentication bad_alloc broken busy canceled candidate cannot certificate close closed code command configuration conflict
-    connect connected connecting connection connections context core credential credentials cuda curl daemon deadline
-    deadlock declined denied device died directory disk distribution docker dpkg dumped duplicate enough env eof error
-    exceeded exec executable execute exit exited externally-managed-environment failed fatal floating forcibly format
+    connect connected connecting connection connections context core credential credentials cuda curl daemon database deadline
+    deadlock declined denied device died directory disconnected disk distribution docker dpkg dumped duplicate enough env eof error
+    exceeded exec executable execute exist exit exited externally-managed-environment failed fatal floating forcibly format
     found gh006 git goaway handshake hang heap host hung illegal imds insufficient interrupted kex_exchange_identification killed
     knownhosts loading lock locks logged lookup matches memory merge methods misbehaving module module_not_found network
     noauth nodename non-zero npm os overwritten package packet panic password pathspec peer period permitted pg_hba pipe pkix
     premature properly read-only received recognized recovery refs refused rejected remote reset resolution resolve
     resource respond return returned route rpc rule satisfies segmentation self-signed server service sh shared shutting
-    sideband sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
+    sideband serialize sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
     such symbolic system target terminated threadsanitizer time-out timed timeout too toomanyrequests translate trusted
     unable unauthorized unexpected unexpectedeof unknown unreachable username violates websocket wget wrongpass x509
     """.split()  # noqa: SIM905  (a list of its words would fill two hundred lines)

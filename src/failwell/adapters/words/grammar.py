@@ -33,6 +33,7 @@ _IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|[-/_]model(?:$|[-/_:])|^models?[
 _IS_FAMILY = re.compile(_FAMILY)
 _BETWEEN = re.compile("[-=,:;+|&#]+")
 _RUNS = re.compile(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
+_CHOICE = re.compile(r"\(([^()]*)\)")
 _CHINESE = re.compile("[一-鿿]")
 _COLON = ("", "", "")
 """A colon ends no clause (`pull model: no such file`), but what stands behind it is farther away."""
@@ -61,10 +62,23 @@ def alternatives() -> tuple[tuple[str, str, str], ...]:
 
 
 def forms(word: str) -> tuple[str, ...]:
-    """The spellings that an alternative stands for."""
+    """The spellings that an alternative stands for, with the negated ones."""
+    prefix, stem = prefix_of(word)
+    plain = _spellings(stem)
+    return (*plain, *(prefix + spelling for spelling in plain)) if prefix else plain
+
+
+def prefix_of(word: str) -> tuple[str, str]:
+    """The prefix that negates an alternative, and the alternative without it: `in-valid`."""
+    prefix, hyphen, stem = word.partition("-")
+    return (prefix, stem) if hyphen else ("", word)
+
+
+def _spellings(word: str) -> tuple[str, ...]:
     endings = {"~": _PLURAL, "*": _VERB}.get(word[-1], ("",))
-    stem = word.rstrip("~*")
-    stems = [stem.replace("[sz]", letter) for letter in "sz"] if "[sz]" in stem else [stem]
+    stems = [""]
+    for place, part in enumerate(_CHOICE.split(word.rstrip("~*").replace("[sz]", "(s/z)"))):
+        stems = [stem + piece for stem in stems for piece in (part.split("/") if place % 2 else (part,))]
     return tuple(stem + ending for stem in stems for ending in endings)
 
 
@@ -75,11 +89,14 @@ class Lexicon:
         self.words: dict[str, _Word] = {}
         self.chinese: list[tuple[str, str]] = []
         for table, concept, written in rows:
-            if _CHINESE.match(written):
-                self.chinese.append((written, concept))
-                continue
-            for form in forms(written):
+            prefix, stem = prefix_of(written)
+            for form in _spellings(stem):
+                if _CHINESE.match(form):
+                    self.chinese.append((form, concept))
+                    continue
                 self._add(table, concept, form)
+                if prefix:
+                    self._add("state", concept, prefix + form)
         for mark in _CLAUSE_ENDS:
             self.words[mark] = _Word(concept=_CLAUSE_END)
         self.words["<model>"] = _Word(concept="model_name")

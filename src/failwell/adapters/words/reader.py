@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from failwell.adapters.rules import LONG, QUOTA
 from failwell.adapters.words.cells import CELLS, Cell, cells_of
-from failwell.adapters.words.grammar import LEXICON, alternatives
+from failwell.adapters.words.grammar import LEXICON, alternatives, forms
 
 _MOST_TEXTS = 1024
 _LONGEST = 2_400
@@ -21,7 +21,19 @@ _SHORT_WINDOW = re.compile(
 )
 _LONG_WINDOW = re.compile(
     r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
+    # A clock or a calendar says when: windows of people, not of seconds.
+    r"|\b(?:resets?|available|renews?|(?:try|use it|continue) again|until)\b(?: again)?(?: (?:at|on|by|after))? ?"
+    r"(?:\d{1,2}(?::\d\d)? ?[ap]m\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|midnight"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d)|\b(?:in|after) \d{1,3} ?d(?:ays?)?\b"
 )
+_STOPPED = re.compile(
+    r"\b(?:cancell?ed|interrupted|aborted|stopped) by (?:the )?user\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
+    r"|^\W{0,3}(?:the )?(?:operation|request|run|task|job|query)(?: was| has been)? cancell?ed\W{0,3}$",
+    re.MULTILINE,
+)
+_COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d")
+_SHAPE = re.compile(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
+_NUMBER = re.compile(r"\d+")
 _PAGE = ("<!doctype html", "<html")
 _HEADING = re.compile(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
 _statements: "dict[int, Statement]" = {}
@@ -34,6 +46,12 @@ class Statement(NamedTuple):
     concepts: frozenset[str]
     names_short_window: bool
     names_long_window: bool
+    compares_numbers: bool
+    """Whether a number is said to be above or below another: `4270 >= 4096`."""
+    compares_shapes: bool
+    """Whether it speaks of the shape of a vector or a tensor and of two sizes."""
+    was_stopped: bool
+    """Whether somebody stopped the work on purpose."""
 
     def has(self, kind: str) -> bool:
         """Whether a row of that kind holds."""
@@ -65,6 +83,9 @@ def statement_of(low: str) -> Statement:
         frozenset(concept for _, _, concept in hits),
         names_short_window=_SHORT_WINDOW.search(low) is not None,
         names_long_window=_LONG_WINDOW.search(low) is not None,
+        compares_numbers=_COMPARED.search(low) is not None,
+        compares_shapes=_SHAPE.search(low) is not None and len(_NUMBER.findall(low[:400])) > 1,
+        was_stopped=_STOPPED.search(low) is not None,
     )
     if len(_statements) >= _MOST_TEXTS:
         _statements.clear()
@@ -79,13 +100,15 @@ def _signs_of_used_up() -> tuple[list[str], list[str]]:
     needed = {
         concept for cell in cells for concept in (cell.states if cell.subjects & _COMMON else cell.subjects)
     }
-    words = [word.rstrip("~*").partition("[")[0] for _, concept, word in alternatives() if concept in needed]
+    words = [form for _, concept, word in alternatives() if concept in needed for form in forms(word)]
     firsts = [word.partition(" ")[0] for word in words if " " in word]
     # Of `too long`, `too large` and `too many` the word that they begin with.
     words = [f"{first} " if firsts.count(first := word.partition(" ")[0]) > 1 else word for word in words]
     signs = dict.fromkeys(words)
     signs = [word for word in signs if not any(other in word for other in signs if other != word)]
-    return [word for word in signs if word.isascii()] + ["pd"], [word for word in signs if not word.isascii()]
+    return [word for word in signs if word.isascii()] + ["pd", "resets "], [
+        word for word in signs if not word.isascii()
+    ]
 
 
 def may_be_used_up(low: str) -> bool:
