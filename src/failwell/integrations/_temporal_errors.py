@@ -1,6 +1,8 @@
 """Reports in Temporal's failures: how a failure is written into an `ApplicationError`, and read out of one."""
 
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -44,7 +46,8 @@ def to_application_error(
     """
     if is_decided(error):
         return error
-    report = describe(subject_of(error), idempotent=idempotent, at=at)
+    with outside_sandbox():
+        report = describe(subject_of(error), idempotent=idempotent, at=at)
     delay = report.not_before
     return application_error(
         report,
@@ -69,7 +72,8 @@ def recover(error: BaseException, *, at: datetime | None = None) -> ErrorReport:
     report = None if is_fault(error) else safe_call(recorded_in, None, error)
     if report is not None:
         return report
-    report = describe(error, at=at)
+    with outside_sandbox():
+        report = describe(error, at=at)
     if is_fault(error) or safe_call(_holds_application_error, None, error) is not True:
         return report
     text = safe_call(_deepest_message, "", error)
@@ -79,6 +83,12 @@ def recover(error: BaseException, *, at: datetime | None = None) -> ErrorReport:
     if not text:
         return report
     return replace(report, message=text, caller_facing=False, error_type=type(error).__name__)
+
+
+def outside_sandbox() -> AbstractContextManager[None]:
+    """Lets code of a workflow describe an exception: the first of its library loads adapters, which the sandbox forbids."""
+    workflow = sys.modules.get("temporalio.workflow")
+    return nullcontext() if workflow is None else workflow.unsafe.sandbox_unrestricted()
 
 
 def is_decided(error: BaseException) -> bool:

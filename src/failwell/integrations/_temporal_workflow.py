@@ -31,6 +31,7 @@ from failwell.integrations._temporal_errors import (
     HEADER,
     application_error,
     is_decided,
+    outside_sandbox,
     recorded_in,
     subject_of,
 )
@@ -105,7 +106,10 @@ def _inline_failure(error: Exception) -> ApplicationError:
     subject = subject_of(error)
     report = None if isinstance(subject, Fault) else recorded_in(subject)
     if report is None:
-        with scene(run=workflow.info().workflow_id, workflow=workflow.info().workflow_type):
+        with (
+            scene(run=workflow.info().workflow_id, workflow=workflow.info().workflow_type),
+            outside_sandbox(),
+        ):
             report = describe(subject, at=workflow.now())
     return application_error(report, error, non_retryable=True)
 

@@ -9,7 +9,6 @@ from email.utils import format_datetime
 from functools import cache
 from importlib import import_module
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -62,15 +61,16 @@ def lab() -> Iterator[ScriptedLab]:
     patch.undo()
 
 
-async def run(framework: str, lab: ScriptedLab, *plugins: Any) -> str | WorkflowFailureError:
+async def run(
+    framework: str, lab: ScriptedLab, *plugins: Any, queue: str | None = None
+) -> str | WorkflowFailureError:
+    queue = queue or task_queue()
     flow, plugin, activities = (_openai if framework == "openai" else _pydantic)(lab, framework)
     client = await Client.connect(server().address, plugins=[plugin, *plugins])
-    queue = task_queue()
     async with Worker(client, task_queue=queue, workflows=[flow], activities=activities):
         try:
-            return await asyncio.wait_for(
-                client.execute_workflow(flow.run, id=uuid4().hex, task_queue=queue), 60
-            )
+            # The queue has this one workflow.
+            return await asyncio.wait_for(client.execute_workflow(flow.run, id=queue, task_queue=queue), 60)
         except WorkflowFailureError as error:
             return error
 
@@ -107,12 +107,14 @@ def _loop() -> asyncio.Runner:
     return runner
 
 
-def outcome(lab: ScriptedLab, framework: str, *steps: Step, **options: Any) -> tuple[int, str | ErrorReport]:
+def outcome(
+    lab: ScriptedLab, framework: str, *steps: Step, queue: str | None = None, **options: Any
+) -> tuple[int, str | ErrorReport]:
     """How many requests arrived, and the answer or the report."""
     lab.steps = steps
     lab.requests.clear()
     lab.times.clear()
-    result = _loop().run(run(framework, lab, reliability(jitter=lambda: 0.5, **options)))
+    result = _loop().run(run(framework, lab, reliability(jitter=lambda: 0.5, **options), queue=queue))
     return len(lab.requests), result if isinstance(result, str) else recover(result)
 
 
@@ -156,11 +158,24 @@ def test_workflow_code_still_catches_the_exception_of_its_framework(lab: Scripte
     assert (arrived, answer) == (1, "429 provider.quota_exhausted")
 
 
+async def events_of(workflow: str) -> list[str]:
+    """The types of the events in the history of a workflow."""
+    client = await Client.connect(server().address)
+    events = client.get_workflow_handle(workflow).fetch_history_events()
+    return [event.WhichOneof("attributes") or "" async for event in events]
+
+
 def test_arguments_that_a_model_made_up_are_not_repeated_by_the_engine(lab: ScriptedLab) -> None:
     from tests.sdks.temporal.openai_flows import weather_calls
 
-    arrived, result = outcome(lab, "openai", calls_tool("weather", {"city": "Oslo"}), OK)
+    queue = task_queue()
+    arrived, report = outcome(lab, "openai", calls_tool("weather", {"city": "Oslo"}), OK, queue=queue)
+    events = _loop().run(events_of(queue))
 
+    # Temporal's tool checks them in the code of the workflow, which would be run again and again.
+    assert isinstance(report, ErrorReport)
+    assert (arrived, report.kind, report.retryable) == (1, "internal.bug", False)
     assert weather_calls == []
-    assert arrived <= 2
-    assert isinstance(result, str) or not result.retryable
+    assert events.count("activity_task_scheduled_event_attributes") == 1
+    assert events.count("workflow_task_failed_event_attributes") == 0
+    assert events[-1] == "workflow_execution_failed_event_attributes"
