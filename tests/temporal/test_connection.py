@@ -114,3 +114,9 @@ def test_a_server_that_does_not_answer_is_a_typed_error_with_the_next_step() -> 
     assert raised.value.kind == "provider.connection"
     assert raised.value.user_action is not None
     assert "failwell temporal dev" in raised.value.user_action.detail
+
+
+@pytest.mark.parametrize("address", ["temporal.example.com", "", "host:port", "a b:7233"])
+def test_an_address_without_a_port_is_refused_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(InvalidConnection, match="write HOST:PORT"):
+        asyncio.run(ConnectionOptions(address=address).connect())

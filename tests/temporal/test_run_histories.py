@@ -134,7 +134,7 @@ def _keep(history: WorkflowHistory, suffix: str) -> None:
 
 def test_a_long_run_is_continued_as_new_and_loses_nothing(tmp_path: Path) -> None:
     async def work() -> tuple[workflows.RunResult, list[WorkflowHistory]]:
-        done, histories = await _histories(tmp_path, threshold=12)
+        done, histories = await _histories(tmp_path, max_history_events=12)
         await _replay(*histories)
         return done, histories
 

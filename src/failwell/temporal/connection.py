@@ -4,6 +4,7 @@ What is not set comes from Temporal's own environment variables and configuratio
 line: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_PROFILE`, …
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from temporalio.converter import PayloadCodec
 
 ADDRESS = "127.0.0.1:7233"
+_ADDRESS = re.compile(r"\S+:\d{1,5}")
 NAMESPACE = "default"
 TASK_QUEUE = "failwell"
 TASK_QUEUE_VARIABLE = "FAILWELL_TASK_QUEUE"
@@ -77,11 +79,16 @@ class ConnectionOptions:
 
         Raises:
             MissingExtra: temporalio is not installed.
-            InvalidConnection: a certificate or the codec cannot be loaded, or the namespace does not exist.
+            InvalidConnection: the address is not HOST:PORT, a certificate or the codec cannot be loaded, or the namespace
+                does not exist.
             ServerUnreachable: no server answers, or it refuses the connection.
             CredentialsRefused: the server does not accept the API key or the certificate.
         """
         client_class = need("temporalio.client", "temporal").Client
+        if not _ADDRESS.fullmatch(self.address):
+            raise InvalidConnection(
+                message=f"`{self.address}` is not the address of a server: write HOST:PORT"
+            )
         options: dict[str, Any] = {"namespace": self.namespace, "tls": self.tls_config()}
         if self.codec is not None:
             converters = need("temporalio.converter", "temporal")

@@ -53,14 +53,14 @@ _PATIENCE = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalEngine:
-    """Makes drivers for runs on one server; for `Settings.engine`."""
+    """Runs workflows on the workers of a server: `workflows.run(file, engine=TemporalEngine(connection=options))`."""
 
     connection: "ConnectionOptions"
     model: str | None = None
     """A model that every agent calls instead of its own."""
     heartbeat: float = HEARTBEAT
     """Seconds without a sign of life after which a worker counts as dead."""
-    threshold: int | None = None
+    max_history_events: int | None = None
     """Events of a history after which a run is continued in a new one; by default the server suggests it."""
 
     def __call__(
@@ -190,7 +190,7 @@ class RemoteDriver:
             "first": self.state.seq,
             "can_ask": self.settings.asks_limits,
             "heartbeat": self._engine.heartbeat,
-            "threshold": self._engine.threshold,
+            "threshold": self._engine.max_history_events,
             "search_attributes": await ensure_search_attributes(client),
             "worker": {"mark": mark, **self._for_workers()},
         }
