@@ -38,6 +38,8 @@ __all__ = ["ApiCallFailed", "hooks", "reliability", "reliable_tools"]
 
 _PROVIDER = "anthropic"
 _EVENT = "PostToolUseFailure"
+_STOP = 1.0
+"""Seconds for which a failed run waits for the end of Claude Code."""
 _TYPED = '{"kind": "'
 """How the result of a tool begins that `reliable_tools` has typed and reported already."""
 
@@ -79,6 +81,7 @@ def reliability(
         model = safe_getattr(settings, "model")
         watch = _ApiCalls(calls, model)
         await watch.begin()
+        transport = transport or _own_transport(prompt, settings)
         source = sdk.query(prompt=prompt, options=settings, transport=transport)
         async with aclosing(_limited(source, calls.options(_PROVIDER, model))) as messages:
             try:
@@ -87,9 +90,15 @@ def reliability(
                     yield message
             except Exception as error:
                 # It gets its ledger and is raised again.
+                await _stop(transport)
                 await watch.end(error)
                 raise
-            except BaseException:  # raised again: the reader went away, or was cancelled
+            except GeneratorExit:
+                # The reader has enough. The SDK lets Claude Code write its session down.
+                watch.abandoned()
+                raise
+            except BaseException:  # raised again: it was cancelled
+                _terminate(transport)
                 watch.abandoned()
                 raise
 
@@ -202,6 +211,44 @@ class _ApiCalls:
         if self._operation is None:
             self._operation = self._calls.operation(_PROVIDER, self._model)
         return self._operation
+
+
+def _own_transport(prompt: Any, settings: Any) -> Any:
+    """The transport that the SDK would make itself, so that its process can be ended; `None` where the SDK has to make it."""
+    if safe_getattr(settings, "session_store") is not None:
+        # The SDK changes the options first.
+        return None
+    try:
+        client: Any = need("claude_agent_sdk._internal.client")
+        configure: Any = safe_getattr(client, "_configure_can_use_tool")
+        return client.SubprocessCLITransport(prompt=prompt, options=configure(settings))
+    except (ImportError, AttributeError, TypeError):
+        # Another release, which is organised otherwise. Its process makes further calls until the SDK has ended it.
+        return None
+
+
+def _terminate(transport: Any) -> Any:
+    """End Claude Code at once: the SDK gives it five seconds, in which it would make further calls. Returns the process."""
+    process: Any = safe_getattr(transport, "_process")
+    if process is None or process.returncode is not None:
+        return None
+    process.terminate()
+    return process
+
+
+async def _stop(transport: Any) -> None:
+    """End Claude Code, and wait for its end for a moment."""
+    import asyncio
+
+    process = _terminate(transport)
+    if process is None:
+        return
+    try:
+        async with asyncio.timeout(_STOP):
+            await process.wait()
+    except TimeoutError:
+        # The SDK kills it later.
+        return
 
 
 def _limited(source: Any, options: RetryOptions) -> Any:

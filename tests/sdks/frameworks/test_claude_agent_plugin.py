@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SECRET = "the-text-nobody-may-see"
 _PROGRAM = """#!{python}
 import json, os, sys
+open(os.environ["PID"], "w").write(str(os.getpid()))
 scene = json.loads(os.environ["SCENE"])
 def say(message):
     print(json.dumps(message), flush=True)
@@ -77,11 +79,18 @@ def ask(folder: Path, scene: dict[str, Any], hooks: Any = None, **options: Any) 
 
     async def run() -> list[Any]:
         settings = sdk.ClaudeAgentOptions(
-            cli_path=str(program), env={"SCENE": json.dumps(scene)}, hooks=hooks
+            cli_path=str(program),
+            env={"SCENE": json.dumps(scene), "PID": str(folder / "pid")},
+            hooks=hooks,
         )
         query = reliability(**options)
         try:
             return [message async for message in query(prompt=SECRET, options=settings)]
+        except Exception:
+            # Otherwise Claude Code would make further calls.
+            with pytest.raises(ProcessLookupError):
+                os.kill(int((folder / "pid").read_text()), 0)
+            raise
         finally:
             # The SDK ends its program in the background.
             gc.collect()
