@@ -170,6 +170,7 @@ class _Attempts:
             try:
                 return self.call()
             except Exception:
+                # Whatever ended the call is raised again, unless there are shorter messages to call with.
                 if not self._is_shortened:
                     raise
 
@@ -180,6 +181,7 @@ class _Attempts:
             try:
                 return await self.call()
             except Exception:
+                # Whatever ended the call is raised again, unless there are shorter messages to call with.
                 if not self._is_shortened:
                     raise
 
