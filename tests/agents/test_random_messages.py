@@ -124,11 +124,12 @@ CHECKS: dict[str, tuple[Strategy, Callable[[list[Any]], Refusal | None]]] = {
 @pytest.mark.parametrize("name", CHECKS)
 def test_whatever_the_messages_hold_the_provider_accepts_what_repair_makes_of_them(name: str) -> None:
     messages_of, refuse = CHECKS[name]
-    refused = 0
+    tried = refused = 0
 
     @given(messages_of)
     def check(messages: list[Any]) -> None:
-        nonlocal refused
+        nonlocal tried, refused
+        tried += 1
         before = deepcopy(messages)
         refused += refuse(messages) is not None
 
@@ -141,7 +142,7 @@ def test_whatever_the_messages_hold_the_provider_accepts_what_repair_makes_of_th
 
     check()
 
-    assert refused > 20
+    assert refused > tried / 5
 
 
 def test_the_time_grows_with_the_number_of_messages_and_not_faster() -> None:
