@@ -133,6 +133,9 @@ def status_of(facts: Facts) -> int | None:
 def _status(own: int | None, by_code: int | None, by_name: int | None) -> int | None:
     if own is None or own < 400:
         return by_code or (by_name if own is None else None) or own
+    if own == 400 and by_code is None and by_name == 429:
+        # Services that answer 400 to everything name the rate limit in the class alone.
+        return by_name
     return by_code if own in GIVING_WAY and by_code in GIVING_WAY[own] else own
 
 
@@ -192,7 +195,11 @@ def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) ->
     """The kind of a row: the window that the text names tells a quota from a rate limit."""
     if cell.kind == LONG and cell.weak and (said.has(RATE) or said.names_short_window):
         return RATE
-    if cell.kind == QUOTA and ((cell.soft and _names_short_window(facts)) or (cell.weak and said.has(RATE))):
+    if cell.kind == QUOTA and (
+        (cell.soft and _names_short_window(facts))
+        or (cell.weak and said.has(RATE))
+        or (cell.soft and "rate" in said.concepts)
+    ):
         return RATE
     return QUOTA if cell.kind == RATE and status is None and said.names_long_window else cell.kind
 

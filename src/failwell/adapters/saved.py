@@ -122,10 +122,13 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
     own_text = row.get("message")
+    class_name = str(row.get("exception_class") or "")
     message = own_text if isinstance(own_text, str) else ""
+    if class_name:
+        # A runtime prints the class before the message.
+        message = message.removeprefix(f"{class_name}: ")
     # Without a status, `read_text` looks for both.
     body = as_objects(_body(row.get("body"), message if row.get("http_status") else ""))
-    class_name = str(row.get("exception_class") or "")
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
     status = row.get("http_status")
     if isinstance(status, str) and status.isdecimal():
@@ -203,7 +206,7 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
         return read_exit(int(number) if number else -int(signal), output)
     if not module:
         cls = getattr(builtins, name, None)
-        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+        if is_javascript(message) or not (isinstance(cls, type) and issubclass(cls, BaseException)):
             kind = kind_of_class(name, message, in_javascript=is_javascript(message)) if name else None
             return None if kind is None else Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
         # Of the built-in classes only this one is read by its message.

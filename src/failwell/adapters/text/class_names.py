@@ -109,7 +109,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "socket hang up", "unexpected eof", "unexpectedeof", "connection closed before message completed", "server closed idle connection", "premature close",
         "server sent goaway", "remote end closed connection without response", "connection aborted", "peer closed connection",
         "connection reset", "connection closed unexpectedly", "disconnected before", "server disconnected without sending a response", "other side closed",
-        "error reading a body from connection", "connection was closed before we received",
+        "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
     )),
 )  # fmt: skip
 PHASE_BY_SENTENCE: dict[str, Phase] = {
@@ -119,6 +119,8 @@ _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
+_BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")
+"""What Node's `fetch` says of a body that broke off."""
 CANCELLED = ("context canceled", "operation was canceled by the user", "This operation was aborted")
 """What Go and Node print for a call that the program itself ended."""
 
@@ -160,6 +162,8 @@ def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str
     if kind == "cancel.run" and "imeout" in text:
         return "provider.outcome_unknown"
     if kind is None and in_javascript and name in _IN_JAVASCRIPT and "fetch failed" not in text:
+        if _BROKEN_OFF.match(text):
+            return "provider.outcome_unknown"
         return "validation.shape_invalid" if "in JSON at position" in text else "internal.bug"
     return kind
 

@@ -1,0 +1,39 @@
+"""Failures that were written down: what runtimes print around a message, and names of classes beside a generic status."""
+
+import pytest
+
+from failwell.report.saved_failures.saved_row import classify
+
+THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"exception_class": THROUGHPUT, "http_status": 400, "message": "the level of the table was exceeded"}, "provider.rate_limited"),
+        ({"exception_class": "com.example.NonTransientException", "http_status": 404,
+          "message": "com.example.NonTransientException: 404 page not found"}, "provider.rejected"),
+        ({"exception_class": "tensorflow.python.framework.errors_impl.ResourceExhaustedError",
+          "message": "OOM when allocating tensor with shape[8,16]"}, "resource.system_memory"),
+        ({"message": "Code: 202. DB::Exception: Too many simultaneous queries. Maximum: 100"}, "provider.rate_limited"),
+        ({"http_status": 400, "body": {"error": {"message": "Exceeded rate limits: the table exceeded its quota for updates",
+                                               "errors": [{"reason": "rateLimitExceeded"}]}}}, "provider.rate_limited"),
+        ({"exception_class": "TypeError", "message": "TypeError: terminated\n    at Fetch.onAborted (node:internal/deps/undici/undici:1:5)"},
+         "provider.outcome_unknown"),
+        ({"exception_class": "TypeError", "message": "x is undefined\n    at main (file:///app/index.js:3:7)"}, "internal.bug"),
+        ({"message": "curl: (52) Empty reply from server"}, "provider.outcome_unknown"),
+        ({"message": "HTTP client failed: Server returned nothing (no headers, no data)"}, "provider.outcome_unknown"),
+    ],
+)  # fmt: skip
+def test_a_row_is_read_as_what_it_says(row: dict[str, object], kind: str) -> None:
+    assert classify(row).kind == kind
+
+
+def test_a_class_that_only_repeats_a_bad_request_changes_no_status() -> None:
+    row = {
+        "exception_class": "acme.InvalidRequestError",
+        "http_status": 400,
+        "message": "the field `n` is wrong",
+    }
+
+    assert classify(row).kind == "provider.bad_request"
