@@ -5,6 +5,7 @@ import pty
 import select
 import signal
 import sys
+import termios
 from pathlib import Path
 from time import monotonic
 
@@ -20,10 +21,13 @@ class Terminal:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
+            _keep_typed_lines()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             words = [sys.executable, "-m", "failwell", command, *arguments, "--store", str(folder / "state")]
             os.execve(sys.executable, words, environment(TERM="dumb"))
         self.seen = ""
+        self.matched = ""
+        """What was expected last, and came."""
 
     def expect(self, text: str) -> str:
         """What was printed up to `text`."""
@@ -34,7 +38,7 @@ class Terminal:
         while not any(text in self.seen for text in texts):
             assert self._read(LONGEST), self.seen
         first = min((text for text in texts if text in self.seen), key=self.seen.index)
-        before, _, self.seen = self.seen.partition(first)
+        before, self.matched, self.seen = self.seen.partition(first)
         return before
 
     def watch(self, seconds: float) -> None:
@@ -68,3 +72,10 @@ class Terminal:
             pass
         os.close(self.descriptor)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _keep_typed_lines() -> None:
+    """Let Ctrl-C leave what was typed before it. A terminal throws away what nobody has read yet."""
+    modes = termios.tcgetattr(0)
+    modes[3] |= termios.NOFLSH
+    termios.tcsetattr(0, termios.TCSANOW, modes)
