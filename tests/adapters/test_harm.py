@@ -28,6 +28,9 @@ def report_of(status: int | None, message: str, **fields: Any) -> Any:
         (503, "invalid url", "provider.overloaded"),
         (400, "Invalid JSON: unexpected character at line 1", "provider.bad_request"),
         (429, "Too many tokens, please wait", "provider.rate_limited"),
+        (429, "Too many input tokens, please wait", "provider.rate_limited"),
+        (429, "Too many concurrent requests.", "provider.rate_limited"),
+        (403, "this model requires a subscription, upgrade for access", "provider.permission"),
     ],
 )
 def test_a_word_does_not_overturn_the_status(status: int, message: str, kind: str) -> None:

@@ -222,6 +222,9 @@ def _may_mean(kind: str, cell: Cell, facts: Facts, status: int | None) -> bool:
         return kind == QUOTA or (kind == LONG and cell.strong) or is_machine
     if cell.without_status and status is not None and status >= 400:
         return False
+    if status == 403 and cell.weak:
+        # A plan that does not include it is a missing permission; an empty account is said in other words.
+        return False
     is_local = facts.provider in SERVERS_OF_ONE_STATUS
     allowed = None if status is None or (status == 500 and is_local) else GENERIC.get(status)
     if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
