@@ -18,7 +18,7 @@ from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.faults import HostDied, LeaseLost, NoStreamLeft, NotReadable
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.admission import waits_for_memory
-from failwell.jobs.queue.attempts import FREEING
+from failwell.jobs.queue.attempt_end import FREEING
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.instance import Instance

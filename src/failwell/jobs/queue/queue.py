@@ -21,7 +21,8 @@ from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.total_limit import TotalLimit
 from failwell.jobs.queue.admission import Admission, Intake
-from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
+from failwell.jobs.queue.attempt_end import FREEING, AttemptEnd
+from failwell.jobs.queue.attempts import Attempts
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
