@@ -268,7 +268,7 @@ class Session:
         from failwell.turns.turn import Turn
         from failwell.workflows.agent_steps.answers import system_text
         from failwell.workflows.agent_steps.kit import agent_kit
-        from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
+        from failwell.workflows.agent_steps.step_settings import AgentSettings, tool_context
 
         tools, settings = self._tools(), AgentSettings(request, self._agent.plan)
         is_raw = settings.own.get("output_mode") == "raw"

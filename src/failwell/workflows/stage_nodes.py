@@ -11,8 +11,8 @@ from failwell.workflow.plan import StageSpec
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflows.agent_steps.answers import late_answer, object_in, scene_of, system_text, usage_record
 from failwell.workflows.agent_steps.executor import AgentExecutor
-from failwell.workflows.agent_steps.run_resources import AgentSettings, tool_context
 from failwell.workflows.agent_steps.step_log import AgentLog
+from failwell.workflows.agent_steps.step_settings import AgentSettings, tool_context
 from failwell.workflows.stage_limits import StageLimits
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflows.agent_steps.answers import checked, late_answer, scene_of, turn_report
-from failwell.workflows.agent_steps.run_resources import AgentRun, AgentSettings, tool_context
+from failwell.workflows.agent_steps.run_resources import AgentRun
+from failwell.workflows.agent_steps.step_settings import AgentSettings, tool_context
 from failwell.workflows.agent_steps.visit import AgentStep
 
 if TYPE_CHECKING:

@@ -21,14 +21,9 @@ from failwell.workflows.agent_steps.answers import (
     usage_record,
 )
 from failwell.workflows.agent_steps.kit import EMPTY_KIT, agent_kit
-from failwell.workflows.agent_steps.run_resources import (
-    AgentRun,
-    AgentSettings,
-    Asker,
-    file_prices,
-    tool_context,
-)
+from failwell.workflows.agent_steps.run_resources import AgentRun, Asker
 from failwell.workflows.agent_steps.step_log import AgentLog
+from failwell.workflows.agent_steps.step_settings import AgentSettings, file_prices, tool_context
 
 if TYPE_CHECKING:
     from failwell.interaction import InteractionQueue
