@@ -1,6 +1,7 @@
 """What a run shows and accepts on its server: queries, search attributes, updates, ids, cancellation, limits."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -211,8 +212,11 @@ def test_every_plan_of_the_examples_travels_unchanged() -> None:
 
 @pytest.mark.slow
 def test_a_namespace_without_room_for_search_attributes_runs_without_them_and_a_hint_says_what_to_do(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A library that configures logging in the same process may have switched it off.
+    monkeypatch.setattr(logging.getLogger("failwell.temporal"), "disabled", False)
+    caplog.set_level(logging.WARNING, logger="failwell.temporal")
     # A namespace takes a limited number of attributes of one type, and this one has them all.
     taken = tuple(part for number in range(10) for part in ("--search-attribute", f"Taken{number}=Keyword"))
 
