@@ -14,6 +14,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path, "echo", "slow")
 
 
+@pytest.mark.slow
 def test_two_hosts_are_listed_and_a_command_reaches_both(place: Place) -> None:
     state, go = place.folder / "state", place.folder / "go"
     with (

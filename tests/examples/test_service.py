@@ -21,6 +21,7 @@ from tests.servers import Records, asgi_server, recorded, wsgi_server
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("fastapi", "flask", "django")
+EACH = ("fastapi", *(pytest.param(name, marks=pytest.mark.slow) for name in ("flask", "django")))
 BASE = "https://errors.example.com/"
 OPERATORS = ("plan", "billing", "balance", "api key", "account", "openai", "lab-large")
 """Words of the operator's, which no caller reads."""
@@ -111,7 +112,7 @@ def logged_as(kind: str) -> tuple[str, ...]:
     return tuple(f"failwell.http {level} {kind}: " for level in FAILURES)
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_a_failed_call_of_the_service_is_not_its_callers_failure(
     service: str, addresses: dict[str, str], log: Records
 ) -> None:
@@ -137,7 +138,7 @@ def test_a_failed_call_of_the_service_is_not_its_callers_failure(
         assert len(line.splitlines()) == 1, scenario
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_a_bug_of_the_service_shows_its_stack_to_operators_alone(
     service: str, addresses: dict[str, str], log: Records
 ) -> None:
@@ -158,7 +159,7 @@ def test_a_bug_of_the_service_shows_its_stack_to_operators_alone(
     assert "canary" not in text
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_what_the_caller_did_wrong_is_the_callers(
     service: str, addresses: dict[str, str], log: Records
 ) -> None:
@@ -181,7 +182,7 @@ def test_fastapi_keeps_the_reasons_of_its_validation(addresses: dict[str, str], 
     assert "canary" not in reply.text + log.take()[0]
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_an_unknown_address_and_a_good_answer(service: str, addresses: dict[str, str], log: Records) -> None:
     missing = httpx.get(f"{addresses[service]}/nowhere")
     assert (missing.status_code, missing.json()["kind"]) == (404, "http.not_found")
@@ -203,7 +204,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_a_stream_that_breaks_in_the_middle_ends_in_its_protocols_way(
     service: str, addresses: dict[str, str], log: Records
 ) -> None:
@@ -225,7 +226,7 @@ def test_a_stream_that_breaks_in_the_middle_ends_in_its_protocols_way(
         assert line.startswith(logged_as(logged)), scenario
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", EACH)
 def test_a_stream_whose_model_refuses_at_once_tells_the_operator_why(
     service: str, addresses: dict[str, str], log: Records
 ) -> None:
@@ -248,6 +249,7 @@ def test_the_fastapi_service_documents_its_problems(addresses: dict[str, str]) -
             assert list(operation["responses"]["default"]["content"]) == ["application/problem+json"]
 
 
+@pytest.mark.slow
 def test_the_django_service_runs_as_a_program() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples/service/django_service.py"), "check"],

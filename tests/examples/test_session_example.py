@@ -4,6 +4,8 @@ from pathlib import Path
 from subprocess import run
 from sys import executable
 
+import pytest
+
 from tests.apps.running import environment, failwell
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "sessions"
@@ -19,6 +21,7 @@ def test_the_agent_answers_a_script_and_halts_where_a_person_must_agree(tmp_path
     assert halted.code == 4
 
 
+@pytest.mark.slow
 def test_the_agent_is_talked_to_from_python_with_somebody_who_agrees(tmp_path: Path) -> None:
     done = run(
         [executable, "talk.py"],

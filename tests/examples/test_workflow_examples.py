@@ -289,6 +289,7 @@ def test_a_release_that_is_unhealthy_is_rolled_back(project: Project) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_release_that_nobody_can_sign_halts_and_goes_on_once_the_key_is_there(project: Project) -> None:
     halted = project.run("release", "-i", "version=2.5.0", "-i", f"work={project.folder}")
     explained = project.type("explain", str(project.store / "runs/r/errors.jsonl"))

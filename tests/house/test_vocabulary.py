@@ -7,6 +7,7 @@ import pytest
 from tools import vocabulary
 
 
+@pytest.mark.slow
 def test_no_word_occurs_that_the_project_does_not_use() -> None:
     assert sorted(set(vocabulary.findings())) == []
 

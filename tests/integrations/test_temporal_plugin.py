@@ -126,6 +126,7 @@ def call(coroutine: Awaitable[Any]) -> Any:
     return asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("pipelex 61", "pipelex 59")
 def test_the_server_repeats_what_a_repeat_can_mend_and_an_error_in_workflow_code_ends_the_workflow() -> None:
     async def main() -> dict[str, WorkflowFailureError]:

@@ -263,6 +263,7 @@ def test_jobs_on_a_card_that_cannot_be_measured_take_turns_and_stop_nobody_else(
     run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_long", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_nobody_stands_back_for_a_job_that_waits_for_one_that_does_not_end(
     tmp_path: Path, is_long: bool

@@ -44,6 +44,7 @@ async def two_hosts(folder: Path, kind: str = "Model") -> AsyncGenerator[tuple[R
             yield first, second
 
 
+@pytest.mark.slow
 def test_a_job_waits_for_memory_that_another_host_has_reserved(tmp_path: Path) -> None:
     async def work() -> None:
         async with two_hosts(tmp_path) as (first, second):

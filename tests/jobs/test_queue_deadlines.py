@@ -59,6 +59,7 @@ def test_a_worker_that_starts_beyond_a_jobs_deadline_serves_the_next_one(tmp_pat
     run(work())
 
 
+@pytest.mark.slow
 def test_a_worker_that_starts_in_time_leaves_the_job_what_is_left_of_its_deadline(tmp_path: Path) -> None:
     async def work() -> None:
         gate, go = tmp_path / "gate", tmp_path / "go"

@@ -82,6 +82,7 @@ def test_a_hook_that_hangs_after_the_last_job_keeps_no_lane(tmp_path: Path) -> N
     run(work())
 
 
+@pytest.mark.slow
 def test_a_change_of_configuration_that_hangs_is_told_and_changes_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path) as jobs:

@@ -118,6 +118,7 @@ def test_a_limit_of_a_running_host_follows_the_manifest(tmp_path: Path) -> None:
     assert ended == ["completed"] * 3
 
 
+@pytest.mark.slow
 def test_two_hosts_together_keep_one_limit(tmp_path: Path) -> None:
     place = Place(tmp_path, "echo")
     manifest = tmp_path / "echo.toml"

@@ -247,6 +247,7 @@ def test_a_bad_schedule_is_an_error_with_its_line(tmp_path: Path) -> None:
             read_manifest(file)
 
 
+@pytest.mark.slow
 def test_the_commands_show_pause_run_and_remove_schedules(tmp_path: Path) -> None:
     place = Place(tmp_path, "echo")
     empty = place("schedules", "list")

@@ -70,6 +70,7 @@ def streaming(pieces: list[str], *calls: dict[str, Any], sent: list[Any] | None 
         thread.join()
 
 
+@pytest.mark.slow
 def test_an_escape_that_is_spread_over_the_pieces_of_an_answer_is_written_out(tmp_path: Path) -> None:
     pytest.importorskip("openai")
     with streaming(PIECES) as url:

@@ -106,6 +106,7 @@ async def _replay(*histories: WorkflowHistory, runner: SandboxedWorkflowRunner |
         assert result.replay_failure is None
 
 
+@pytest.mark.slow
 def test_a_run_with_every_sort_of_step_replays(tmp_path: Path) -> None:
     async def work() -> tuple[workflows.RunResult, list[WorkflowHistory]]:
         done, histories = await _histories(tmp_path)
@@ -132,6 +133,7 @@ def _keep(history: WorkflowHistory, suffix: str) -> None:
         (HISTORIES / f"{name}{suffix}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_long_run_is_continued_as_new_and_loses_nothing(tmp_path: Path) -> None:
     async def work() -> tuple[workflows.RunResult, list[WorkflowHistory]]:
         done, histories = await _histories(tmp_path, max_history_events=12)

@@ -137,6 +137,7 @@ def hostile_calls(secure: int, plain: int) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.slow
 def test_hostile_arguments_are_all_refused_and_nothing_happens(
     tmp_path: Path, ports: tuple[int, int]
 ) -> None:

@@ -87,6 +87,7 @@ def called(folder: Path, arguments: dict[str, Any], **plan: Any) -> ToolOutcome:
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", ["initialize", pytest.param("tools/list", marks=pytest.mark.slow)])
 def test_a_server_that_never_answers_is_unavailable_and_ends_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: str
@@ -202,6 +203,7 @@ def test_a_result_of_sixty_megabytes_is_refused_and_the_server_goes_on(tmp_path:
     assert second.value == "ok"
 
 
+@pytest.mark.slow
 def test_a_server_that_ignores_the_end_of_its_input_ends_with_the_run(tmp_path: Path) -> None:
     asyncio.run(opened(tmp_path, tools=[tool()], stays=True))
 

@@ -151,6 +151,7 @@ def test_an_answer_over_http_dismisses_the_question_at_the_terminal_and_one_ther
     assert [record["data"]["by"] for record in audit(tmp_path, "interaction:answered")] == ["ann"]
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("stud-cli 47")
 def test_a_terminal_that_is_gone_leaves_the_question_to_http(tmp_path: Path) -> None:
     place(tmp_path)

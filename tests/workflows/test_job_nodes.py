@@ -35,6 +35,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path, "slow")
 
 
+@pytest.mark.slow
 def test_a_workflow_goes_on_when_the_process_that_ran_its_jobs_ends(place: Place) -> None:
     go = place.path("go")
     file = _workflow(place, ["one", "two"], go)

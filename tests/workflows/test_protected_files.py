@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.apps.running import failwell
 
 FLOW = """\
@@ -28,6 +30,7 @@ PROTECTED = [
 FREE = ["data.txt", "other.py", "docs.txt"]
 
 
+@pytest.mark.slow
 def test_what_a_run_executes_and_records_is_not_written_and_data_is(tmp_path: Path) -> None:
     (tmp_path / "counting_tools.py").write_text(
         "import beside_counting\n\ndef count(text: str) -> int:\n    return beside_counting.count(text)\n"

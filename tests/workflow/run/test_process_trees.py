@@ -385,6 +385,7 @@ def test_without_a_handle_for_processes_a_thread_waits(
     assert envelope(late)["kind"] == "internal.script_timeout"
 
 
+@pytest.mark.slow
 def test_where_processes_are_not_shown_as_files_the_group_still_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
