@@ -1,11 +1,12 @@
 """Templates through the command: comparisons, steps that never ran, methods, large numbers, and messages that name the culprit."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell
+from tests.apps.running import Done, failwell, failwell_process
 
 
 def a_file(folder: Path, text: str) -> str:
@@ -315,29 +316,80 @@ agents:
     assert "undefined value: `a`, which the context mode hides here" in done.err
 
 
-@pytest.mark.acceptance("relavium 67")
-@pytest.mark.parametrize(
-    ("expression", "code", "kind"),
-    [
-        ("value +", 2, None),
-        ("value + absent", 1, "internal.template_error"),
-        ("value * 1000000000", 1, "internal.sandbox_error"),
-        ("range(99999) | map('string') | map('length') | sum + value[interrupted]", 1, "internal.template_error"),
-    ],
-)  # fmt: skip
-def test_an_expression_that_cannot_be_evaluated_ends_the_run_and_shows_no_value(
-    tmp_path: Path, expression: str, code: int, kind: str | None
-) -> None:
-    text = f"""
+REFUSED, FATAL = (2, "validation.config_invalid"), (1, "internal.sandbox_error")
+MISTAKE, ENDLESS = (1, "internal.template_error"), (1, "internal.sandbox_timeout")
+LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+DEEP = "(" * 5_000 + "VALUE" + ")" * 5_000
+TEMPLATES = {
+    "a syntax error": ("{{ VALUE + }}", REFUSED),
+    "an undefined name": ("{{ VALUE + absent }}", MISTAKE),
+    "runaway memory": ("{{ VALUE * 1000000000 }}", FATAL),
+    "deep recursion": ("{% macro m() %}{{ VALUE }}{{ m() }}{% endmacro %}{{ m() }}", FATAL),
+    "deep brackets": (f"{{{{ {DEEP} }}}}", REFUSED),
+    "a result that is no JSON": ("{{ [range, VALUE] }}", FATAL),
+    "an endless loop": (LOOPS + "{{ VALUE }}", ENDLESS),
+    "a text that says interrupted": ("{{ {'interrupted': VALUE}['interrupted'] + 1 }}", MISTAKE),
+    "a name that says interrupted": ("{{ VALUE[interrupted] }}", MISTAKE),
+}
+CONDITIONS = {
+    "a syntax error": ("VALUE +", REFUSED),
+    "an undefined name": ("VALUE == absent", MISTAKE),
+    "runaway memory": ("VALUE * 1000000000 == 1", FATAL),
+    "deep brackets": (DEEP, REFUSED),
+    "a result that is no JSON": ("range", FATAL),
+    "a rendered result that is no JSON": ("{{ range }}", FATAL),
+    "an endless loop": (LOOPS + "{{ VALUE }}", ENDLESS),
+    "a text that says interrupted": ("VALUE + 'interrupted' > 1", MISTAKE),
+}
+SECRET_STEP = """
 workflow: {{name: w, entry_point: a}}
 agents:
-  - {{name: a, type: set, values: {{value: "'k4n4ry'"}}, routes: [{{to: b}}]}}
-  - {{name: b, type: set, values: {{x: "{{{{ {expression.replace("value", "a.output.value")} }}}}"}}}}
+  - {{name: a, type: set, values: {{v: "'k4n4ry'"}}, routes: [{{to: b}}]}}
+  - {{name: b, type: set, {keys}, retry: {{max_attempts: 3, delay_seconds: 0}}}}
 """
 
-    done = run(tmp_path, text, "--error-format", "json")
 
-    assert done.code == code
+@pytest.mark.acceptance("relavium 67")
+@pytest.mark.parametrize(("template", "end"), TEMPLATES.values(), ids=TEMPLATES)
+def test_a_template_that_cannot_be_evaluated_ends_the_run_for_good_and_shows_no_value(
+    tmp_path: Path, template: str, end: tuple[int, str]
+) -> None:
+    _ends_for_good(tmp_path, f"values: {{x: {json.dumps(template)}}}", end)
+
+
+@pytest.mark.acceptance("relavium 67")
+@pytest.mark.parametrize(("condition", "end"), CONDITIONS.values(), ids=CONDITIONS)
+def test_a_condition_that_cannot_be_evaluated_ends_the_run_for_good_and_chooses_no_route(
+    tmp_path: Path, condition: str, end: tuple[int, str]
+) -> None:
+    route = f"{{to: $end, when: {json.dumps(condition)}, output: {{x: chosen}}}}"
+
+    done = _ends_for_good(tmp_path, f"value: 1, routes: [{route}, {{to: $end}}]", end)
+
+    assert "chosen" not in done.out
+
+
+def _ends_for_good(folder: Path, keys: str, end: tuple[int, str]) -> Done:
+    """Run a step with these keys, and see that it ends so, once, and without a value."""
+    file = a_file(folder, SECRET_STEP.format(keys=keys.replace("VALUE", "a.output.v")))
+    store = ("--store", str(folder / "store"))
+
+    # What may take the process along has one of its own.
+    command = failwell_process if end in (FATAL, ENDLESS) else failwell
+    done = command("run", file, "-q", "--error-format", "json", "--run-id", "r", *store)
+
+    assert (done.code, done.error["kind"]) == end, done.err
+    assert done.error.get("retryable", False) is False
     assert "k4n4ry" not in done.out + done.err
-    if kind is not None:
-        assert done.error["kind"] == kind
+    exported = failwell("runs", "export", "r", *store).out.splitlines()
+    events = [json.loads(line) for line in exported]
+    if end != REFUSED:
+        assert [event["type"] for event in events if event["type"] in ("node:retrying", "run:failed")] == [
+            "run:failed"
+        ]
+        failure = events[-1]["data"]["failure"]
+        assert failure["report"]["retryable"] is False
+        assert "k4n4ry" not in json.dumps(failure)
+    else:
+        assert events == []
+    return done

@@ -85,6 +85,34 @@ def test_a_result_that_is_no_json_value_is_fatal() -> None:
 
 @pytest.mark.acceptance("relavium 67")
 @pytest.mark.parametrize(
+    "text",
+    ["{{ range }}", "{{ [len] }}", "{{ {'a': range} | tojson }}", "x {{ dict ~ 'x' }}", "{{ int | string }}",
+     "{{ range(len) }}", "{{ 'x' if dict else range }}", "{% if 1 %}{{ range }}{% endif %}"],
+)  # fmt: skip
+def test_a_function_that_is_not_called_is_no_value_to_write(text: str) -> None:
+    with pytest.raises(SandboxLimit) as caught:
+        render(Template(text=text), NAMES)
+
+    assert "is a function" in str(caught.value)
+
+
+def test_a_value_with_the_name_of_a_function_and_a_test_of_a_function_are_values() -> None:
+    names = NamesFrom({"range": "short", "dict": {"a": 1}})
+
+    texts = {
+        "{{ range }}": "short",
+        "{{ dict.a }} {{ [dict] }}": "1 [{'a': 1}]",
+        "{{ len is defined }}": "True",
+        "{% set len = 3 %}{{ len }}": "3",
+        "{% raw %}{{ len }}{% endraw %}": "{{ len }}",
+        "a str and an int, {{ len('abc') }}": "a str and an int, 3",
+    }
+
+    assert {text: render(Template(text=text), names) for text in texts} == texts
+
+
+@pytest.mark.acceptance("relavium 67")
+@pytest.mark.parametrize(
     "word", ["interrupted", "engine ran out of fuel", "OutOfFuel", "recursion limit exceeded"]
 )
 def test_words_in_data_and_source_do_not_decide_the_sort(word: str) -> None:

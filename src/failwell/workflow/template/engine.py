@@ -11,7 +11,7 @@ from failwell.workflow.template.functions.filters import bounded
 from failwell.workflow.template.functions.library import FILTERS, FUNCTIONS, INNER, TESTS
 from failwell.workflow.template.lookup import MISSING, Names
 from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget, was_undefined
-from failwell.workflow.template.syntax.called_names import called_names, suggestion
+from failwell.workflow.template.syntax.called_names import called_names, suggestion, uncalled_functions
 from failwell.workflow.template.syntax.source_guard import Source, guarded, guarded_expression
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
@@ -73,6 +73,8 @@ class _CompiledTemplate(NamedTuple):
     name: str
     names: tuple[str, ...]
     """The names that it looks up."""
+    uncalled: tuple[tuple[str, int], ...]
+    """Functions that it would write, unless a value has their name; each with its line."""
 
 
 class Engine:
@@ -106,6 +108,9 @@ class Engine:
             value = names.get(name)
             if value is not MISSING:
                 data[name] = view(value)
+        for name, line in template.uncalled:
+            if name not in data:
+                raise TemplateMistake(MistakeType.RESULT, line, detail=f"`{name}` is a function")
         start_budget()
         output: str = call_with_names(engine, "render_template", template.name, data)
         if len(output) > LARGEST:
@@ -162,7 +167,8 @@ class Engine:
         self._count += 1
         name = f"{folder or ''}\0{self._count}"
         guarded_call(engine.add_template, name, source.text)
-        return engine, _CompiledTemplate(name, tuple(sorted(names.difference(FUNCTIONS))))
+        looked_up = tuple(sorted(names.difference(FUNCTIONS)))
+        return engine, _CompiledTemplate(name, looked_up, tuple(uncalled_functions(text)))
 
     def _collect_names(
         self, source: Source, folder: str | None, names: set[str], visited: set[tuple[str, str]]

@@ -22,6 +22,7 @@ from failwell.workflow.template.functions.filters import default_filter
 from failwell.workflow.template.functions.library import FILTERS, FUNCTIONS
 from failwell.workflow.template.lookup import MISSING, NEVER_RAN, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, start_budget, was_undefined
+from failwell.workflow.template.syntax.called_names import uncalled_functions
 from failwell.workflow.template.syntax.source_guard import guarded, guarded_expression
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
@@ -150,6 +151,8 @@ def _fast_template(text: str) -> _FastTemplate | None:
         return None
     is_rewritten = any(_REWRITTEN.search(_FILTER_CALLS.sub("|", tag)) for tag in _TAGS.findall(text))
     try:
+        if any(uncalled_functions(text)):
+            return None
         source = guarded(text, _PYTHON_FILTERS).text if is_rewritten else text
         return _FastTemplate(_Source(source, _names_in(source, is_rewritten=is_rewritten), is_rewritten))
     except TemplateMistake:

@@ -1,5 +1,6 @@
 """The filters, tests, functions and methods that a template calls, and suggestions for those that do not exist."""
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -52,6 +53,39 @@ def called_names(text: str) -> Iterator[CalledName]:
         for expression in tag_expressions(tag[0][0], tag[1:-1], tag[0][2]):
             for part in expression.walk():
                 yield from _called_in(part, local_names | macros)
+
+
+_UNCALLED = re.compile(rf"(?<![.\w])(?:{'|'.join(sorted((*FUNCTIONS, *ENGINE_FUNCTIONS)))})\b(?!\s*[(.\[])")
+
+
+def uncalled_functions(text: str) -> Iterator[tuple[str, int]]:
+    """The functions that a template writes instead of what they return, each with its line. Raises `TemplateMistake`.
+
+    The engine would write a name of its own for them, which is no JSON value.
+    """
+    if _UNCALLED.search(text) is None:
+        return
+    found = list(tags(template_tokens(text)))
+    local_names = OBJECTS.union(*(assigned_names(tag) for tag in found))
+    for tag in found:
+        if tag[0][0] == "out":
+            for expression in tag_expressions("out", tag[1:-1], tag[0][2]):
+                yield from (
+                    (name, line) for name, line in _uncalled_in(expression) if name not in local_names
+                )
+
+
+def _uncalled_in(expression: Expression) -> Iterator[tuple[str, int]]:
+    if expression.kind == "name":
+        if expression.value in FUNCTIONS or expression.value in ENGINE_FUNCTIONS:
+            yield str(expression.value), expression.line
+        return
+    parts = list(expression.inner())
+    if expression.kind == "test" or (expression.kind == "chain" and parts[0].kind == "name"):
+        # Whether `range` is defined is a value, and so is what a function returns.
+        parts = parts[1:]
+    for part in parts:
+        yield from _uncalled_in(part)
 
 
 def _called_in(expression: Expression, local_names: frozenset[str]) -> Iterator[CalledName]:
