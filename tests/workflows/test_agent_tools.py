@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell
+from tests.apps.running import Done, environment, failwell, failwell_process
 from tests.workflows.test_agent_approvals import at_a_terminal, audit, types
 
 HEAD = """\
@@ -115,6 +115,34 @@ def test_a_run_that_is_cancelled_while_a_tool_runs_is_cancelled_and_did_not_fail
     assert process.returncode == 130
     assert shown["status"] == "cancelled"
     assert not (tmp_path / "state/runs/r/errors.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_what_a_library_of_a_tool_logs_is_withheld_and_what_its_author_logs_is_shown(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "chatty.py").write_text(
+        "import logging\n\ndef ask() -> None:\n"
+        "    for _ in range(2):\n        logging.getLogger('chatty').error('the model answered swordfish-77')\n"
+    )
+    (tmp_path / "chatty_tools.py").write_text(
+        "import logging, sys\nsys.path.insert(0, 'site-packages')\nimport chatty\n\n"
+        "def look() -> str:\n    chatty.ask()\n    logging.getLogger('own').warning('the disk is nearly full')\n"
+        "    raise RuntimeError('no')\n"
+    )
+    step = "tools: {t: {python: 'chatty_tools:look'}}\nagents:\n  - {name: ask, type: tool, tool: t}\n"
+    write(tmp_path, step)
+    command = ("run", "w.yaml", "--quiet", "--store", "state")
+
+    text = failwell_process(*command, cwd=tmp_path)
+    as_json = failwell_process(*command, "--error-format", "json", cwd=tmp_path)
+    full = failwell_process(*command, cwd=tmp_path, env={"FAILWELL_TRACEBACK": "full"})
+
+    withheld = "error: `chatty` logged a message; FAILWELL_TRACEBACK=full shows it"
+    assert text.err.splitlines()[:2] == [withheld, "warning: the disk is nearly full"]
+    assert "swordfish" not in text.err
+    assert as_json.error["kind"] == "tool.failed"
+    assert full.err.count("error: the model answered swordfish-77") == 2
 
 
 # ---------------------------------------------------------------- allow-lists

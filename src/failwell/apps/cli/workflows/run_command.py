@@ -22,19 +22,42 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def log_as_lines(args: Namespace, *loggers: str) -> Generator[None]:
-    """Print what the engine, or these loggers, log as lines on stderr, without stacks; nothing beside an error in JSON."""
+    """Print what the engine, or these loggers, log as lines on stderr, without stacks; nothing beside an error in JSON.
+
+    What a library logs and nobody handles may quote prompts and answers, so its text is withheld like that of its exceptions.
+    """
     import logging
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             print_aside(args, f"{record.levelname.lower()}: {record.getMessage()}")
 
+    withheld = set[str]()
+
+    class Unhandled(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            from failwell.report.record import default_policy
+            from failwell.report.redact import redact_text
+            from failwell.report.stack import is_own_file
+
+            level = record.levelname.lower()
+            if is_own_file(record.pathname) or default_policy().keeps_message:
+                print_aside(args, f"{level}: {redact_text(record.getMessage())}")
+            elif record.name not in withheld:
+                withheld.add(record.name)
+                print_aside(
+                    args, f"{level}: `{record.name}` logged a message; FAILWELL_TRACEBACK=full shows it"
+                )
+
     handler = Lines(logging.WARNING)
     for name in loggers or ("failwell",):
         logging.getLogger(name).addHandler(handler)
+    before = logging.lastResort
+    logging.lastResort = Unhandled(logging.WARNING)
     try:
         yield
     finally:
+        logging.lastResort = before
         for name in loggers or ("failwell",):
             logging.getLogger(name).removeHandler(handler)
 
