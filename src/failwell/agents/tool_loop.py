@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, cast
@@ -20,6 +20,7 @@ from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.failure_context import current_scene
 from failwell.report.record import ErrorReport
+from failwell.runtime.on_raise import OnRaise
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -194,11 +195,8 @@ class ToolLoopBreaker:
             @wraps(function)
             async def call_async(*args: Any, **kwargs: Any) -> Any:
                 arguments = begin(args, kwargs)
-                try:
+                with OnRaise(partial(fail, arguments)):
                     result = await cast("Any", function)(*args, **kwargs)
-                except Exception as error:  # raised again; the failure is counted
-                    fail(arguments, error)
-                    raise
                 self.succeeded(tool, arguments)
                 return result
 
@@ -207,11 +205,8 @@ class ToolLoopBreaker:
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             arguments = begin(args, kwargs)
-            try:
+            with OnRaise(partial(fail, arguments)):
                 result = function(*args, **kwargs)
-            except Exception as error:  # raised again; the failure is counted
-                fail(arguments, error)
-                raise
             self.succeeded(tool, arguments)
             return result
 

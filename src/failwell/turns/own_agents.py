@@ -19,6 +19,7 @@ from failwell.report.record import ErrorReport
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.cost import Prices
 from failwell.runtime.loop import AttemptEvent
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.turns.models import usage_of
 from failwell.turns.tools.function_tool import load_object
@@ -157,12 +158,9 @@ async def _pydantic_ai(agent: Any, call: AgentCall) -> AgentAnswer:
             self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any
         ) -> Any:
             del ctx, tool_def
-            try:
+            # Only noted here; the framework decides what becomes of it.
+            with OnRaise(lambda error: watched.end_tool(call.tool_name, _kind(error))):
                 result = await handler(args)
-            except Exception as error:
-                # Only noted here; the framework decides what becomes of it.
-                watched.end_tool(call.tool_name, _kind(error))
-                raise
             watched.end_tool(call.tool_name, None)
             return result
 

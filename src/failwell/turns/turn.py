@@ -6,6 +6,7 @@ limits end a turn that does not: on the calls of models, and on rounds in which 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failwell.fault.base import Fault
@@ -15,9 +16,10 @@ from failwell.report.describe import describe
 from failwell.runtime.cancel import CancelScope, cancel_scope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.fallback import Chain
+from failwell.runtime.on_raise import OnRaise
 from failwell.turns.dispatch import Dispatcher, ToolOutcome
 from failwell.turns.tools.tool import ToolContext
-from failwell.turns.turn_audit import NotAudited, text_of
+from failwell.turns.turn_audit import NotAudited, TurnAudit, text_of
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -171,21 +173,18 @@ class Turn:
         if audit is None:
             return await self._run_rounds(prompt)
         audit.record("turn:started", key=self._context.key)
-        try:
+        with OnRaise(partial(self._record_failure, audit)):
             text = await self._run_rounds(prompt)
-        except Exception as error:  # (whatever ends a turn is recorded, and goes on)
-            if not isinstance(error, NotAudited):
-                report = describe(error)
-                audit.record(
-                    "turn:failed",
-                    key=self._context.key,
-                    kind=report.kind,
-                    error=report.id,
-                    text=text_of(report),
-                )
-            raise
         audit.record("turn:ended", key=self._context.key, calls=self._number)
         return text
+
+    def _record_failure(self, audit: TurnAudit, error: Exception) -> None:
+        if isinstance(error, NotAudited):
+            return
+        report = describe(error)
+        audit.record(
+            "turn:failed", key=self._context.key, kind=report.kind, error=report.id, text=text_of(report)
+        )
 
     async def _run_rounds(self, prompt: str | None) -> str:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
