@@ -5,6 +5,7 @@ somebody else has put in its place.
 """
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 _FLAGS = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -42,13 +43,13 @@ def replace_private(path: str | Path, content: str, *, sync: bool = False) -> No
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}-{os.getpid()}-{os.urandom(4).hex()}")  # noqa: PTH118  (the path may be a string)
     descriptor = create_private(draft)
-    try:
+    with ExitStack() as unfinished:
+        # Whatever ends the write, an interrupt too, leaves no draft.
+        unfinished.callback(os.unlink, draft)
         with open(descriptor, "wb") as file:  # noqa: PTH123  (a descriptor has no path)
             file.write(content.encode())
             if sync:
                 file.flush()
                 os.fsync(descriptor)
         os.replace(draft, path)  # noqa: PTH105  (the path may be a string)
-    except BaseException:
-        os.unlink(draft)  # noqa: PTH108  (the path may be a string)
-        raise
+        unfinished.pop_all()

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from threading import Lock
@@ -104,21 +105,21 @@ class Guardian:
         # Inherited by the guardian, so that none of these can end it before it ignores them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
         try:
-            for order in self._entries.values():
-                os.write(pipe, f"{order}\n".encode())
-            self._process = Popen(  # noqa: S603  (our own text, started by its full path)
-                [sys.executable, "-I", "-S", "-c", _GUARDIAN, _FOLDER, f"{self.mark}.", str(self.host)],
-                stdin=orders,
-                stdout=DEVNULL,
-                stderr=DEVNULL,
-                cwd="/",
-                env=env,
-                start_new_session=True,
-            )
-        except BaseException:
-            # Whatever came between, no descriptor stays open.
-            os.close(pipe)
-            raise
+            with ExitStack() as unused:
+                # Whatever comes between, no descriptor stays open.
+                unused.callback(os.close, pipe)
+                for order in self._entries.values():
+                    os.write(pipe, f"{order}\n".encode())
+                self._process = Popen(  # noqa: S603  (our own text, started by its full path)
+                    [sys.executable, "-I", "-S", "-c", _GUARDIAN, _FOLDER, f"{self.mark}.", str(self.host)],
+                    stdin=orders,
+                    stdout=DEVNULL,
+                    stderr=DEVNULL,
+                    cwd="/",
+                    env=env,
+                    start_new_session=True,
+                )
+                unused.pop_all()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(orders)

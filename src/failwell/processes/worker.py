@@ -238,13 +238,8 @@ class WorkerProcess:
                 cwd,
             )
             self._unwatch = watch_exit(self._loop, self._guardian, self._reaped)
-            try:
-                await self._connect(*ends)
-            except BaseException:
-                # Without its leash the guardian ends by itself.
-                self._line.is_lost = True
-                self._close()
-                raise
+            near_ends.callback(self._give_up)
+            await self._connect(*ends)
             # From here on they belong to the transports.
             near_ends.pop_all()
         if self.doomed is not None:
@@ -385,6 +380,11 @@ class WorkerProcess:
             self.cleared.add_done_callback(lambda _done: self._close())
         else:
             self._close()
+
+    def _give_up(self) -> None:
+        """Leave a guardian that could not be connected: without its leash it ends by itself."""
+        self._line.is_lost = True
+        self._close()
 
     def _close(self) -> None:
         for transport in self._transports:

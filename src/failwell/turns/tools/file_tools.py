@@ -6,7 +6,7 @@ Every part of a path is opened relative to the one before, so nothing can be put
 import os
 import stat
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -211,14 +211,13 @@ def _replace(folder: int, name: str, content: bytes) -> None:
     descriptor = os.open(
         draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder
     )
-    try:
+    with ExitStack() as unfinished:
+        # Whatever ends the write, an interrupt too, leaves no draft.
+        unfinished.callback(os.unlink, draft, dir_fd=folder)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        # Whatever ends the write, an interrupt too, leaves no draft.
-        os.unlink(draft, dir_fd=folder)
-        raise
+        unfinished.pop_all()
 
 
 def _refused(error: OSError) -> Exception:

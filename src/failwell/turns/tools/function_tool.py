@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import getdoc, iscoroutinefunction
@@ -113,12 +114,11 @@ def _import_file(module: str, file: Path) -> ModuleType:
     assert own.loader is not None
     loaded = module_from_spec(own)
     sys.modules[name] = loaded
-    try:
-        own.loader.exec_module(loaded)
-    except BaseException:
+    with ExitStack() as unfinished:
         # A module that cannot be executed is imported anew the next time, whatever ended it.
-        del sys.modules[name]
-        raise
+        unfinished.callback(sys.modules.pop, name)
+        own.loader.exec_module(loaded)
+        unfinished.pop_all()
     return loaded
 
 

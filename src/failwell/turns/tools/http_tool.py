@@ -8,6 +8,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -124,12 +125,11 @@ def _request(
     context = trust or ssl.create_default_context()
     plain = socket.create_connection((_address(host, port, private), port), timeout=SECONDS)
     sockets.append(plain)
-    try:
-        secured = context.wrap_socket(plain, server_hostname=host)
-    except BaseException:
+    with ExitStack() as unsecured:
         # Whatever ends the handshake, an interrupt too, leaves no open socket.
-        plain.close()
-        raise
+        unsecured.callback(plain.close)
+        secured = context.wrap_socket(plain, server_hostname=host)
+        unsecured.pop_all()
     sockets.append(secured)
     connection = http.client.HTTPSConnection(host, port, timeout=SECONDS)
     connection.sock = secured
