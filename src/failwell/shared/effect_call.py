@@ -6,6 +6,7 @@ operation of the store, the call of the function or the hook, or a wait.
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -77,13 +78,25 @@ class _Store(NamedTuple):
 
 
 class _Call:
-    """A call of the user's function, under the key of the effect."""
+    """A call of the user's function, under the key of the effect. The steps read its end from it."""
 
-    __slots__ = ("function", "has_begun")
+    __slots__ = ("error", "function", "has_begun", "value")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.has_begun = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    @contextmanager
+    def run(self) -> Generator[None]:
+        """A block that calls the function and sets `value`. What it raises is the end of the call, and is left to the steps."""
+        try:
+            yield
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the steps record it and raise it again, an interrupt too)
+            self.error = error
 
 
 class _Wait(NamedTuple):
@@ -113,22 +126,23 @@ def run_effect(call: EffectCall, options: EffectOptions) -> Any:
             return step.operation(*step.args)
         if isinstance(step, _Wait):
             return step.watch.wait(step.seconds)
-        step.has_begun = True
-        with keyed(key):
-            return step.function(*call.args, **call.kwargs)
+        with step.run(), keyed(key):
+            step.has_begun = True
+            step.value = step.function(*call.args, **call.kwargs)
+        return None
 
-    steps = _steps(call, options, options.store or default_store())
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = perform(step)
-            except BaseException as error:  # noqa: BLE001  (the steps decide, and raise it again)
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return end.value
+    with closing(_steps(call, options, options.store or default_store())) as steps:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    value = perform(step)
+                except Fault as fault:
+                    step = steps.throw(fault)
+                else:
+                    step = steps.send(value)
+        except StopIteration as end:
+            return end.value
 
 
 async def run_effect_async(call: EffectCall, options: EffectOptions) -> Any:
@@ -147,29 +161,32 @@ async def run_effect_async(call: EffectCall, options: EffectOptions) -> Any:
                 # A claim that is being written must not be forgotten: the next step hears of the cancellation.
                 cancelled.append(error)
                 return await operation
-        if cancelled:
-            raise cancelled[0]
         if isinstance(step, _Wait):
+            if cancelled:
+                raise cancelled[0]
             return await _wait_async(step)
-        step.has_begun = True
-        with keyed(key):
+        with step.run(), keyed(key):
+            if cancelled:
+                raise cancelled[0]
+            step.has_begun = True
             value = step.function(*call.args, **call.kwargs)
-            return await cast("Awaitable[Any]", value) if isinstance(value, Awaitable) else value
+            step.value = await cast("Awaitable[Any]", value) if isinstance(value, Awaitable) else value
+        return None
 
-    steps = _steps(call, options, options.store or default_store())
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = await perform(step)
-            except BaseException as error:  # noqa: BLE001  (the steps decide, and raise it again)
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        if cancelled:
-            raise cancelled[0] from None
-        return end.value
+    with closing(_steps(call, options, options.store or default_store())) as steps:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    value = await perform(step)
+                except Fault as fault:
+                    step = steps.throw(fault)
+                else:
+                    step = steps.send(value)
+        except StopIteration as end:
+            if cancelled:
+                raise cancelled[0] from None
+            return end.value
 
 
 # ---------------------------------------------------------------- the steps
@@ -220,17 +237,16 @@ def _wait_for(options: EffectOptions, store: ClaimStore, claim: Claim, deadline:
 def _reconcile(call: EffectCall, options: EffectOptions, store: ClaimStore, claim: Claim) -> _Steps:
     """Ask the hook what happened, while nobody else can: the claim is this caller's."""
     assert options.reconcile is not None
-    try:
-        answer = yield _Call(options.reconcile)
-    except GeneratorExit:
-        raise
-    except Exception as error:  # noqa: BLE001  (recorded; it counts as no answer)
-        record_suppressed(suppressed(error, _HOOK_FAILED))
-        answer = None
-    except BaseException:
+    hook = _Call(options.reconcile)
+    yield hook
+    if isinstance(hook.error, Exception):
+        # It counts as no answer.
+        record_suppressed(suppressed(hook.error, _HOOK_FAILED))
+    elif hook.error is not None:
         # An interrupt or a cancellation: the hook gave no answer.
         yield _Store(store.mark_unclear, (claim, claim.kind))
-        raise
+        raise hook.error
+    answer = hook.value
     if answer is False:
         return (yield from _run(call, options, store, claim))
     if isinstance(answer, Done) or answer is True:
@@ -243,25 +259,23 @@ def _reconcile(call: EffectCall, options: EffectOptions, store: ClaimStore, clai
 def _run(call: EffectCall, options: EffectOptions, store: ClaimStore, claim: Claim) -> _Steps:
     """Call the function under a claim of this caller's, and record how it ended."""
     step = _Call(call.function)
-    try:
-        result = yield step
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        # Whatever ended the call decides about the claim, and is raised again.
-        if not step.has_begun:
-            yield _Store(store.release, (claim,))
-            raise
-        if isinstance(error, Exception):
-            report = describe(error, origin="tool", idempotent=False)
-            kind, is_released = report.kind, report.certainty in _NOT_DONE
-        else:
-            # An interrupt or a cancellation: the call was under way.
-            kind, is_released = "cancel.tool", False
-        record = _Store(store.release, (claim,)) if is_released else _Store(store.mark_unclear, (claim, kind))
-        yield from _keeping(error, record)
-        raise
-    return (yield from _complete(options, store, claim, result))
+    yield step
+    error = step.error
+    if error is None:
+        return (yield from _complete(options, store, claim, step.value))
+    # Whatever ended the call decides about the claim, and is raised again.
+    if not step.has_begun:
+        yield _Store(store.release, (claim,))
+        raise error
+    if isinstance(error, Exception):
+        report = describe(error, origin="tool", idempotent=False)
+        kind, is_released = report.kind, report.certainty in _NOT_DONE
+    else:
+        # An interrupt or a cancellation: the call was under way.
+        kind, is_released = "cancel.tool", False
+    record = _Store(store.release, (claim,)) if is_released else _Store(store.mark_unclear, (claim, kind))
+    yield from _keeping(error, record)
+    raise error
 
 
 def _keeping(error: BaseException, record: _Store) -> _Steps:
