@@ -14,6 +14,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from failwell.fault.axes import Category, Certainty
 from failwell.journal.event import from_json, to_json
 from failwell.report.record import Scene
+from failwell.runtime.suppress import catch
 from failwell.temporal.queues import LARGEST
 from failwell.temporal.runs.plan_json import LONGEST, pack, unpack
 from failwell.workflow.failure import Failure, derived_id, moment
@@ -106,10 +107,9 @@ def activity_failure(
     scene = Scene(run=run, node=path)
     error_id = derived_id(at, run, path, "activity", error.scheduled_event_id)
     if isinstance(cause, ApplicationError) and cause.details and is_fit(cause.details[0]):
-        try:
-            return _step_failure(unfit(cause.details[0]))
-        except Exception:  # noqa: BLE001  (whatever a worker sends, the step ends)
-            return unreadable(path, at=at, run=run), []
+        result, problem = catch(_step_failure, cause.details[0])
+        # Whatever a worker sends, the step ends.
+        return result if problem is None else (unreadable(path, at=at, run=run), [])
     if isinstance(cause, ActivityTimeout):
         message = f"every worker that started `{path}` died before its end"
         return Failure.of("worker.crashed", message, scene=scene, at=moment(at), error_id=error_id), []
@@ -117,8 +117,9 @@ def activity_failure(
     return replace(failure, report=replace(failure.report, id=error_id, occurred_at=moment(at))), []
 
 
-def _step_failure(data: Mapping[str, Any]) -> tuple[Failure, list[dict[str, Any]]]:
-    """The inverse of `failure_payload`."""
+def _step_failure(payload: Mapping[str, str]) -> tuple[Failure, list[dict[str, Any]]]:
+    """The inverse of `failure_payload`, and of `fit`."""
+    data = unfit(payload)
     failure = Failure.from_dict(data["failure"])
     return replace(failure, output=data.get("output", MISSING), usage=data.get("usage")), read_lines(data)
 

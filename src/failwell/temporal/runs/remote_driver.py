@@ -331,11 +331,7 @@ class RemoteDriver:
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.settings.interactions is not None
         assert self._remote is not None
-        try:
-            reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
-        except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
-            _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
-            reply = None
+        reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
         if reply is None or not await self._answer(gate, reply):
             # Nobody answers here. The gate stays open, and is not asked again.
             self._questions.pop(gate, None)

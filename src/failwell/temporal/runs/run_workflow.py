@@ -18,6 +18,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from failwell.journal.event import to_json
     from failwell.journal.journal_faults import NotRecordable
+    from failwell.runtime.suppress import catch
     from failwell.temporal.queues import LARGEST, instance_queue
     from failwell.temporal.runs.payloads import (
         HEARTBEAT,
@@ -334,11 +335,12 @@ class RunWorkflow:
             failure, lines = activity_failure(error, at=workflow.time(), run=self._start["run"], path=path)
             self._add_lines(lines)
             return Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter())
-        try:
-            return self._result_of(work, reply)
-        except Exception:  # noqa: BLE001  (whatever a worker returns, the step ends)
+        event, problem = catch(self._result_of, work, reply)
+        if problem is not None:
+            # Whatever a worker returns, the step ends.
             failure = unreadable(path, at=workflow.time(), run=self._start["run"])
             return Failed(at=workflow.time(), path=path, failure=failure, jitter=self._jitter())
+        return event
 
     def _result_of(self, work: dict[str, Any], reply: Any) -> Event:
         path, data = work["path"], unfit(reply)

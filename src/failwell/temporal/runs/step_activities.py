@@ -30,8 +30,8 @@ from failwell.temporal.runs.payloads import failure_payload, fit, step_error, to
 from failwell.temporal.runs.plan_json import pack, plans_to_json, request_from_json
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Executor, Success, Tools
-from failwell.workflow.run.run_faults import WorkflowInvalid, defect_failure
+from failwell.workflow.run.executor import Executor, Success, Tools, run_step
+from failwell.workflow.run.run_faults import WorkflowInvalid
 
 if TYPE_CHECKING:
     from temporalio.exceptions import ApplicationError
@@ -93,7 +93,8 @@ class StepActivities:
         async with self._in_run(request.run), _heartbeats():
             # What a script prints is in its output.
             tools = self._tools(data, plan, None if request.node.type == "script" else lines.add)
-            result = await _stoppable(self._execute(request, tools, data.get("model")))
+            executor_for = partial(self._executor, data.get("model"))
+            result = await _stoppable(run_step(executor_for, request, tools, activity.logger))
         if isinstance(result, Success):
             reply: dict[str, Any] = {"output": result.output, "lines": lines.entries}
             if result.usage is not None:
@@ -142,14 +143,7 @@ class StepActivities:
         for run in {*self._running, *self._closing}:
             await self._close(run)
 
-    async def _execute(self, request: Request, tools: Tools, model: str | None) -> Success | Failure:
-        try:
-            return await self._executor(request.node.type, model).run(request, tools)
-        except Exception as error:  # noqa: BLE001  (an unexpected error of an executor fails its step only)
-            activity.logger.error("unexpected error in `%s`", request.path, exc_info=error)
-            return defect_failure(error, f"{request.node.type} step", run=request.run, node=request.node.name)
-
-    def _executor(self, node_type: str, model: str | None) -> Executor:
+    def _executor(self, model: str | None, node_type: str) -> Executor:
         executor = self._executors.get(node_type)
         if executor is not None:
             return executor

@@ -19,6 +19,7 @@ from failwell.journal.journal_faults import NotRecordable
 from failwell.journal.output_log import JOIN_SECONDS, OutputLog
 from failwell.journal.store import append_with_retry
 from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.suppress import catch_async
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.batch import Facts, take_turns
@@ -45,7 +46,7 @@ from failwell.workflow.machine.messages import (
 )
 from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
-from failwell.workflow.run.executor import Success, Tools
+from failwell.workflow.run.executor import Success, Tools, run_step
 from failwell.workflow.run.run_audit import AUDITED, record_facts
 from failwell.workflow.run.run_faults import defect_failure
 from failwell.workflow.run.run_files import WRITTEN, write_event, write_failures
@@ -271,16 +272,11 @@ class Driver:
         path = request.path
         event: Event
         try:
-            result = await self.settings.executors[request.node.type].run(request, tools)
+            result = await run_step(self.settings.executors.__getitem__, request, tools, _LOG)
         except asyncio.CancelledError:
             self._work.pop(path, None)
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
             raise
-        except Exception as error:  # noqa: BLE001  (an unexpected error of an executor fails its node only)
-            result = defect_failure(
-                error, f"{request.node.type} step", run=request.run, node=request.node.name
-            )
-            _LOG.error("%s: unexpected error in `%s`", result.report.id, path, exc_info=error)
         if self._budget is not None and request.node.type not in ("agent", "stage") and result.usage:
             # An agent takes what it spends from the budget itself.
             self._budget.settle(0, to_micro_cents(result.usage.get("cost_usd") or 0.0))
@@ -341,17 +337,17 @@ class Driver:
         from posixpath import join, normpath
 
         path = normpath(join(command.folder, command.file))
-        try:
-            self.plans[path] = await self._opener(command.file, command.folder)
-        except Exception as error:  # noqa: BLE001  (whatever is wrong with the file fails its step only)
-            failure = Failure.from_exception(error)
-            if not isinstance(error, Fault):
-                _LOG.error("%s: unexpected error in `%s`", failure.report.id, command.path, exc_info=error)
-            self._work.pop(command.path, None)
-            self._enqueue(Failed(at=self.now(), path=command.path, failure=failure))
-            return
+        plan, error = await catch_async(self._opener, command.file, command.folder)
         self._work.pop(command.path, None)
-        self._enqueue(Opened(at=self.now(), path=command.path, file=path))
+        if error is None:
+            self.plans[path] = plan
+            self._enqueue(Opened(at=self.now(), path=command.path, file=path))
+            return
+        # Whatever is wrong with the file fails its step only.
+        failure = Failure.from_exception(error)
+        if not isinstance(error, Fault):
+            _LOG.error("%s: unexpected error in `%s`", failure.report.id, command.path, exc_info=error)
+        self._enqueue(Failed(at=self.now(), path=command.path, failure=failure))
 
     async def _fire_timer(self, timer: str, at: float) -> None:
         await self.settings.clock.asleep(max(0.0, at - self.now()))
@@ -367,11 +363,7 @@ class Driver:
         from failwell.workflow.run.gate_requests import ask_gate
 
         assert self.settings.interactions is not None
-        try:
-            reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
-        except Exception:  # noqa: BLE001  (nobody can be asked here; the gate stays open for other ways to answer)
-            _LOG.exception("gate `%s` of run %s cannot be asked here", gate, self.state.run)
-            reply = None
+        reply = await ask_gate(self.settings.interactions, gate, question, run=self.state.run)
         self._questions.pop(gate, None)
         if reply is None:
             self._enqueue(Tick(at=self.now()))

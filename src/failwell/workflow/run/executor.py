@@ -1,6 +1,7 @@
 """The protocol of executors, which run leaves, and what the driver passes to them."""
 
 from collections.abc import Callable, Mapping
+from logging import Logger, LoggerAdapter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from failwell.runtime.shared_budget import SharedBudget
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
+from failwell.workflow.run.run_faults import defect_failure
 
 
 @frozen
@@ -46,3 +48,19 @@ class Executor(Protocol):
     async def close(self, run: str, *, grace: float = 2.0) -> object:
         """Stop everything that the run has left running, after its end."""
         ...
+
+
+async def run_step(
+    executor_for: Callable[[str], Executor],
+    request: Request,
+    tools: Tools,
+    log: Logger | LoggerAdapter[Logger],
+) -> Success | Failure:
+    """The result of a leaf, whichever driver runs it."""
+    try:
+        return await executor_for(request.node.type).run(request, tools)
+    except Exception as error:
+        # An unexpected error of an executor fails its leaf only.
+        failure = defect_failure(error, f"{request.node.type} step", run=request.run, node=request.node.name)
+        log.exception("%s: unexpected error in `%s`", failure.report.id, request.path)
+        return failure

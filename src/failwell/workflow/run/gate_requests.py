@@ -1,5 +1,6 @@
 """Gates as questions to people: the request, the check of an answer, and asking through the queue of the process."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,8 +9,11 @@ from failwell.interaction.interaction_faults import InteractionRequired
 from failwell.interaction.queue import InteractionQueue
 from failwell.interaction.requests import Answer, Request
 from failwell.report.redact import redact_value
+from failwell.runtime.suppress import catch_async
 from failwell.workflow.machine.gate_steps import ABORTED, ANSWERED, SKIPPED, is_blank
 from failwell.workflow.run.run_settings import GateAnswer
+
+_LOG = logging.getLogger("failwell.workflow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +47,13 @@ class GateRequest(Request):
 async def ask_gate(
     queue: InteractionQueue, gate: str, question: Mapping[str, Any], *, run: str
 ) -> GateAnswer | None:
-    """Ask the question of a gate; `None` if nobody answers here."""
+    """Ask the question of a gate; `None` if nobody answers here, and the gate stays open for other ways to answer."""
     text = str(question.get("prompt") or gate)
     scope = {"run": run, "node": question.get("node")}
-    try:
-        reply = await queue.ask(GateRequest(text=text, id=gate, scope=scope, question=question))
-    except InteractionRequired:
-        return None
+    request = GateRequest(text=text, id=gate, scope=scope, question=question)
+    reply, error = await catch_async(queue.ask, request)
+    if error is not None and not isinstance(error, InteractionRequired):
+        _LOG.error("gate `%s` of run %s cannot be asked here", gate, run, exc_info=error)
     if not isinstance(reply, Answer):
         return None
     return GateAnswer(decision=reply.value, by=reply.by, payload=reply.payload, comment=reply.comment)
