@@ -22,6 +22,7 @@ from failwell.report.record import Attempt, ErrorReport
 from failwell.report.revive import revive
 from failwell.runtime.gather import Partial
 from failwell.runtime.operation import collect_ledgers
+from failwell.runtime.suppress import catch, catch_async
 
 Status = Literal["done", "partial", "failed"]
 _P = ParamSpec("_P")
@@ -238,10 +239,7 @@ def run_agent(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     token = _notes.set(notes)
     try:
         with collect_ledgers() as ledgers:
-            try:
-                value, error = function(*args, **kwargs), None
-            except Exception as failure:  # noqa: BLE001  (the outcome says it; a cancellation is raised again)
-                value, error = None, failure
+            value, error = catch(partial(function, *args, **kwargs))
     finally:
         _notes.reset(token)
     return _outcome(name, notes, outer, value, error, [row for ledger in ledgers for row in ledger.attempts])
@@ -254,10 +252,7 @@ async def _run_async(
     token = _notes.set(notes)
     try:
         with collect_ledgers() as ledgers:
-            try:
-                value, error = await function(*args, **kwargs), None
-            except Exception as failure:  # noqa: BLE001  (the outcome says it; a cancellation is raised again)
-                value, error = None, failure
+            value, error = await catch_async(partial(function, *args, **kwargs))
     finally:
         _notes.reset(token)
     return _outcome(name, notes, outer, value, error, [row for ledger in ledgers for row in ledger.attempts])

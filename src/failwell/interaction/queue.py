@@ -13,7 +13,7 @@ from failwell.interaction.interaction_faults import AnswerInvalid, InteractionCl
 from failwell.interaction.requests import Answer, Refusal, Reply, Request, Timeout
 from failwell.report.redact import redact_value, register_secret
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import call_hook, record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook, catch, catch_async, record_suppressed, suppressed
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -177,23 +177,27 @@ class InteractionQueue:
 
     async def _run(self, answerer: Answerer, question: "_Question") -> None:
         """Show a question to one answerer. Whatever goes wrong there leaves the question to the others."""
-        try:
-            reply = await answerer.answer(question.request)
-            if reply is not None:
-                self.answer(question.request.id, reply)
-                return
-        except InteractionClosed:
-            # Another answerer was faster; `answer` has recorded it.
+        is_answered, error = await catch_async(self._answered, answerer, question)
+        if is_answered or isinstance(error, InteractionClosed):
+            # If another answerer was faster, `answer` has recorded it.
             return
-        except InteractionRequired as fault:
-            self._fail(question, fault)
+        if isinstance(error, InteractionRequired):
+            self._fail(question, error)
             return
-        except Exception as error:  # noqa: BLE001  (an answerer that fails must not take the question with it)
+        if error is not None:
             record_suppressed(suppressed(error, f"the answerer `{answerer.name}` failed"))
             self._record("answerer_failed", question.request, answerer=answerer.name)
         # This task is still in the set.
         if len(question.shown) <= 1 and not question.future.done():
             self._fail(question, InteractionRequired(question=question.request.to_dict()))
+
+    async def _answered(self, answerer: Answerer, question: "_Question") -> bool:
+        """Whether an answerer has answered, and not left the question to the others."""
+        reply = await answerer.answer(question.request)
+        if reply is None:
+            return False
+        self.answer(question.request.id, reply)
+        return True
 
     async def _time_out(self, question: "_Question", seconds: float) -> None:
         await self._clock.asleep(seconds)
@@ -203,14 +207,9 @@ class InteractionQueue:
         request = question.request
         if isinstance(reply, Answer) and request.is_secret:
             register_secret(reply.value)
-        try:
-            if isinstance(reply, Answer):
-                self._record("answered", request, by=reply.by, **_answer_facts(request, reply))
-            elif isinstance(reply, Refusal):
-                self._record("refused", request, by=reply.by, reason=reply.reason)
-            else:
-                self._record("timed_out", request, seconds=reply.seconds)
-        except Exception as error:  # noqa: BLE001  (an answer that cannot be recorded is not acted upon)
+        _, error = catch(self._record_reply, request, reply)
+        if error is not None:
+            # An answer that cannot be recorded is not acted upon.
             self._close(question, _UNRECORDED, error=error)
             return
         self._close(question, _REASONS[type(reply)], reply)
@@ -243,6 +242,14 @@ class InteractionQueue:
         self._closed[question] = reason
         while len(self._closed) > _CLOSED_IDS:
             self._closed.popitem(last=False)
+
+    def _record_reply(self, request: Request, reply: Reply) -> None:
+        if isinstance(reply, Answer):
+            self._record("answered", request, by=reply.by, **_answer_facts(request, reply))
+        elif isinstance(reply, Refusal):
+            self._record("refused", request, by=reply.by, reason=reply.reason)
+        else:
+            self._record("timed_out", request, seconds=reply.seconds)
 
     def _record(self, name: str, request: Request, **data: Any) -> None:
         if self.observe is not None:

@@ -16,6 +16,7 @@ from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.report.record import ErrorReport, Scene
 from failwell.runtime.cancel import CancelScope, Reason, ScopeBlock
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.runtime.suppress import catch_async
 from failwell.sessions.agent import SessionAgent
 from failwell.sessions.history import SessionState, Usage
 from failwell.sessions.manifest import Manifest, manifest_of
@@ -204,13 +205,12 @@ class Session:
             if self._scope.cancelled:
                 _reject(future, self._scope.fault())
                 continue
-            try:
-                result = await self._run(text)
-            except Exception as error:  # noqa: BLE001  (raised again where the input was sent)
+            result, error = await catch_async(self._run, text)
+            if error is not None:
+                # It is raised where the input was sent.
                 _reject(future, error)
-            else:
-                if not future.done():
-                    future.set_result(result)
+            elif not future.done():
+                future.set_result(result)
 
     async def _run(self, text: str | None) -> TurnResult:
         if text is None:

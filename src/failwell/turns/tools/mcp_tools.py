@@ -137,15 +137,17 @@ class _Server:
             return await asyncio.shield(ready)
 
     async def _own(self, ready: "Future[Any]", stop: "Event") -> None:
-        try:
-            file = self._home.folder / f"mcp-{_file_name(self._name)}.log"
-            with os.fdopen(append_private(file), "w") as log:
-                async with self._connect(log) as client:
-                    ready.set_result(client)
-                    await stop.wait()
-        except Exception as error:  # noqa: BLE001  (whoever waits for the server gets it; after that, its calls fail)
-            if not ready.done():
-                ready.set_exception(error)
+        _, error = await catch_async(self._serve, ready, stop)
+        if error is not None and not ready.done():
+            # Whoever waits for the server gets it. After that, its calls fail.
+            ready.set_exception(error)
+
+    async def _serve(self, ready: "Future[Any]", stop: "Event") -> None:
+        file = self._home.folder / f"mcp-{_file_name(self._name)}.log"
+        with os.fdopen(append_private(file), "w") as log:
+            async with self._connect(log) as client:
+                ready.set_result(client)
+                await stop.wait()
 
     def _connect(self, log: Any) -> Any:
         """A client that is not connected yet."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from failwell.fault.classes import ToolTerminal
+from failwell.runtime.suppress import catch
 
 
 async def run_in_thread(function: Callable[[], Any]) -> Any:
@@ -29,13 +30,13 @@ async def run_in_thread(function: Callable[[], Any]) -> Any:
         value: Any = None
         error: Exception | None = _left("an interrupt")
         try:
-            value = function()
-            error = None
-        except (SystemExit, GeneratorExit, asyncio.CancelledError, StopIteration) as raised:
-            # A future cannot hold some of these, and the others would end the run in place of the tool.
+            value, error = catch(function)
+            if isinstance(error, StopIteration):
+                # A coroutine cannot raise it.
+                error = _left(type(error).__name__)
+        except (SystemExit, GeneratorExit, asyncio.CancelledError) as raised:
+            # These would end the run in place of the tool.
             error = _left(type(raised).__name__)
-        except Exception as raised:  # noqa: BLE001  (raised again where the tool was called)
-            error = raised
         finally:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(resolve, value, error)
