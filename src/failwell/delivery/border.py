@@ -7,7 +7,8 @@ ASGI, WSGI, Flask and Django differ only in how they send the answer.
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from typing import Any, Literal
@@ -92,6 +93,14 @@ class Exchange:
     """What the server raised because nobody reads the response any more."""
 
 
+@dataclass(slots=True)
+class Failed:
+    """How a block of `Border.guard` ended: what it raised, if that is a failure, and the report of it."""
+
+    error: Exception | None = None
+    report: ErrorReport | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Border:
     """The settings of one service, and everything that follows from them.
@@ -153,6 +162,18 @@ class Border:
             return self.refuse(exchange, *refusal, error=failure)
         exchange.status = None
         return self.deliver(exchange, report_for_caller(failure))
+
+    @contextmanager
+    def guard(
+        self, exchange: Exchange, *, ignores: Callable[[Exception], bool] = lambda _error: False
+    ) -> Generator[Failed]:
+        """A block of the application's code. What it raises ends here, and is reported unless `ignores` calls it no failure."""
+        failed = Failed()
+        try:
+            yield failed
+        except Exception as error:  # noqa: BLE001  (the edge: what is not answered here ends as a server's bare 500)
+            if not ignores(error):
+                failed.error, failed.report = error, self.report(exchange, error)
 
     def refuse(
         self, exchange: Exchange, status: int, detail: object = None, error: BaseException | None = None

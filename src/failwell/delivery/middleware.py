@@ -6,6 +6,7 @@ does everything that is not an HTTP request.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import partial
 from typing import Any, cast
 
 from failwell.adapters.traceback_frames import innermost
@@ -83,16 +84,12 @@ class FailwellMiddleware:
                 exchange.client_left = True
             return message
 
-        try:
+        with self.border.guard(exchange, ignores=partial(_client_left, exchange)) as failed:
             await self.app(scope, watched, response.send)
-        except Exception as error:  # noqa: BLE001  (the edge: what is not answered here ends as a server's bare 500)
-            if _client_left(error, exchange):
-                return
-            report = self.border.report(exchange, error)
-        else:
+        if failed.report is None:
             return
         try:
-            await self._end(exchange, report, response)
+            await self._end(exchange, failed.report, response)
         except OSError as error:
             if error is not exchange.send_error:
                 raise
@@ -166,7 +163,7 @@ def exchange_of(scope: MutableMapping[str, Any], border: Border) -> Exchange:
     return exchange
 
 
-def _client_left(error: BaseException, exchange: Exchange) -> bool:
+def _client_left(exchange: Exchange, error: BaseException) -> bool:
     """Whether `error` says nothing but that the client closed the connection."""
     failure = behind(error)
     if failure is exchange.send_error or is_client_disconnect(failure):

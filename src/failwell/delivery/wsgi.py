@@ -4,10 +4,9 @@ A failure before the first piece of the body is answered with a problem document
 clean end, and any other response is cut off.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from http.client import responses
-from typing import Any, cast
+from typing import Any
 
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.delivery.border import (
@@ -71,13 +70,12 @@ class FailwellWSGIMiddleware:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         exchange = exchange_of(environ, self.border)
         response = _Response(exchange, self.border.request_id_header, start_response)
-        try:
+        with self.border.guard(exchange) as failed:
             body = self.app(environ, response.start)
-        except Exception as error:  # noqa: BLE001  (the edge: what is not answered here ends as a server's bare 500)
-            report = self.border.report(exchange, error)
+        if failed.report is not None:
             if response.was_written:
                 raise self.border.interrupt(exchange) from None
-            return [response.replace(self.border.reply(exchange, report))]
+            return [response.replace(self.border.reply(exchange, failed.report), failed.error)]
         wrapper = environ.get("wsgi.file_wrapper")
         if type(body) in (list, tuple) or (isinstance(wrapper, type) and isinstance(body, wrapper)):
             # Nothing can fail any more, and servers have quick ways for these.
@@ -87,17 +85,18 @@ class FailwellWSGIMiddleware:
     def _pieces(self, exchange: Exchange, response: "_Response", body: Iterable[bytes]) -> Iterator[bytes]:
         tail = b""
         try:
-            for piece in body:
-                response.was_written = True
-                if response.takes_events:
-                    tail = (tail + piece)[-4:]
-                yield piece
-        except Exception as error:  # noqa: BLE001  (the edge: whatever it is, the stream gets its end)
-            report = self.border.report(exchange, error)
+            with self.border.guard(exchange) as failed:
+                for piece in body:
+                    response.was_written = True
+                    if response.takes_events:
+                        tail = (tail + piece)[-4:]
+                    yield piece
+            if failed.report is None:
+                return
             if not response.was_written:
-                yield response.replace(self.border.reply(exchange, report))
+                yield response.replace(self.border.reply(exchange, failed.report), failed.error)
             elif response.takes_events:
-                yield self.border.last_event(exchange, report, tail)
+                yield self.border.last_event(exchange, failed.report, tail)
             else:
                 # A server closes the connection for whatever is raised.
                 raise self.border.interrupt(exchange) from None
@@ -135,11 +134,11 @@ class _Response:
 
         return written
 
-    def replace(self, reply: Reply) -> bytes:
-        """Begin with `reply` in place of whatever the application began with; the body to send."""
+    def replace(self, reply: Reply, error: BaseException | None) -> bytes:
+        """Begin with `reply` in place of whatever the application began with before it raised `error`; the body to send."""
         status = f"{reply.status} {responses.get(reply.status, 'Unknown')}"
-        if self._has_started:
-            self._start(status, list(reply.headers), cast("Any", sys.exc_info()))
+        if self._has_started and error is not None:
+            self._start(status, list(reply.headers), (type(error), error, error.__traceback__))
         else:
             self._start(status, list(reply.headers))
         return reply.body

@@ -92,18 +92,18 @@ class _Stream:
         self._tail = b""
 
     def read(self, body: Iterator[bytes]) -> Iterator[bytes]:
-        try:
+        with self._border.guard(self._exchange) as failed:
             for piece in body:
                 yield self._seen(piece)
-        except Exception as error:  # noqa: BLE001  (the edge: whatever it is, the stream gets its end)
-            yield self._end(self._border.report(self._exchange, error))
+        if failed.report is not None:
+            yield self._end(failed.report)
 
     async def read_async(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        try:
+        with self._border.guard(self._exchange) as failed:
             async for piece in body:
                 yield self._seen(piece)
-        except Exception as error:  # noqa: BLE001  (the edge: whatever it is, the stream gets its end)
-            yield self._end(self._border.report(self._exchange, error))
+        if failed.report is not None:
+            yield self._end(failed.report)
 
     def _seen(self, piece: bytes) -> bytes:
         if self._takes_events:
