@@ -1,5 +1,6 @@
 """Stages through the command: code and its context, retries, resolutions, caps, fan-out and join."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -109,14 +110,23 @@ def test_a_request_that_cannot_be_composed_is_tried_again_from_setup(place: Stag
 
 @pytest.mark.acceptance("stud-cli 31")
 def test_a_failure_of_the_provider_keeps_its_kind_when_it_leaves_the_stage(place: StagePlace) -> None:
-    for kind in ("provider.rate_limited", "provider.auth", "provider.quota_exhausted"):
+    kinds = {
+        "provider.rate_limited": "transient",
+        "provider.auth": "configuration",
+        "provider.quota_exhausted": "capacity",
+        "provider.content_refused": "content",
+    }
+    for kind, category in kinds.items():
         place.script(a=[{"fail": kind}])
 
         done = place.run("stages:\n  - id: a\n    max_attempts: 1\n")
 
         error = error_of(done)
-        assert (done.code, error["kind"]) == (3, kind)
-        assert place.events("stage:failed")[0]["data"]["failure"]["envelope"]["kind"] == kind
+        assert (done.code, error["kind"], error["error_category"]) == (3, kind, category)
+        for event in ("stage:failed", "run:failed"):
+            failure = place.events(event)[0]["data"]["failure"]
+            assert failure["envelope"]["kind"] == kind
+            assert (failure["report"]["kind"], failure["report"]["category"]) == (kind, category)
 
 
 def test_an_attempt_does_not_repeat_what_the_calls_of_the_model_have_repeated_up_to_their_limit(
@@ -203,9 +213,9 @@ def note(text: str) -> str:
 
 @pytest.mark.acceptance("stud-cli 33")
 def test_the_cap_of_turns_ends_act_after_its_tools_and_without_another_call(place: StagePlace) -> None:
-    call = {"tool_calls": [{"name": "note", "arguments": {"text": "x"}}]}
+    both = [{"name": "note", "arguments": {"text": text}} for text in ("x", "y")]
     place.write("noting.py", NOTING)
-    place.script(a=[call, call, {"text": "never sent"}])
+    place.script(a=[{"tool_calls": both}, {"tool_calls": both}, {"text": "never sent"}])
 
     done = place.run(
         TOOLS + "stages:\n  - id: a\n    turnCap: 2\n    allowedTools: [note]\n"
@@ -213,8 +223,13 @@ def test_the_cap_of_turns_ends_act_after_its_tools_and_without_another_call(plac
     )
 
     assert done.data == {"hit": True, "calls": 2}
-    assert (place.folder / "notes.txt").read_text() == "x\nx\n"
-    assert not [event for event in place.events() if "cancel" in str(event)]
+    # The tools of the last answer ran to their end, and the model was not called with what they returned.
+    assert sorted((place.folder / "notes.txt").read_text().split()) == ["x", "x", "y", "y"]
+    records = failwell("audit", "show", "--format", "json", "--store", str(place.store)).data
+    types = [record["type"] for record in records]
+    assert [types.count(name) for name in ("model:called", "tool:called", "tool:ended")] == [2, 4, 4]
+    assert types[-2:] == ["tool:ended", "turn:ended"]
+    assert "cancel" not in json.dumps([place.events(), records])
 
 
 def test_a_stage_that_reached_its_cap_is_tried_again_unless_its_assertion_says_otherwise(

@@ -3,9 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,8 @@ import pytest
 from failwell import workflows
 from failwell.shared.sqlite_claims import SqliteClaims
 from failwell.turns.grants import USED, GrantRequest, StageGrants, digest_of
-from tests.apps.running import environment, failwell
+from tests.apps.running import failwell
+from tests.sessions.terminal_process import Terminal
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of
 from tests.workflows.test_agent_approvals import at_a_terminal
 
@@ -97,6 +95,25 @@ def test_a_tool_outside_the_list_of_a_stage_is_blocked_in_every_mode_and_audited
     assert failwell("audit", "verify", "--store", str(place.store), cwd=place.folder).code == 0
 
 
+@pytest.mark.acceptance("stud-cli 37")
+def test_a_tool_outside_the_list_is_blocked_at_a_terminal_whatever_its_approval_is(place: StagePlace) -> None:
+    for number, approval in enumerate(("never", "ask")):
+        tools = TOOLS.replace("approval: never", f"approval: {approval}")
+        place.write("machine.yaml", HEAD.format(entry="a") + tools + STAGE % "deny")
+        place.script(a=[CALL, {"text": "without it"}])
+
+        code, screen = at_a_terminal(
+            place.folder, ["run", "machine.yaml", "--quiet", "--store", str(place.store)], "allow", "allow"
+        )
+
+        assert code == 0
+        # Nobody is asked about what no answer could allow.
+        assert "choose" not in screen
+        assert notes(place) == []
+        denials = audit(place, "tool:denied")
+        assert [record["data"]["reason"] for record in denials] == ["not_granted"] * (number + 1)
+
+
 def test_a_stage_without_a_list_has_no_tools(place: StagePlace) -> None:
     place.script(a=[{"tool_calls": [{"name": "read", "arguments": {}}]}, {"text": "without it"}])
 
@@ -142,41 +159,31 @@ def test_a_person_at_the_terminal_grants_one_call_and_is_asked_about_the_next(pl
     assert [record["data"]["reason"] for record in audit(place, "tool:denied")] == ["grant_refused"]
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("stud-cli 38")
-def test_a_grant_that_was_used_is_refused_after_a_crash_without_asking_again(place: StagePlace) -> None:
+def test_a_grant_that_was_used_is_refused_after_a_crash_without_asking_again(
+    place: StagePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.write("machine.yaml", HEAD.format(entry="a") + TOOLS + STAGE % "ask")
     place.script(a=[CALL, {"text": "done"}])
-    place.write(
-        "granting.py",
-        "import sys\nfrom failwell import workflows\n\n"
-        "async def grant(gate, question):\n"
-        "    return workflows.GateAnswer(decision=question['options'][1]['value'], by='ann')\n\n"
-        "workflows.run('machine.yaml', store='state', on_gate=grant)\n",
+    os.mkfifo(place.folder / "stopped")
+    monkeypatch.setenv("STOP", "1")
+    terminal = Terminal(place.folder, "machine.yaml", "--quiet", command="run")
+    terminal.expect("choose: ")
+    terminal.type("allow\n")
+    (place.folder / "stopped").read_text()
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert terminal.end() == -signal.SIGKILL
+    monkeypatch.delenv("STOP")
+
+    code, screen = at_a_terminal(
+        place.folder, ["resume", "last", "--quiet", "--store", str(place.store)], "allow"
     )
-    process = subprocess.Popen(
-        [sys.executable, "granting.py"], cwd=place.folder, env=environment(STOP="1"), start_new_session=True
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not (place.folder / "stopped").exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    asked: list[str] = []
 
-    async def answer(gate: str, question: Any) -> workflows.GateAnswer:
-        asked.append(gate)
-        return workflows.GateAnswer(decision=question["options"][1]["value"], by="ann")
-
-    [run] = workflows.list_runs(store=place.store)
-    result = workflows.resume(run.id, store=place.store, on_gate=answer)
-
-    assert result.output == {"result": "done"}
-    assert asked == []
+    assert code == 0
+    assert "choose" not in screen
     assert notes(place) == ["x"]
+    assert len(audit(place, "interaction:answered")) == 1
     assert [record["data"]["reason"] for record in audit(place, "tool:denied")] == [USED]
 
 
