@@ -44,7 +44,16 @@ def exported(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.acceptance("stud-cli 39", "stud-cli 40", "stud-cli 41")
 def test_an_interrupt_ends_the_turn_and_the_processes_of_its_tool_as_a_cancellation(tmp_path: Path) -> None:
-    agent = slow_agent(tmp_path, {"text": "Fine."})
+    agent = write_agent(
+        tmp_path,
+        [
+            # One call ended, one runs, and one has not begun when the turn is cancelled.
+            {"tool_calls": [{"name": name, "arguments": {}} for name in ("quick", "slow", "quick")]},
+            {"text": "Fine."},
+        ],
+        tools={"slow": TREE, "quick": {"command": ["echo", "hi"], "effect": "read"}},
+    )
+    os.mkfifo(tmp_path / "pipe")
     store = ("--store", str(tmp_path / "state"))
     process = subprocess.Popen(
         [sys.executable, "-m", "failwell", "chat", str(agent), "-p", "go", *store],
@@ -63,9 +72,15 @@ def test_an_interrupt_ends_the_turn_and_the_processes_of_its_tool_as_a_cancellat
     turn = next(event["data"] for event in events if event["type"] == "session:turn_cancelled")
     assert process.returncode == 130
     assert b"timeout" not in err
-    assert [end["kind"] for end in ends] == ["cancel.tool"]
+    assert [end["kind"] for end in ends] == [None, "cancel.tool", "cancel.tool"]
+    assert [end.get("may_have_run") for end in ends] == [None, True, False]
     assert turn["kind"] == "cancel.turn"
+    assert "timeout" not in json.dumps(events)
+    assert len(pids) == 2
     assert not any(is_alive(pid) for pid in pids)
+    talk = failwell("sessions", "show", "last", "--format", "json", *store).data["conversation"]
+    calls = [item["call"] for item in talk if "call" in item]
+    assert calls == [item["tool"] for item in talk if "tool" in item] == ["quick", "slow", "quick"]
     again = failwell("chat", "--continue", "-p", "and now?", *store, cwd=tmp_path)
     assert (again.code, again.out) == (0, "Fine.\n")
 
@@ -143,6 +158,7 @@ def test_inputs_that_wait_at_the_terminal_are_rejected_when_the_session_is_left(
     assert inputs == ["go"]
 
 
+@pytest.mark.acceptance("stud-cli 39")
 def test_ctrl_c_cancels_the_turn_at_the_terminal_and_a_second_one_leaves(tmp_path: Path) -> None:
     agent = slow_agent(tmp_path, {"text": "Fine \x1b[31mred."})
     terminal = Terminal(tmp_path, str(agent))

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from failwell.sessions import open_session
-from tests.apps.running import Done, environment, failwell
+from tests.apps.running import Done, environment, failwell, failwell_process
 from tests.sessions.agents import call, write_agent
+from tests.sessions.terminal_process import Terminal
 
 REPLIES: list[dict[str, Any]] = [{"text": "One."}, {"text": "Two."}, {"text": "Three."}]
 
@@ -39,7 +39,7 @@ def change_journal(folder: Path, statement: str, *values: str) -> None:
     connection.close()
 
 
-@pytest.mark.acceptance("stud-cli 51", "stud-cli 52")
+@pytest.mark.acceptance("stud-cli 52")
 def test_a_process_that_is_killed_in_a_turn_leaves_the_input_the_results_and_a_typed_end_of_the_open_call(
     tmp_path: Path,
 ) -> None:
@@ -83,6 +83,7 @@ def test_a_process_that_is_killed_in_a_turn_leaves_the_input_the_results_and_a_t
         ("count_words", None),
         ("slow", "tool.interrupted"),
     ]
+    assert ">\n3\n<" in next(item["result"] for item in talk if item.get("tool") == "count_words")
     assert '"may_have_run": true' in next(item["result"] for item in talk if item.get("tool") == "slow")
     assert talk[-2:] == [{"user": "and now?"}, {"agent": "Fine."}]
 
@@ -150,30 +151,37 @@ def test_an_agent_that_has_changed_is_named_and_accepted_only_on_request(tmp_pat
 
 
 @pytest.mark.acceptance("stud-cli 55")
-def test_a_manifest_of_a_newer_version_is_refused_and_a_change_that_is_accepted_is_audited(
+def test_a_manifest_of_a_newer_version_is_refused_an_older_one_is_read_and_each_resume_is_audited(
     tmp_path: Path,
 ) -> None:
-    newer, changed = begin(tmp_path), begin(tmp_path)
-    change_journal(
-        tmp_path,
-        "UPDATE events SET data = json_set(data, '$.manifest.format', 2)"
-        " WHERE type = 'session:started' AND run = (SELECT key FROM runs WHERE id = ?)",
-        newer,
-    )
-    write_agent(tmp_path, REPLIES, system_prompt="You help otherwise.")
+    older, newer, changed = begin(tmp_path), begin(tmp_path), begin(tmp_path)
+    for session, version in ((older, 0), (newer, 2)):
+        change_journal(
+            tmp_path,
+            f"UPDATE events SET data = json_set(data, '$.manifest.format', {version})"
+            " WHERE type = 'session:started' AND run = (SELECT key FROM runs WHERE id = ?)",
+            session,
+        )
 
+    read = chat(tmp_path, "--resume", older, "-p", "more")
     refused = chat(tmp_path, "--resume", newer, "-p", "more")
+    write_agent(tmp_path, REPLIES, system_prompt="You help otherwise.")
+    drifted = chat(tmp_path, "--resume", changed, "-p", "more")
     accepted = chat(tmp_path, "--resume", changed, "-p", "more", "--accept-changes")
 
     records = failwell(
         "audit", "show", "--type", "session:resumed", "--format", "json", "--store", str(tmp_path / "state")
     ).data
+    assert (read.code, read.out) == (0, "Two.\n")
     assert refused.code == 2
     assert "session.resume_mismatch" in refused.err
     assert "the format 2, and this version reads up to 1" in refused.err
+    assert drifted.code == 2
+    assert "session.manifest_drift" in drifted.err
     assert accepted.code == 0
-    assert [record["data"]["changes"] for record in records] == [
-        [f"the file {tmp_path / 'helper.yaml'} was changed"]
+    assert [(record["run"], record["data"]["changes"]) for record in records] == [
+        (older, []),
+        (changed, [f"the file {tmp_path / 'helper.yaml'} was changed"]),
     ]
 
 
@@ -188,32 +196,23 @@ def test_another_model_is_a_change_too(tmp_path: Path) -> None:
 
 @pytest.mark.acceptance("stud-cli 57")
 def test_a_second_process_cannot_open_a_session_that_is_open(tmp_path: Path) -> None:
-    import asyncio
-
     agent = write_agent(tmp_path, REPLIES)
+    store = ("--store", str(tmp_path / "state"))
+    terminal = Terminal(tmp_path, str(agent), "--session-id", "held")
+    terminal.expect("> ")
 
-    async def hold() -> tuple[str, Done]:
-        async with await open_session(agent, store=tmp_path / "state") as session:
-            refused = await asyncio.to_thread(
-                lambda: subprocess.run(
-                    [
-                        sys.executable, "-m", "failwell", "chat", "--resume", session.id, "-p", "x",
-                        "--store", str(tmp_path / "state"),
-                    ],
-                    env=environment(),
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-            )  # fmt: skip
-            return session.id, Done(refused.returncode, refused.stdout, refused.stderr)
+    refused = failwell_process("chat", "--resume", "held", "-p", "x", "--error-format", "json", *store)
+    read = failwell_process("sessions", "show", "held", *store)
+    terminal.type("hi\n")
+    terminal.expect("One.")
+    terminal.type("/exit\n")
 
-    session, refused = asyncio.run(hold())
-
-    assert refused.code == 2
-    assert "session.locked" in refused.err
-    assert str(os.getpid()) in refused.err
-    assert chat(tmp_path, "--resume", session, "-p", "x").code == 0
+    assert terminal.end() == 0
+    assert (refused.code, refused.out, refused.error["kind"]) == (2, "", "session.locked")
+    assert str(terminal.pid) in refused.error["message"]
+    # It may be read meanwhile, and be written to afterwards.
+    assert read.code == 0
+    assert chat(tmp_path, "--resume", "held", "-p", "x").out == "Two.\n"
 
 
 def test_a_call_whose_outcome_nobody_knows_is_not_made_again_by_a_later_turn(tmp_path: Path) -> None:

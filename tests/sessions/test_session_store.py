@@ -1,10 +1,16 @@
 """A store that refuses: writes are repeated, and a session that cannot be recorded ends with what was recorded intact."""
 
 import asyncio
+import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +18,7 @@ from failwell.journal.event import Event
 from failwell.journal.journal_faults import StoreUnavailable
 from failwell.sessions import list_sessions, open_session, resume_session
 from failwell.sessions.recorded_sessions import read_session
-from tests.apps.running import failwell
+from tests.apps.running import SRC, environment, failwell
 from tests.sessions.agents import write_agent
 from tests.sessions.terminal_process import Terminal
 
@@ -136,3 +142,95 @@ def test_a_conversation_at_the_terminal_waits_for_its_store_and_ends_if_it_stays
     # What was recorded before is whole, and nothing was done for the input that could not be recorded.
     assert shown["conversation"] == [{"user": "first"}, {"agent": "One."}]
     assert (resumed.code, resumed.out) == (0, "Two.\n")
+
+
+def faulty(
+    folder: Path, how: str, type_: str, number: int, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    """`failwell chat` with a SQLite that stops in the middle of a write; both streams are one."""
+    fault = [sys.executable, "-m", "tests.sessions.faulty_sqlite", how, type_, str(number)]
+    return subprocess.run(
+        [*fault, "chat", *arguments, "--format", "json", "--store", str(folder / "state")],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        env=environment(PYTHONPATH=f"{SRC}{os.pathsep}{SRC.parent}"),
+    )  # fmt: skip
+
+
+def conversation(folder: Path) -> list[dict[str, Any]]:
+    shown = failwell("sessions", "show", "last", "--format", "json", "--store", str(folder / "state")).data
+    talk: list[dict[str, Any]] = shown["conversation"]
+    return talk
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 49")
+def test_the_command_writes_the_end_of_a_turn_three_times_and_tells_it_once_after_the_last(
+    tmp_path: Path,
+) -> None:
+    agent = write_agent(tmp_path, [{"text": "One."}])
+
+    done = faulty(tmp_path, "refuse", "session:turn_ended", 2, str(agent), "-p", "hi")
+
+    lines = [
+        line for line in done.stdout.splitlines() if line.startswith("write ") or "session:turn_ended" in line
+    ]
+    first, second, third = (float(line.split()[1]) for line in lines[:3])
+    assert done.returncode == 0, done.stdout
+    assert json.loads(lines[3])["type"] == "session:turn_ended"
+    assert len(lines) == 4
+    # A sleep is never shorter than it was asked for.
+    assert second - first >= 2
+    assert third - second >= 4
+    assert conversation(tmp_path) == [{"user": "hi"}, {"agent": "One."}]
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 50")
+def test_the_command_gives_up_after_three_writes_and_what_was_recorded_is_whole(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "One."}, {"text": "Two."}, {"text": "Three."}])
+    store = ("--store", str(tmp_path / "state"))
+    assert failwell("chat", str(agent), "-p", "first", *store).code == 0
+
+    done = faulty(tmp_path, "refuse", "session:turn_ended", 99, "--continue", "-p", "second")
+
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, last["kind"]) == (1, "session.store_unavailable")
+    assert done.stdout.count("write ") == 3
+    assert '"session:turn_ended"' not in done.stdout
+    first_turn = [{"user": "first"}, {"agent": "One."}]
+    assert conversation(tmp_path)[:2] == first_turn
+    resumed = failwell("chat", "--continue", "-p", "third", *store)
+    assert (resumed.code, resumed.out) == (0, "Three.\n")
+    assert failwell("audit", "verify", *store).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 51")
+def test_a_kill_in_the_middle_of_a_write_leaves_what_was_complete_before_it(tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, [{"text": "One."}, *({"text": f"Answer {number}."} for number in range(9))])
+    store = ("--store", str(tmp_path / "state"))
+    assert failwell("chat", str(agent), "-p", "first", *store).code == 0
+    known = [{"user": "first"}, {"agent": "One."}]
+
+    # Where the write is killed is counted in instructions of SQLite; after the last one it may be complete.
+    for number, type_ in (
+        (1, "session:answered"),
+        (5, "session:answered"),
+        (20, "session:answered"),
+        (1, "session:turn_ended"),
+    ):
+        text = f"killed at {number} of {type_}"
+        done = faulty(tmp_path, "die", type_, number, "--continue", "-p", text)
+
+        talk = conversation(tmp_path)
+        assert done.returncode == -signal.SIGKILL
+        assert talk[: len(known) + 1] == [*known, {"user": text}]
+        if (number, type_) == (1, "session:answered"):
+            assert talk[len(known) + 1 :] == []
+        assert [list(item) for item in talk[len(known) + 1 :]] in ([], [["agent"]])
+        known = talk
+
+    resumed = failwell("chat", "--continue", "-p", "last", *store)
+    assert resumed.code == 0
+    assert conversation(tmp_path)[:-2] == known
+    assert failwell("audit", "verify", *store).code == 0

@@ -138,6 +138,9 @@ def test_an_agent_that_is_lost_or_widened_never_widens_what_the_tools_of_a_sessi
     assert not (tmp_path / "paid.txt").exists()
     accepted = failwell("chat", "--continue", "-p", "pay", "--accept-changes", *store, cwd=tmp_path)
     assert (accepted.code, (tmp_path / "paid.txt").read_text()) == (0, "A-17\n")
+    restored = failwell("sessions", "show", "last", "--format", "json", *store).data["conversation"]
+    assert restored[:3] == [{"user": "hi"}, {"agent": "One."}, {"user": "pay"}]
+    assert restored[-1] == {"agent": "Two."}
 
 
 def test_what_was_said_is_in_the_journal_of_its_owner_and_in_no_report_or_audit(tmp_path: Path) -> None:
