@@ -111,7 +111,7 @@ class Intake:
         self._state.live[job] = entry
         if request.key is not None:
             self._state.once[request.key] = entry
-        self._record.say(entry, "submitted")
+        self._record.say(entry, "submitted", at=entry.submitted)
         self._ends.wait_until_due(entry)
         self._ends.expect(entry)
         self._state.wake_for(entry)
@@ -260,7 +260,8 @@ class Admission:
         self._state.book.reserve(instance, self._state.instances.values())
         instance.worker.limit_memory(self._state.book.limit(instance))
         entry.begin(self._state.now())
-        self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
+        data = {"attempt": entry.attempt} if entry.attempt > 1 else None
+        self._record.say(entry, "started", data, entry.started)
 
     def block(self, entry: Entry, why: str, reason: str) -> None:
         """Record why a job does not start; again only when the reason changes. Changed numbers are no new reason."""

@@ -44,7 +44,7 @@ class Ends:
             entry.error = None
         elif entry.error is not None:
             data = end_data(entry.error, entry.attempt)
-        self._record.say(entry, STATE_NAMES[state], data)
+        self._record.say(entry, STATE_NAMES[state], data, entry.ended)
         if self._record.is_wedged:
             self._record.settle(entry)
         self._state.wake()

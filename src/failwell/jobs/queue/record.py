@@ -102,6 +102,7 @@ class Record:
                 released=[entry.key for entry in released.values() if entry.key is not None]
                 if released
                 else (),
+                numbered=self.hub.has_subscribers,
             )
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
@@ -147,13 +148,16 @@ class Record:
         """Deliver the events of a commit, after those that other processes have stored since the one before."""
         if done.twins:
             events = [event for event in events if event.job not in done.twins]
+        if done.last is None:
+            self.hub.has_risen(None)
+            return
         # Callbacks of groups are submitted last, and are claimed like the jobs of another process.
         last = done.last - done.callbacks
         first = last - len(events) + 1
         if self.hub.has_subscribers:
             self.hub.catch_up(first - 1)
             self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(events)])
-        self.hub.last = last
+        self.hub.has_risen(last)
         if done.callbacks:
             self._look_outside()
 
@@ -320,9 +324,12 @@ class Record:
             entry.items.close()
         self._state.recent.add(entry)
 
-    def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
+    def say(
+        self, entry: Entry, what: str, data: Mapping[str, Any] | None = None, at: float | None = None
+    ) -> None:
+        """Record an event of a job, `at` the time of the change that it tells of."""
         self.dirty[entry.id] = entry
-        self._events.append(Event(0, what, self._state.now(), data or {}, entry.id))
+        self._events.append(Event(0, what, self._state.now() if at is None else at, data or {}, entry.id))
 
     def withdraw(self, entry: Entry, what: str) -> bool:
         """Take back an event of a job; `False` if it is recorded already."""

@@ -43,10 +43,11 @@ def tail(connection: sqlite3.Connection) -> Tail:
         return 0, _scan(connection), True
     last, counts, has_groups = row
     try:
-        return last, list(map(int, counts[1:-1].split(","))), has_groups
+        numbers = list(map(int, counts[1:-1].split(",")))
     except (TypeError, ValueError):
-        # Another program wrote the latest event.
-        return last, _scan(connection), has_groups
+        numbers = []
+    # Another program may have written the latest event.
+    return last, numbers if len(numbers) == len(STATES) else _scan(connection), has_groups
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:

@@ -139,8 +139,8 @@ class Committed(NamedTuple):
     """Job → key, for new rows."""
     twins: Mapping[str, str]
     """Job → the earlier job with the same idempotency key. The new one was not stored."""
-    last: int
-    """The number of the last event."""
+    last: int | None
+    """The number of the last event; `None` if nobody asked for it."""
     cancelled: Collection[str] = ()
     """Jobs that were to start and that another process had cancelled. Their start was not stored."""
     callbacks: int = 0
@@ -178,6 +178,7 @@ class JobStore(Protocol):
         host: int | None = None,
         released: Sequence[int] = (),
         firing: "Firing | None" = None,
+        numbered: bool = True,
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
 
@@ -187,6 +188,8 @@ class JobStore(Protocol):
         New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
         the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
         `Committed.cancelled`.
+
+        Without `numbered`, the number of the last event need not be returned, which is faster.
 
         Raises:
             Fault: nothing was stored.

@@ -43,6 +43,7 @@ from failwell.jobs.store.prune import (
 )
 from failwell.jobs.store.schedules import Firing
 from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
+from failwell.jobs.store.single_commit import SingleCommits
 from failwell.journal.event import Event
 from failwell.journal.folder import JOURNAL
 from failwell.journal.journal_faults import StoreFull
@@ -99,6 +100,7 @@ class SqliteJobs(SideTables):
         self.folder = state / JOBS
         database = Database(self.path, durability, busy, read_when_full=read_when_full)
         self._log = EventLog(database, TABLE, KEY, of_job=NUMBERS)
+        self._single = SingleCommits(database)
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
         self.wake_host: Callable[[], object] = self._host.wake
@@ -118,10 +120,16 @@ class SqliteJobs(SideTables):
         host: int | None = None,
         released: Sequence[int] = (),
         firing: Firing | None = None,
+        numbered: bool = True,
     ) -> Committed:
-        committed = self._database.write(
-            write_commit, jobs, events, profiles, applied, group, host, released, firing
-        )
+        committed = None
+        is_short = len(jobs) == 1 and not (profiles or applied or released or group or firing)
+        if is_short and host is not None and not numbered:
+            committed = self._single.write(jobs[0], events, host)
+        if committed is None:
+            committed = self._database.write(
+                write_commit, jobs, events, profiles, applied, group, host, released, firing
+            )
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
         if committed.callbacks:
