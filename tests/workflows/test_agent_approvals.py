@@ -114,6 +114,62 @@ def test_with_nobody_to_ask_the_step_fails_closed(tmp_path: Path) -> None:
     assert (again.code, again.error["kind"]) == (3, "session.interaction_required")
 
 
+HEAD = 'workflow: {name: w, entry_point: ask, runtime: {default_model: "scripted:replies.yaml"}}\n'
+NOTE = "tools: {note: {builtin: write_file, approval: APPROVAL}}\n"
+NEEDED = {
+    "approve": HEAD + NOTE.replace("APPROVAL", "ask") + "agents:\n  - {name: ask, prompt: go}\n",
+    "grant": HEAD
+    + NOTE.replace("APPROVAL", "never")
+    + "stages:\n  - {id: ask, allowedTools: [], grants: ask}\n",
+    "select": HEAD + "agents:\n  - {name: ask, prompt: go, dialog: {trigger_prompt: Not sure.}}\n",
+}
+
+
+@pytest.mark.acceptance("stud-cli 48")
+@pytest.mark.parametrize("request_type", NEEDED)
+def test_whatever_must_be_asked_and_cannot_is_one_record_and_nothing_is_done(
+    tmp_path: Path, request_type: str
+) -> None:
+    (tmp_path / "w.yaml").write_text(NEEDED[request_type])
+    call: dict[str, Any] = {
+        "tool_calls": [{"name": "note", "arguments": {"path": "n.txt", "content": "hello"}}]
+    }
+    replies: dict[str, list[dict[str, Any]]] = {
+        "ask": [{"text": "hm"}] if request_type == "select" else [call, {"text": "done"}],
+        "ask (dialog)": [{"json": {"trigger": True, "question": "Which one?"}}],
+    }
+    (tmp_path / "replies.yaml").write_text(json.dumps({"agents": replies}))
+    runs = ("run", "w.yaml"), ("resume", "last")
+
+    for number, words in enumerate(runs, 1):
+        done = failwell(*words, "--quiet", "--error-format", "json", "--store", "state", cwd=tmp_path)
+
+        # The whole of stderr is one object; a second attempt asks again, as nothing was remembered.
+        assert (done.code, done.out, done.error["kind"]) == (3, "", "session.interaction_required")
+        required = audit(tmp_path, "interaction:required")
+        assert [record["data"]["request"] for record in required] == [request_type] * number
+        assert audit(tmp_path, "interaction:answered", "tool:called") == []
+        assert not (tmp_path / "n.txt").exists()
+
+
+@pytest.mark.acceptance("stud-cli 48")
+def test_a_turn_of_a_session_that_must_ask_and_cannot_is_one_record_and_exit_code_four(
+    tmp_path: Path,
+) -> None:
+    place(tmp_path)
+
+    done = failwell(
+        "chat", "w.yaml", "-p", "go", "--format", "json", "--store", "state", cwd=tmp_path
+    )  # fmt: skip
+
+    results = [json.loads(line) for line in done.out.splitlines() if '"type": "result"' in line]
+    assert (done.code, done.error["kind"]) == (4, "session.interaction_required")
+    assert [(result["status"], result["text"]) for result in results] == [("halted", "")]
+    assert types(audit(tmp_path, "interaction")) == ["interaction:raised", "interaction:required"]
+    assert audit(tmp_path, "tool") == []
+    assert not (tmp_path / "n.txt").exists()
+
+
 def test_a_waiting_call_is_listed_and_approved_by_another_process(tmp_path: Path) -> None:
     arguments = [*place(tmp_path), "--wait", "--no-input"]
     run = subprocess.Popen(

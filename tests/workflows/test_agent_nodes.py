@@ -44,7 +44,7 @@ def error_of(done: Done) -> dict[str, Any]:
 
 
 @contextmanager
-def _seen_by_model(requests: list[Any]) -> Generator[None]:
+def seen_by_model(requests: list[Any]) -> Generator[None]:
     """Note what every scripted model is sent."""
     from failwell.turns import scripted_model
 
@@ -336,7 +336,7 @@ def test_the_text_of_a_failed_tool_is_shown_where_the_file_allows_it(place: Plac
             f"agents:\n  - {{name: ask, prompt: go, tool_errors: {detail}, routes: [{{to: $end}}]}}\n"
         )
         requests: list[Any] = []
-        with _seen_by_model(requests):
+        with seen_by_model(requests):
             assert place.run(steps, "{tool_calls: [{name: look}]}", "{text: done}").code == 0
         seen[detail] = str(requests[-1])
 
@@ -394,7 +394,7 @@ agents:
     look = "{tool_calls: [{name: look, arguments: {where: here}}]}"
     requests: list[Any] = []
 
-    with _seen_by_model(requests):
+    with seen_by_model(requests):
         done = place.run(steps, look, look, look, look, "{text: done}")
 
     assert done.code == 0
@@ -464,7 +464,7 @@ def test_a_model_sees_what_failed_beside_what_worked(place: Place) -> None:
     tools = 'tools: {fetch: {python: "fetch_tools:fetch", effect: read}}\n'
     requests: list[Any] = []
 
-    with _seen_by_model(requests):
+    with seen_by_model(requests):
         done = place.run(
             tools + ASK, "{tool_calls: [{name: fetch, arguments: {count: 5}}]}", "{text: three pages}"
         )

@@ -185,11 +185,9 @@ parallel:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.acceptance("stud-cli 46")
-def test_a_question_that_times_out_is_a_no_and_the_next_one_is_shown_for_as_long(tmp_path: Path) -> None:
-    place(tmp_path)
-    (tmp_path / "w.yaml").write_text(TWO)
+def two_agents(folder: Path) -> None:
+    """A workflow with two agents that write a note at the same time."""
+    (folder / "w.yaml").write_text(TWO)
     calls = {
         name: [
             {"tool_calls": [{"name": "note", "arguments": {"path": f"{name}.txt", "content": "hello"}}]},
@@ -197,7 +195,42 @@ def test_a_question_that_times_out_is_a_no_and_the_next_one_is_shown_for_as_long
         ]
         for name in "xy"
     }
-    (tmp_path / "replies.yaml").write_text(json.dumps({"agents": calls}))
+    (folder / "replies.yaml").write_text(json.dumps({"agents": calls}))
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 46")
+def test_after_a_time_out_the_next_question_is_shown_at_the_terminal_and_a_late_answer_is_refused(
+    tmp_path: Path,
+) -> None:
+    two_agents(tmp_path)
+    options = ("--quiet", "--answer-http", "--answer-timeout", "6s")
+    terminal = Terminal(tmp_path, "w.yaml", *options, command="run")
+    client = Client(Path(terminal.expect("\n").strip().rpartition("the token is in ")[2]))
+    first, _ = _two_questions(client)
+
+    shown = [terminal.expect("choose: ")]
+    between = terminal.expect("this question needs no answer any more")
+    shown.append(terminal.expect("choose: "))
+    late = client.send("POST", f"/questions/{first}", {"value": True, "by": "bob"})
+    terminal.type("allow\n")
+    code = terminal.end()
+
+    # One question at a time: the second one is shown when the first is over.
+    asked = [text.count("wants to call the tool `note`") for text in (shown[0], between, shown[1])]
+    assert (code, asked) == (0, [1, 0, 1])
+    assert (late[0], late[1]["kind"]) == (409, "session.interaction_closed")
+    assert len(list(tmp_path.glob("?.txt"))) == 1
+    ends = ("interaction:timed_out", "interaction:late", "interaction:answered")
+    assert types(audit(tmp_path, *ends)) == list(ends)
+    [denied] = audit(tmp_path, "tool:denied")
+    assert denied["data"]["reason"] == "approval_timeout"
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 46")
+def test_a_question_that_times_out_is_a_no_and_the_next_one_is_shown_for_as_long(tmp_path: Path) -> None:
+    two_agents(tmp_path)
     arguments = ["run", "w.yaml", "--quiet", "--answer-timeout", "4s", "--store", "state"]
 
     with run(tmp_path, *arguments) as (client, process, _):

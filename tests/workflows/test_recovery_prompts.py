@@ -14,7 +14,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from failwell.testing import lab
+from tests.apps.running import failwell
+from tests.sessions.terminal_process import Terminal
 from tests.workflows.test_agent_approvals import at_a_terminal, audit, types
+from tests.workflows.test_agent_nodes import seen_by_model
 
 FLOW = """\
 workflow:
@@ -62,12 +65,22 @@ def test_after_a_yes_the_call_is_made_once_more_and_after_a_no_the_model_gets_th
     tmp_path: Path,
 ) -> None:
     yes, no = place(tmp_path / "yes", "retry"), place(tmp_path / "no", "retry")
+    redone: list[Any] = []
+    refused: list[Any] = []
 
-    code, screen = at_a_terminal(yes, RUN, "allow")
-    denied, _ = at_a_terminal(no, RUN, "deny")
+    with seen_by_model(redone):
+        code, screen = at_a_terminal(yes, RUN, "allow")
+    with seen_by_model(refused):
+        denied, _ = at_a_terminal(no, RUN, "deny")
 
     assert (code, paid(yes)) == (0, ["5", "5"])
     assert (denied, paid(no)) == (0, ["5"])
+    # After a yes the model sees the result alone, after a no the typed failure without its text.
+    assert "tool.failed" not in str(redone[1])
+    assert 'trusted="false">\n5\n' in redone[1][-1].parts[0].content
+    failure = json.loads(refused[1][-1].parts[0].content)["error"]
+    assert (failure["kind"], failure["retryable"]) == ("tool.failed", False)
+    assert "swordfish" not in str(refused)
     assert "`pay` failed with tool.failed" in screen
     assert "swordfish" not in screen
     assert types(audit(yes, "interaction", "tool")) == [
@@ -84,7 +97,8 @@ def test_after_a_yes_the_call_is_made_once_more_and_after_a_no_the_model_gets_th
         "interaction:raised",
         "interaction:answered",
     ]
-    assert [record["data"]["value"] for record in audit(no, "interaction:answered")] == [False]
+    for folder, value in ((yes, True), (no, False)):
+        assert [record["data"]["value"] for record in audit(folder, "interaction:answered")] == [value]
 
 
 def test_a_second_failure_is_not_asked_about_again(tmp_path: Path) -> None:
@@ -102,6 +116,7 @@ def test_replacement_input_is_checked_against_the_schema_and_then_used(tmp_path:
 
     code, screen = at_a_terminal(folder, RUN, '{"amount": "many"}', "[1]", '{"amount": 7}')
 
+    # The tool never saw what does not fit.
     assert (code, paid(folder)) == (0, ["500", "7"])
     assert "`amount` breaks the rule `type`" in screen
     assert "that is not a JSON object" in screen
@@ -125,8 +140,10 @@ OLD = "expired-token-of-ann-987654321"
 
 
 @contextmanager
-def endpoint(ok: str, refusing: str, pending: int = 0) -> Generator[tuple[str, list[str]]]:
-    """An endpoint that refuses every key but one, and beside it a server of device codes."""
+def endpoint(
+    ok: str, refusing: str, pending: int = 0, bodies: list[bytes] | None = None
+) -> Generator[tuple[str, list[str]]]:
+    """An endpoint that refuses every key but one, and beside it a server of device codes; `bodies` takes what models are sent."""
     calls: list[str] = []
     waits = [pending]
 
@@ -146,6 +163,8 @@ def endpoint(ok: str, refusing: str, pending: int = 0) -> Generator[tuple[str, l
             else:
                 key = self.headers["Authorization"].removeprefix("Bearer ")
                 calls.append(key)
+                if bodies is not None:
+                    bodies.append(body)
                 target = ok if key == TOKEN else refusing
                 request = Request(
                     target + self.path.removeprefix("/v1"), data=body, headers=dict(self.headers.items())
@@ -186,17 +205,30 @@ def agent(folder: Path, url: str, sign_in: str = "") -> Path:
     return folder
 
 
+def sign_in(url: str) -> str:
+    return f', sign_in: {{device_url: "{url}/device", token_url: "{url}/token", client_id: failwell}}'
+
+
+def is_kept_nowhere(folder: Path, *texts: str | bytes) -> None:
+    """Neither the token nor the device code is in a file of the state folder, or in these texts."""
+    stored = [file.read_bytes() for file in (folder / "state").rglob("*") if file.is_file()]
+    shown = [text.encode() if isinstance(text, str) else text for text in texts]
+    assert stored
+    for secret in (TOKEN, "dc-secret-0123456789"):
+        assert not [content for content in (*stored, *shown) if secret.encode() in content]
+
+
 @pytest.mark.acceptance("stud-cli 17", "stud-cli 45")
 def test_after_a_sign_in_with_a_device_code_the_request_is_made_again_and_no_token_is_kept(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("openai")
+    bodies: list[bytes] = []
     with (
         lab() as fake,
-        endpoint(fake.url("openai", "ok"), fake.url("openai", "bad_key"), pending=1) as (url, calls),
+        endpoint(fake.url("openai", "ok"), fake.url("openai", "bad_key"), 1, bodies) as (url, calls),
     ):
-        sign_in = f', sign_in: {{device_url: "{url}/device", token_url: "{url}/token", client_id: failwell}}'
-        code, screen = at_a_terminal(agent(tmp_path, url, sign_in), RUN, "")
+        code, screen = at_a_terminal(agent(tmp_path, url, sign_in(url)), RUN, "")
 
     assert (code, calls) == (0, [OLD, TOKEN])
     assert "https://login.example/device" in screen
@@ -204,12 +236,39 @@ def test_after_a_sign_in_with_a_device_code_the_request_is_made_again_and_no_tok
     exchange = audit(tmp_path, "interaction")
     assert types(exchange) == ["interaction:raised", "interaction:answered"]
     assert exchange[0]["data"]["request"] == "auth.device_code"
-    for stored in (tmp_path / "state").rglob("*"):
-        if stored.is_file():
-            content = stored.read_bytes()
-            for secret in (TOKEN, "dc-secret-0123456789"):
-                assert secret.encode() not in content, stored
-    assert TOKEN not in screen
+    assert len(bodies) == 2
+    is_kept_nowhere(tmp_path, screen, json.dumps(audit(tmp_path)), *bodies)
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 45")
+def test_a_sign_in_during_a_session_leaves_no_token_in_its_manifest_or_its_conversation(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("openai")
+    bodies: list[bytes] = []
+    with (
+        lab() as fake,
+        endpoint(fake.url("openai", "ok"), fake.url("openai", "bad_key"), 0, bodies) as (url, calls),
+    ):
+        agent(tmp_path, url, sign_in(url))
+        terminal = Terminal(tmp_path, "w.yaml")
+        terminal.expect("> ")
+        terminal.type("hello\n")
+        terminal.expect("WDJB-MJHT")
+        terminal.type("\n")
+        terminal.expect("Hello from the lab.")
+        terminal.type("and again\n")
+        terminal.expect("Hello from the lab.")
+        terminal.type("/exit\n")
+        assert terminal.end() == 0
+
+    store = ("--store", str(tmp_path / "state"))
+    exported = failwell("sessions", "export", "last", *store).out
+    # The second turn uses the new token at once.
+    assert calls == [OLD, TOKEN, TOKEN]
+    assert '"manifest"' in exported
+    is_kept_nowhere(tmp_path, exported, failwell("audit", "export", *store).out, *bodies)
 
 
 @pytest.mark.acceptance("stud-cli 17")
@@ -228,6 +287,7 @@ def test_another_key_is_asked_for_after_a_refusal_and_a_person_may_decline(tmp_p
     assert (refused != 0, calls) == (True, [OLD])
     assert types(audit(given, "interaction")) == ["interaction:raised", "interaction:answered"]
     assert types(audit(declined, "interaction")) == ["interaction:raised", "interaction:refused"]
-    for stored in (given / "state").rglob("*"):
-        if stored.is_file():
-            assert TOKEN.encode() not in stored.read_bytes(), stored
+    for folder in (given, declined):
+        assert audit(folder, "interaction:raised")[0]["data"]["request"] == "auth.password"
+        assert [record["data"]["kind"] for record in audit(folder, "model:failed")] == ["provider.auth"]
+    is_kept_nowhere(given)
