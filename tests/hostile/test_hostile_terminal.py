@@ -1,12 +1,16 @@
 """Text of files, scripts, models and jobs cannot act on a terminal, in any command and any format."""
 
 import ast
+import fcntl
 import json
 import os
 import pty
 import select
+import signal
+import struct
 import subprocess
 import sys
+import termios
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.apps.job_place import Place
+from tests.apps.job_place import Place, wait_until
 from tests.apps.running import Done, environment, failwell
 
 CLI = Path(__file__).resolve().parents[2] / "src/failwell/apps/cli"
@@ -37,6 +41,8 @@ ATTACKS = {
 HOSTILE = " ".join(ATTACKS.values())
 WRITTEN = HOSTILE.replace("\0", "")
 """As a workflow file may hold it."""
+ACTING = ("\x1b[2J", "\x1b]", "\x1b[8m", "\x9b", "\u202e", "\u200b", "\x07")
+"""What never reaches a terminal, where the program itself moves the cursor and uses colours."""
 
 
 def acting(text: str) -> list[str]:
@@ -154,6 +160,31 @@ def test_a_result_that_a_script_printed(tmp_path: Path) -> None:
         assert_inert(done, "run", form)
 
 
+def test_the_answer_of_a_model(tmp_path: Path) -> None:
+    agent = {"name": "ask", "prompt": "Answer.", "routes": [{"to": "gate"}]}
+    gate = {**ASKING, "name": "gate", "prompt": "{{ ask.output.result }}"}
+    path = workflow(tmp_path, [agent, gate], output={"text": "{{ ask.output.result }}"})
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    document["workflow"]["runtime"] = {"default_model": "scripted:replies.yaml"}
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"replies": [{"text": WRITTEN}]}), encoding="utf-8")
+    store = ("--store", str(tmp_path / "state"))
+
+    for form in FORMATS:
+        commands = [
+            (4, "run", str(path), "--no-input", "--progress", "plain"),
+            (0, "gates", "list"),
+            (0, "runs", "show", "last", "--all"),
+            (0, "runs", "tail", "last"),
+            (0, "gates", "answer", "last", "gate", "approve"),
+            (0, "resume", "last"),
+        ]
+        for code, *command in commands:
+            done = failwell(*command, "--format", form, *store, cwd=tmp_path)
+            assert_inert(done, *command, form, code=code)
+        assert "owned" in done.out, "the text is shown, written out"
+
+
 @pytest.mark.parametrize("place", ["names", "values", "keys", "name of the file"])
 def test_a_file_with_mistakes_and_a_drawing_of_it(tmp_path: Path, place: str) -> None:
     bad: dict[str, Any] = {
@@ -201,53 +232,87 @@ def test_a_pasted_failure() -> None:
             assert_inert(failwell(*arguments, given=trace), *arguments)
 
 
-def test_the_output_result_and_failure_of_a_job(tmp_path: Path) -> None:
-    place = Place(tmp_path, "echo")
-    code = f"""
-def talks(value=None):
-    import sys
+CAPABILITIES = f"""
+def talks(value=None, path=None):
+    import os, sys, time
     from failwell.capability import progress
     progress(0.5, {HOSTILE!r})
     print({HOSTILE!r}); print({HOSTILE!r}, file=sys.stderr)
+    while path and not os.path.exists(path):
+        time.sleep(0.005)
     return {{{HOSTILE!r}: {HOSTILE!r}}}
 
 def fails(value=None):
     talks()
     raise RuntimeError({HOSTILE!r})
 """
-    (tmp_path / "hostile.py").write_text(code, encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A state folder with two capabilities that say hostile things."""
+    place = Place(tmp_path)
+    (tmp_path / "hostile.py").write_text(CAPABILITIES, encoding="utf-8")
     for name in ("talks", "fails"):
         manifest = tmp_path / f"{name}.toml"
         manifest.write_text(f'name = "{name}"\nobject = "hostile:{name}"\ndescription = {in_toml(WRITTEN)}\n')
         assert_inert(place("capabilities", "add", str(manifest)), "capabilities", "add", code=0)
+    return place
+
+
+def test_the_output_result_and_failure_of_a_job(place: Place) -> None:
+    for name in ("talks", "fails"):
         assert_inert(place("jobs", "submit", name, f"value={WRITTEN}"), "jobs", "submit", code=0)
     assert_inert(place("workers", "run", "--until-empty"), "workers", "run")
     jobs = [job["id"] for job in place("jobs", "list", "--format", "json").data]
+    [failed] = [job["id"] for job in place("jobs", "list", "--status", "failed", "--format", "json").data]
     assert len(jobs) == 2
 
     for form in FORMATS:
-        listed = place("jobs", "list", "--format", form)
-        assert_inert(listed, "jobs", "list", form)
-        for job in ("1", "2"):
-            for command in (
-                ("jobs", "show", job),
-                ("jobs", "tail", job, "--no-follow"),
-                ("jobs", "events", job),
-            ):
-                assert_inert(place(*command, "--format", form), *command, form)
-        for command in (("top", "--once"), ("capabilities", "list"), ("capabilities", "check", "talks")):
-            assert_inert(place(*command, "--format", form), *command, form, code=0)
+        commands = [
+            ("jobs", "list"),
+            ("capabilities", "list"),
+            ("capabilities", "check", "talks"),
+            *(("jobs", action, job) for action in ("show", "logs", "tail", "wait") for job in jobs),
+        ]
+        for command in commands:
+            code = 1 if command == ("jobs", "wait", failed) else 0
+            assert_inert(place(*command, "--format", form), *command, form, code=code)
+    for job in jobs:
+        assert "owned" in place("jobs", "show", job).out, "the text is shown, written out"
 
 
-def on_a_terminal(*arguments: str, answer: bytes = b"") -> bytes:
-    """What a person sees who runs the command at a terminal."""
+def test_the_progress_of_a_job_that_runs(place: Place) -> None:
+    go = place.path("go")
+
+    with place.start("workers", "run"):
+        place.until_hosted(place.path("state"))
+        job = place("jobs", "submit", "talks", f"path={go}", "--json").data["id"]
+        wait_until(lambda: "owned" in place("top", "--once").out)
+        shown = [(form, place("top", "--once", "--format", form)) for form in FORMATS]
+        live = on_a_terminal("top", "--store", str(place.path("state")), until=b"owned").decode()
+        waiting = on_a_terminal(
+            "jobs", "wait", job, "--store", str(place.path("state")), until=b"owned"
+        ).decode()
+        go.touch()
+
+    for form, done in shown:
+        assert_inert(done, "top", form, code=0)
+        assert "owned" in done.out
+    for seen in (live, waiting):
+        assert [attack for attack in ACTING if attack in seen] == []
+
+
+def on_a_terminal(*arguments: str, answer: bytes = b"", until: bytes = b"") -> bytes:
+    """What a person sees who runs the command at a terminal, and interrupts it once `until` is shown."""
     leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "failwell", *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,
-        env=environment(TERM="xterm-256color", COLUMNS="200"),
+        env=environment(TERM="xterm-256color", COLUMNS="400"),
         start_new_session=True,
     )
     os.close(follower)
@@ -261,9 +326,13 @@ def on_a_terminal(*arguments: str, answer: bytes = b"") -> bytes:
             if answer and b"choose: " in seen:
                 os.write(leader, answer)
                 answer = b""
+            if until and until in seen:
+                process.send_signal(signal.SIGINT)
+                until = b""
     finally:
         os.close(leader)
         process.wait(30)
+    assert not until, "it was never shown"
     return seen
 
 
@@ -272,7 +341,7 @@ def test_a_question_at_a_terminal_cannot_be_forged(tmp_path: Path) -> None:
 
     seen = on_a_terminal("run", str(path), "--store", str(tmp_path / "state"), answer=b"1\n").decode()
 
-    for attack in ("\x1b[2J", "\x1b]", "\x1b[8m", "\x9b", "\u202e", "\u200b", "\x07"):
+    for attack in ACTING:
         assert attack not in seen, f"{attack!r} reached the terminal"
     # The forged option stands behind a bar; the real one does not.
     assert "│   1. Reject (reject)" in seen
@@ -286,7 +355,7 @@ def test_the_panel_of_a_failure_at_a_terminal(tmp_path: Path) -> None:
 
     seen = on_a_terminal("run", str(path), "--store", str(tmp_path / "state")).decode()
 
-    for attack in ("\x1b[2J", "\x1b]", "\x1b[8m", "\x9b", "\u202e", "\u200b", "\x07"):
+    for attack in ACTING:
         assert attack not in seen, f"{attack!r} reached the terminal"
 
 
