@@ -35,6 +35,7 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation, current_operation
 from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
@@ -238,17 +239,18 @@ class ModelCalls:
             if operation is not None:
                 operation.visible = True
 
-        try:
-            yield take_note
-        except Exception as error:
+        def failed(error: Exception) -> None:
             # Every client has a class of its own for a read that took too long.
             limit = self.read_limit
             if limit is None or not chunks[0] or describe(error, origin="call").kind not in _TIMED_OUT:
-                raise
+                return
             kind, certainty = "provider.stream_interrupted", Certainty.PARTIAL
             raise StreamTimedOut(
                 kind=kind, certainty=certainty, phase="idle", seconds=limit, chunks=chunks[0]
             ) from error
+
+        with OnRaise(failed):
+            yield take_note
 
     @property
     def read_limit(self) -> float | None:

@@ -5,6 +5,7 @@ they do what they did before.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
@@ -16,6 +17,7 @@ from failwell.fault.classes import Cancellation
 from failwell.integrations._model_calls import ModelCalls
 from failwell.integrations._model_class import Subclasses
 from failwell.integrations._tool_calls import ToolCalls
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 
@@ -161,11 +163,9 @@ class RunCallbacks:
         items: Any = turn.input
         if isinstance(items, list):
             self.calls.shrink_with(operation, cast("list[Any]", items), turn.replace_input)
-        try:
+        # The work may be parked or cancelled.
+        with OnRaise(turn.keep_run_data):
             delay = await operation.failed_async(context.error)
-        except Exception as error:  # raised again: the work is parked or cancelled
-            turn.keep_run_data(error)
-            raise
         if delay is None:
             turn.keep_run_data(context.error)
             return decision(retry=False)
@@ -251,7 +251,19 @@ async def _read(
 
         options = operation.options
         events = limit_astream(events, operation.options.stream, clock=options.clock)
-    try:
+
+    async def failed(error: Exception) -> None:
+        if turn is not None and operation is not None and operation.visible:
+            # The runner does not ask the policy once something has reached the reader.
+            await operation.failed_async(error)
+            turn.keep_run_data(error)
+
+    def abandoned(_reason: BaseException) -> None:
+        # The reader went away, or was cancelled.
+        if operation is not None:
+            operation.abandoned()
+
+    async with aclosing(events), OnRaise(failed, abandoned=abandoned):
         async for event in events:
             if operation is not None and not operation.visible:
                 operation.visible = safe_getattr(event, "type") not in _NOT_VISIBLE
@@ -259,18 +271,6 @@ async def _read(
         if turn is not None and operation is not None:
             operation.succeeded()
             turn.end()
-    except Exception as error:  # raised again; it is only recorded
-        if turn is not None and operation is not None and operation.visible:
-            # The runner does not ask the policy once something has reached the reader.
-            await operation.failed_async(error)
-            turn.keep_run_data(error)
-        raise
-    except BaseException:  # raised again: the reader went away, or was cancelled
-        if operation is not None:
-            operation.abandoned()
-        raise
-    finally:
-        await events.aclose()
 
 
 def _model_methods(cls: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ An engine stores the exception of a failed task, its text and its traceback in i
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack
 
@@ -20,6 +20,7 @@ from failwell.report.revive import Recalled
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry import run, run_async
 from failwell.runtime.retry_options import RetryOptions, merge_options
+from failwell.runtime.suppress import catch, catch_async
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SHORTEST_PAUSE = 0.01
@@ -163,22 +164,20 @@ def recorded(function: _F, call: Callable[..., Any] | None = None, idempotent: b
 
         @wraps(function)
         async def recorded_async(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return await call(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001  (it leaves as a report)
-                failure = task_failure(error, idempotent=idempotent)
-            raise failure
+            value, error = await catch_async(partial(call, *args, **kwargs))
+            if error is not None:
+                raise task_failure(error, idempotent=idempotent)
+            return value
 
         result = recorded_async
     else:
 
         @wraps(function)
         def recorded_plain(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return call(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001  (it leaves as a report)
-                failure = task_failure(error, idempotent=idempotent)
-            raise failure
+            value, error = catch(partial(call, *args, **kwargs))
+            if error is not None:
+                raise task_failure(error, idempotent=idempotent)
+            return value
 
         result = recorded_plain
     return result

@@ -26,8 +26,10 @@ from failwell.report.failure_context import attach
 from failwell.report.record import Attempt, ErrorReport, Scene
 from failwell.runtime.idempotency import keyed
 from failwell.runtime.loop import Parked
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions, merge_options
+from failwell.runtime.suppress import catch_async
 
 _MODEL_CALLS = ("invoke_model_activity", "invoke_model_activity_streaming")
 _MODEL_SUFFIXES = ("__model_request", "__model_request_stream")
@@ -112,20 +114,19 @@ class ReportedActivity(ActivityInboundInterceptor):
     async def _run(self, operation: Operation, attempt: _Attempt, input: ExecuteActivityInput) -> Any:
         operation.enter()
         try:
-            result = await self.next.execute_activity(input)
-        except Exception as error:
-            # Whatever an activity raises leaves as a report, beside a cancel, which Temporal reports itself.
+            # A cancel, or a completion from elsewhere, is no failure.
+            with OnRaise(abandoned=lambda _error: operation.abandoned()):
+                result, error = await catch_async(self.next.execute_activity, input)
+            if error is None:
+                operation.succeeded()
+                self._settings.ledgers.take(attempt.place)
+                return result
             if isinstance(error, TemporalCancelled):
+                # Temporal reports it itself.
                 operation.abandoned()
-                raise
-            raise _Failed(await self._failed(operation, attempt, error)) from None
-        except BaseException:  # raised again: a cancel, or a completion from elsewhere
-            operation.abandoned()
-            raise
-        else:
-            operation.succeeded()
-            self._settings.ledgers.take(attempt.place)
-            return result
+                raise error
+            # Whatever else an activity raises leaves as a report.
+            raise _Failed(await self._failed(operation, attempt, error))
         finally:
             operation.detach()
 

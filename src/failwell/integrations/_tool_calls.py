@@ -5,7 +5,7 @@ A run goes on after it. A cancellation is no failure of the tool and is raised a
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import iscoroutine, iscoroutinefunction
 from typing import Any
 
@@ -15,7 +15,7 @@ from failwell.fault.axes import Category
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport, Scene
-from failwell.runtime.suppress import Suppressed, call_hook, record_suppressed
+from failwell.runtime.suppress import Suppressed, call_hook, catch, catch_async, record_suppressed
 
 _REASON = "the exception of a tool was returned to the model as a typed result"
 
@@ -128,17 +128,15 @@ class ToolCalls:
         if hasattr(function, "failwell_tool"):
             return function
 
+        def ended(result: Any, error: Exception | None) -> Any:
+            # The model gets every failure of a tool.
+            return result if error is None else answer(self.failed(error, tool=tool))
+
         async def finish(result: Any) -> Any:
-            try:
-                return await result
-            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
-                return answer(self.failed(error, tool=tool))
+            return ended(*await catch_async(lambda: result))
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                result = function(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
-                return answer(self.failed(error, tool=tool))
+            result = ended(*catch(partial(function, *args, **kwargs)))
             return finish(result) if iscoroutine(result) else result
 
         async def call_async(*args: Any, **kwargs: Any) -> Any:

@@ -23,8 +23,10 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import cut, redact_value
 from failwell.runtime.loop import Parked
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.suppress import catch_async
 from failwell.shared.claims import ClaimStore
 from failwell.shared.effect import KEEP, WAIT
 from failwell.shared.effect_call import EffectCall, EffectOptions, run_effect_async
@@ -136,20 +138,18 @@ class ToolServer:
         while True:
             operation.enter()
             try:
-                result = await call()
-                operation.succeeded()
-                return result
-            except Exception as raised:
-                # Whatever a tool raises is a result for the client.
-                if type(raised).__name__ == _PROTOCOL_ERROR:
+                # If the client cancels the call, that is no failure.
+                with OnRaise(abandoned=lambda _error: operation.abandoned()):
+                    result, error = await catch_async(call)
+                if error is None:
+                    operation.succeeded()
+                    return result
+                if type(error).__name__ == _PROTOCOL_ERROR:
                     operation.abandoned()
-                    raise
-                error = raised
-            except BaseException:  # raised again: the client cancelled the call
-                operation.abandoned()
-                raise
+                    raise error
             finally:
                 operation.detach()
+            # Whatever else a tool raises is a result for the client.
             if operation.loop is None or not operation.loop.tries:
                 hint = is_repeatable(await annotations())
                 base = self._options if hint else self._once

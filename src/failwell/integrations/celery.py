@@ -15,6 +15,7 @@ Example:
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn, TypeVar, Unpack
 
 from failwell._extras import need
@@ -30,6 +31,7 @@ from failwell.runtime.clock import random_jitter
 from failwell.runtime.idempotency import keyed
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.suppress import catch
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_task"]
 
@@ -126,16 +128,15 @@ def _attempt(
         raise pause[0]
     operation.enter()
     try:
-        result = task.run(*args, **kwargs)
-    except Exception as error:
-        # Whatever a task raises leaves as a report.
+        result, error = catch(partial(task.run, *args, **kwargs))
+        if error is None:
+            operation.succeeded()
+            return result, None, None
         if _is_predicate(error):
             operation.abandoned()
-            raise
+            raise error
+        # Whatever else a task raises leaves as a report.
         return None, *decided(operation, error)
-    else:
-        operation.succeeded()
-        return result, None, None
     finally:
         operation.detach()
 

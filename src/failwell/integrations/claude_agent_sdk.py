@@ -31,8 +31,10 @@ from failwell.report.checked import checked
 from failwell.report.failure_context import attach
 from failwell.report.record import ErrorReport
 from failwell.report.saved_failures.saved_row import fields_of
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.suppress import catch_async
 
 __all__ = ["ApiCallFailed", "hooks", "reliability", "reliable_tools"]
 
@@ -83,24 +85,23 @@ def reliability(
         await watch.begin()
         transport = transport or _own_transport(prompt, settings)
         source = sdk.query(prompt=prompt, options=settings, transport=transport)
-        async with aclosing(_limited(source, calls.options(_PROVIDER, model))) as messages:
-            try:
-                async for message in checked(_PROVIDER, messages):
-                    await watch.see(message)
-                    yield message
-            except Exception as error:
-                # It gets its ledger and is raised again.
-                await _stop(transport)
-                await watch.end(error)
-                raise
-            except GeneratorExit:
-                # The reader has enough. The SDK lets Claude Code write its session down.
-                watch.abandoned()
-                raise
-            except BaseException:  # raised again: it was cancelled
+
+        async def failed(error: Exception) -> None:
+            await _stop(transport)
+            # It gets its ledger.
+            await watch.end(error)
+
+        def abandoned(reason: BaseException) -> None:
+            if not isinstance(reason, GeneratorExit):
+                # It was cancelled. A reader who has enough lets Claude Code write its session down.
                 _terminate(transport)
-                watch.abandoned()
-                raise
+            watch.abandoned()
+
+        limited = aclosing(_limited(source, calls.options(_PROVIDER, model)))
+        async with limited as messages, OnRaise(failed, abandoned=abandoned):
+            async for message in checked(_PROVIDER, messages):
+                await watch.see(message)
+                yield message
 
     return query
 
@@ -270,15 +271,15 @@ async def _apart(source: Any) -> AsyncGenerator[Any]:
     pieces: asyncio.Queue[tuple[Any, Exception | None]] = asyncio.Queue(1)
 
     async def read() -> None:
-        try:
-            async for message in source:
-                await pieces.put((message, None))
-        except Exception as error:  # noqa: BLE001  (it is raised where the messages are read)
-            await pieces.put((None, error))
-        else:
-            await pieces.put((None, StopAsyncIteration()))
+        async for message in source:
+            await pieces.put((message, None))
 
-    task = asyncio.create_task(read())
+    async def read_to_the_end() -> None:
+        _, error = await catch_async(read)
+        # It is raised where the messages are read.
+        await pieces.put((None, StopAsyncIteration() if error is None else error))
+
+    task = asyncio.create_task(read_to_the_end())
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
     try:

@@ -25,6 +25,7 @@ from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.runtime.shrink import ShortenedCall
+from failwell.runtime.suppress import catch, catch_async
 
 __all__ = ["reliability"]
 
@@ -167,23 +168,23 @@ class _Attempts:
         """Call instructor, and again where the messages were shortened meanwhile."""
         while True:
             self._sent = self.call.kwargs
-            try:
-                return self.call()
-            except Exception:
-                # Whatever ended the call is raised again, unless there are shorter messages to call with.
-                if not self._is_shortened:
-                    raise
+            response, error = catch(self.call)
+            if error is None:
+                return response
+            # Whatever ended the call is raised again, unless there are shorter messages to call with.
+            if not self._is_shortened:
+                raise error
 
     async def create_async(self) -> Any:
         """`create` of an async client."""
         while True:
             self._sent = self.call.kwargs
-            try:
-                return await self.call()
-            except Exception:
-                # Whatever ended the call is raised again, unless there are shorter messages to call with.
-                if not self._is_shortened:
-                    raise
+            response, error = await catch_async(self.call)
+            if error is None:
+                return response
+            # As in `create`.
+            if not self._is_shortened:
+                raise error
 
     @property
     def _is_shortened(self) -> bool:

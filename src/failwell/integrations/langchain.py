@@ -22,6 +22,7 @@ from failwell.integrations._tool_calls import ToolCalls, ToolFailure
 from failwell.report.record import ErrorReport
 from failwell.runtime.retry_options import RetryOptions
 from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.runtime.suppress import catch, catch_async
 
 __all__ = ["reliability", "reliable_model"]
 
@@ -102,19 +103,13 @@ def _middleware(calls: ModelCalls, tools: ToolCalls) -> Any:
             call = _ToolCall(request, tools)
             if (refusal := call.refused()) is not None:
                 return refusal
-            try:
-                return call.succeeded(handler(request))
-            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
-                return call.failed(error)
+            return call.ended(*catch(handler, request))
 
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
             call = _ToolCall(request, tools)
             if (refusal := call.refused()) is not None:
                 return refusal
-            try:
-                return call.succeeded(await handler(request))
-            except Exception as error:  # noqa: BLE001  (the model gets every failure of a tool)
-                return call.failed(error)
+            return call.ended(*await catch_async(handler, request))
 
     return Reliability()
 
@@ -138,12 +133,15 @@ class _ToolCall:
         failure = self._tools.refused(self._call["name"], self._call["args"], run=self._run)
         return None if failure is None else self._message(failure)
 
-    def succeeded(self, result: Any) -> Any:
+    def ended(self, result: Any, error: Exception | None) -> Any:
+        """The result, or what the model gets of the failure."""
+        if error is not None:
+            return self._failed(error)
         if safe_getattr(result, "status") != "error":
             self._tools.succeeded(self._call["name"], self._call["args"], run=self._run)
         return result
 
-    def failed(self, error: Exception) -> Any:
+    def _failed(self, error: Exception) -> Any:
         graph_errors: Any = need("langgraph.errors")
         is_invalid_resume = getattr(graph_errors, "is_invalid_resume", None)
         if isinstance(error, graph_errors.GraphBubbleUp) or (is_invalid_resume and is_invalid_resume(error)):

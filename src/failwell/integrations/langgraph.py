@@ -127,14 +127,14 @@ class _Nodes:
         """
         task = _task_of(error)
         operation = self._operation(task)
+        delay: float | None = None
         try:
             delay = operation.failed(error)
-        except Exception:
-            # Parked, or stopped by a scope or a budget: the node has ended.
-            self._forget(task)
-            raise
+        finally:
+            if delay is None:
+                # It is not repeated, or is parked, or a scope or a budget has stopped it: the node has ended.
+                self._forget(task)
         if delay is None:
-            self._forget(task)
             return False
         _repeat.set((delay, _UNLIMITED if task else _UNKNOWN_TASK_ATTEMPTS))
         return True

@@ -14,7 +14,7 @@ Example:
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, SupportsIndex, Unpack
 
@@ -34,6 +34,7 @@ from failwell.integrations._task_calls import (
 )
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
+from failwell.runtime.suppress import catch, catch_async
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_condition"]
 
@@ -117,6 +118,7 @@ def _delay_of(error: Exception) -> float | None:
 
 
 def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..., Any]:
+    """`function`, of which whatever it raises leaves as a report, unless Prefect itself raised it."""
     if iscoroutinefunction(function):
 
         @wraps(function)
@@ -125,17 +127,12 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
             operation = _operation(run, options)
             operation.enter()
             try:
-                result = await function(*args, **kwargs)
-            except Exception as error:
-                # Whatever a task raises leaves as a report.
-                if _is_of_prefect(error):
-                    raise
-                failure = _failed(run, await decided_async(operation, error))
-            else:
-                return _succeeded(run, operation, result)
+                result, error = await catch_async(partial(function, *args, **kwargs))
+                if error is None:
+                    return _succeeded(run, operation, result)
+                raise error if _is_of_prefect(error) else _failed(run, await decided_async(operation, error))
             finally:
                 operation.detach()
-            raise failure
 
         return attempt_async
 
@@ -145,17 +142,12 @@ def _attempt(function: Callable[..., Any], options: RetryOptions) -> Callable[..
         operation = _operation(run, options)
         operation.enter()
         try:
-            result = function(*args, **kwargs)
-        except Exception as error:
-            # Whatever a task raises leaves as a report.
-            if _is_of_prefect(error):
-                raise
-            failure = _failed(run, decided(operation, error))
-        else:
-            return _succeeded(run, operation, result)
+            result, error = catch(partial(function, *args, **kwargs))
+            if error is None:
+                return _succeeded(run, operation, result)
+            raise error if _is_of_prefect(error) else _failed(run, decided(operation, error))
         finally:
             operation.detach()
-        raise failure
 
     return attempt
 

@@ -11,7 +11,7 @@ Example:
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, partial
@@ -25,6 +25,7 @@ from failwell.integrations._model_class import ByIdentity
 from failwell.integrations._tool_calls import ToolCalls
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
+from failwell.runtime.on_raise import OnRaise
 from failwell.runtime.operation import Operation
 from failwell.runtime.retry_options import RetryOptions
 
@@ -128,16 +129,15 @@ class _Hooks:
         self._change_settings(request_context)
         token = _request.set(request)
         operation = request.operation.enter()
+        is_answered = False
         try:
             response = await handler(request_context)
-        except BaseException:  # raised again, whatever it is
-            if not request.has_failed:
-                request.operation.abandoned()
-            raise
-        else:
+            is_answered = True
             request.operation.succeeded()
             return response
         finally:
+            if not is_answered and not request.has_failed:
+                request.operation.abandoned()
             operation.detach()
             _request.reset(token)
 
@@ -267,18 +267,17 @@ async def _events(source: Callable[[], Any], request: _Request) -> AsyncGenerato
 
         idle = replace(timeouts, first=None, total=None)
         events = limit_astream(events, idle, clock=operation.options.clock)
-    try:
-        async for event in events:
-            count += 1
-            yield event
-    except Exception as error:
-        # It is raised again. No hook is called once something has reached the reader.
+
+    async def failed(error: Exception) -> None:
+        # No hook is called once something has reached the reader.
         if count:
             operation.visible = request.has_failed = True
             await operation.failed_async(error)
-        raise
-    finally:
-        await events.aclose()
+
+    async with aclosing(events), OnRaise(failed):
+        async for event in events:
+            count += 1
+            yield event
 
 
 @cache
