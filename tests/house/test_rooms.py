@@ -237,6 +237,14 @@ def test_a_broad_except_says_why() -> None:
     assert unexplained == []
 
 
+def test_broad_excepts_are_few() -> None:
+    # There were 104 before the restructuring. What is only recorded goes through `OnRaise`, what is cleaned up through
+    # `finally` or an exit stack, and a failure of somebody else's code that becomes a value through `catch`.
+    caught = [place(path, handler) for path in MODULES for handler in catch_alls(path)]
+
+    assert len(caught) <= 43, caught
+
+
 def swallows_interrupts(path: Path) -> Iterator[ast.ExceptHandler]:
     """Handlers of everything that neither raise again nor come after one that lets interrupts and exits pass."""
     for node in nodes_of(path):

@@ -258,10 +258,13 @@ def _converted(program: str, svg: str) -> bytes | None:
 def _with_cairo(svg: str) -> bytes | None:
     from importlib import import_module
 
-    try:
-        picture: object = import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
-    except Exception:  # noqa: BLE001  (the package loads a C library; whatever is wrong with it, another way is tried)
-        return None
+    from failwell.runtime.suppress import call_hook
+
+    def draw() -> object:
+        return import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
+
+    # The package loads a C library, and whatever is wrong with it, another way is tried.
+    picture: object = call_hook(draw, reason="cairosvg could not draw a picture")
     return picture if isinstance(picture, bytes) else None
 
 
