@@ -162,5 +162,6 @@ $(VENV)/.dev: $(VENV)/.test requirements/dev.txt
 	@echo "making .sdks/$*"
 	@rm -rf .sdks/$*
 	@$(PY) -m venv .sdks/$*
-	@$(call install,.sdks/$*/bin/python,--requirement $<)
+	@# The lock names everything, also where it overrides what a release asks for.
+	@$(call install,.sdks/$*/bin/python,--no-deps --requirement $<)
 	@touch $@

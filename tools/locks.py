@@ -1,7 +1,8 @@
 """Resolve every requirement file into a lock: each release that is installed, with what it needs itself.
 
 `make lock` runs it. The files in requirements/ name what the project chose; those in requirements/locks are
-written by this module and hold for every Python and platform that the project supports.
+written by this module and hold for every Python and platform that the project supports. Those in
+requirements/overrides name releases that an environment has although another release asks for a different one.
 """
 
 import argparse
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         target = LOCKS / f"{name}.txt"
         command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--no-header"]
         command += ["--no-annotate", "--no-emit-index-url", "--python-version", OLDEST_PYTHON]
+        overrides = ROOT / f"requirements/overrides/{name}.txt"
+        command += ["--override", str(overrides)] if overrides.exists() else []
         command += ["--upgrade"] if args.upgrade else []
         subprocess.run([*command, "--output-file", str(target), str(source)], check=True)  # noqa: S603  (our own argv)
         print(f"wrote {target.relative_to(ROOT)}")
