@@ -1,9 +1,14 @@
 """A state folder in which others could put files, and files that somebody else put there."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from failwell.files.private import append_private, create_private, replace_private
 from failwell.journal.folder import append_line
@@ -11,6 +16,8 @@ from failwell.journal.journal_faults import StoreUnavailable
 from failwell.journal.lock import exclusive
 from failwell.journal.sqlite.run_store import SqliteStore
 from tests.apps.running import failwell
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o702, 0o1777])
@@ -82,6 +89,72 @@ def test_no_file_is_written_through_a_link(tmp_path: Path, name: str) -> None:
         WRITERS[name](path)
 
     assert victim.read_text() == "as it was"
+
+
+def test_a_file_that_somebody_else_has_created_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("as it was")
+
+    with pytest.raises(FileExistsError):
+        create_private(path)
+
+    assert path.read_text() == "as it was"
+
+
+WATCHED = """
+import json, os, sys
+from pathlib import Path
+
+folder, opened = Path(sys.argv[1]), []
+
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(str(folder / "state")):
+        path, _, flags = arguments
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            opened.append([path, bool(flags & os.O_NOFOLLOW), bool(flags & os.O_TRUNC)])
+
+sys.addaudithook(watch)
+
+from tests.apps.job_place import Place
+
+place = Place(folder, "echo", "fails")
+codes = [
+    place("jobs", "submit", "echo", "value=1", "--wait").code,
+    place("jobs", "submit", "fails", "--wait").code,
+    place("run", str(folder / "w.yaml")).code,
+]
+print(json.dumps([codes, opened]))
+"""
+"""Notes every file of the state folder that Python opens for writing; the database is opened by SQLite."""
+
+
+def test_every_file_that_a_job_and_a_run_write_is_opened_without_following_links(tmp_path: Path) -> None:
+    envelope = json.dumps({"kind": "external.shop.closed", "message": "m"})
+    step = {
+        "name": "a",
+        "type": "script",
+        "command": "sh",
+        "args": ["-c", f"echo x; echo '{envelope}' > $FAILWELL_ERROR_OUT; exit 3"],
+        "raises": ["external.shop.closed"],
+    }
+    kinds = {"external.shop.closed": {"category": "configuration"}}
+    document = {"workflow": {"name": "w", "entry_point": "a"}, "kinds": kinds, "agents": [step]}
+    (tmp_path / "w.yaml").write_text(yaml.safe_dump(document))
+
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    codes, opened = json.loads(done.stdout)
+    assert codes == [0, 1, 3]
+    assert [path for path, without_links, _ in opened if not without_links] == []
+    assert [path for path, _, truncated in opened if truncated] == [], "it may be somebody else's"
+    assert {Path(path).name for path, _, _ in opened} >= {"lock", "output.jsonl", "errors.jsonl"}
 
 
 def test_a_file_that_is_replaced_replaces_the_link_and_not_its_target(tmp_path: Path) -> None:

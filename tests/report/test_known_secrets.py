@@ -5,7 +5,7 @@ import html
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -194,6 +194,37 @@ def test_an_environment_that_changes_in_another_thread_loses_no_secret(
         thread.join()
 
     assert problems == []
+
+
+class Vanishing(MutableMapping[str, str]):
+    """An environment from which another thread takes a variable after its name was listed."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values_of = values
+
+    def __getitem__(self, name: str) -> str:
+        return self.values_of[name]
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self.values_of[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.values_of[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["GONE_TOKEN", *self.values_of])
+
+    def __len__(self) -> int:
+        return len(self.values_of) + 1
+
+
+def test_a_variable_that_vanishes_while_the_environment_is_read_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "environ", Vanishing({**os.environ, "STEADY_PASSWORD": "steady-0-secret"}))
+
+    assert redact_text("saw steady-0-secret") == f"saw {MARK}"
+    assert failwell.describe(ValueError("x")).error_type == "ValueError"
 
 
 def test_a_secret_that_was_just_registered_is_masked_whatever_other_threads_learn() -> None:

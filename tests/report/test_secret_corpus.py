@@ -1,11 +1,13 @@
 """Secrets and innocent texts as they occur in the world: what is masked, and what is left alone."""
 
 import re
+import string
+from random import Random
 
 import pytest
 
 from failwell.report.masking.tokens import token_data
-from failwell.report.redact import redact_text
+from failwell.report.redact import MARK, redact_text
 from tools.redaction import measure, specimens
 
 MODELS = [
@@ -16,6 +18,45 @@ REMARKS = [
     "pwd=/home/ada", "https://acme.test/error?code=404", "password: must be at least 8 characters", "SORT_KEY=asc",
     "using password: YES", "token: expired", "eos_token: </s>", "commit 3f2b8c1d9a4e4f6b8c7d1e2f3a4b5c6d7e8f9a0b",
 ]  # fmt: skip
+
+
+def drawn(length: int, letters: str = string.ascii_letters + string.digits) -> str:
+    return "".join(Random(length + len(letters)).choices(letters, k=length))
+
+
+HEX = "0123456789abcdef"
+LINES = f"{drawn(64)}\n{drawn(63)}"
+KEYS = {
+    "Hugging Face, letters only": "hf_" + drawn(34, string.ascii_letters),
+    "Pinecone": f"pcsk_{drawn(6)}_{drawn(63)}",
+    "Tavily": f"tvly-{drawn(32)}",
+    "Cerebras": f"csk-{drawn(48)}",
+    "Vault": f"hvs.{drawn(24)}",
+    "Notion": f"ntn_{drawn(11, string.digits)}{drawn(35)}",
+    "Linear": f"lin_api_{drawn(40)}",
+    "Grafana": f"glsa_{drawn(32)}_{drawn(8, HEX)}",
+    "Docker": f"dckr_pat_{drawn(27)}",
+    "Slack app": f"xapp-1-A{drawn(10, string.ascii_uppercase)}-{drawn(13, string.digits)}-{drawn(64, HEX)}",
+    "Google client": f"GOCSPX-{drawn(28)}",
+    "Bedrock": f"ABSK{drawn(128)}==",
+    "Supabase": f"sbp_{drawn(40, HEX)}",
+    "encrypted PEM": f"-----BEGIN ENCRYPTED PRIVATE KEY-----\n{LINES}\n-----END ENCRYPTED PRIVATE KEY-----",
+    "encrypted PEM with headers": "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"
+    f"DEK-Info: AES-128-CBC,{drawn(32, HEX)}\n\n{LINES}\n-----END RSA PRIVATE KEY-----",
+    "PGP": f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{LINES}\n-----END PGP PRIVATE KEY BLOCK-----",
+}
+"""One of each format, without a name beside it that would tell what it is."""
+
+
+@pytest.mark.parametrize("vendor", KEYS)
+def test_a_key_is_known_by_its_format_alone(vendor: str) -> None:
+    key = KEYS[vendor]
+
+    masked = redact_text(f"failed with {key} today")
+
+    assert MARK in masked
+    assert (masked[:12], masked[-6:]) == ("failed with ", " today")
+    assert [key[at : at + 8] for at in range(14, len(key) - 30) if key[at : at + 8] in masked] == []
 
 
 def test_nearly_all_secrets_are_masked_and_nearly_nothing_else_is() -> None:

@@ -181,28 +181,51 @@ def test_an_open_budget_is_shared_by_every_loop_below_it() -> None:
 def test_tasks_and_threads_may_open_the_same_budget_at_once() -> None:
     budget = SharedBudget(Budget(attempts=100), clock=FakeClock())
     other = SharedBudget(Budget(attempts=100), clock=FakeClock())
-    inside = threading.Barrier(2, timeout=10)
 
-    async def task(first: asyncio.Event, second: asyncio.Event) -> None:
-        with budget:
-            first.set()
-            await second.wait()
-            caught(retry(attempts=2, backoff=AT_ONCE)(Scripted(overloaded())))
-        assert open_budget() is None
+    def spend() -> None:
+        caught(retry(attempts=2, backoff=AT_ONCE)(Scripted(overloaded())))
 
     async def tasks() -> None:
-        first, second = asyncio.Event(), asyncio.Event()
-        await asyncio.gather(task(first, second), task(second, first))
+        entered, left = asyncio.Event(), asyncio.Event()
 
-    def thread() -> None:
+        async def first() -> None:
+            with budget:
+                await entered.wait()
+                spend()
+            assert open_budget() is None
+            left.set()
+
+        async def second() -> None:
+            with budget:
+                entered.set()
+                await left.wait()
+                spend()
+            assert open_budget() is None
+
+        await asyncio.gather(first(), second())
+
+    # Whoever entered first leaves first, while the other is inside.
+    inside, entered, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first_thread() -> None:
         with other, budget, budget:
-            inside.wait()
-            caught(retry(attempts=2, backoff=AT_ONCE)(Scripted(overloaded())))
+            inside.set()
+            assert entered.wait(10)
+            spend()
+        assert open_budget() is None
+        left.set()
+
+    def second_thread() -> None:
+        assert inside.wait(10)
+        with other, budget, budget:
+            entered.set()
+            assert left.wait(10)
+            spend()
         assert open_budget() is None
 
     asyncio.run(tasks())
     with ThreadPoolExecutor(2) as pool:
-        for future in [pool.submit(thread), pool.submit(thread)]:
+        for future in [pool.submit(first_thread), pool.submit(second_thread)]:
             future.result()
 
     assert (budget.spent.attempts, other.spent.attempts) == (8, 0)
