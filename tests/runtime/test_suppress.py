@@ -207,3 +207,20 @@ def test_the_event_knows_where_it_happened() -> None:
         open_shop(ValueError("x"))
 
     assert seen[0].report.scene == reports.Scene(run="r1", node="sum")
+
+
+def test_a_log_that_raises_does_not_reach_whoever_ignores_an_error() -> None:
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError(record.getMessage())
+
+    logger, handler = logging.getLogger("failwell"), Raising()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        with suppress(KeyError, reason="it may be missing"):
+            raise KeyError("x")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

@@ -1,11 +1,13 @@
 """What the audit holds of runs: every call before it is made, every attempt, every retry, every ignored error."""
 
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,7 +15,7 @@ from failwell import workflows
 from failwell.journal.event import Event
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.testing import lab
-from tests.apps.running import Done, failwell
+from tests.apps.running import Done, environment, failwell
 
 HEAD = """\
 workflow:
@@ -137,6 +139,71 @@ agents:
     assert data["reason"]
 
 
+OVERLOADED = "{fail: provider.overloaded, retry_after: 0}"
+BUSY = """\
+from failwell.fault.facts import NotBefore
+from failwell.faults import ToolTransient
+
+
+def count(text: str = "") -> int:
+    raise ToolTransient(kind="tool.busy", not_before=NotBefore(after=0.0, source="tool"))
+"""
+RETRIES: dict[str, tuple[str, str, str]] = {
+    "a model": ("model:failed", "provider.overloaded", "agents: [{name: ask, prompt: p, max_attempts: 3}]"),
+    "a model of a session": (
+        "model:failed",
+        "provider.overloaded",
+        "agents: [{name: ask, prompt: p, max_attempts: 3}]",
+    ),
+    "a tool": (
+        "tool:failed",
+        "tool.busy",
+        (
+            "tools: {count: {python: 'own_tools:count', effect: read, max_attempts: 3}}\n"
+            "agents: [{name: ask, type: tool, tool: count}]"
+        ),
+    ),
+    "a step": (
+        "node:retrying",
+        "provider.overloaded",
+        "agents: [{name: ask, prompt: p, max_attempts: 1, retry: {max_attempts: 3, delay_seconds: 0}}]",
+    ),
+    "a stage": (
+        "node:retrying",
+        "validation.assertion_failed",
+        (
+            "stages:\n  - id: ask\n    assert: [{verdict: retry, feedback: again}]\n"
+            "    retryPolicy: {maxAttempts: 3, backoff: none}"
+        ),
+    ),
+}
+
+
+@pytest.mark.acceptance("stud-cli 23")
+@pytest.mark.parametrize("what", RETRIES)
+def test_each_attempt_of_any_retry_has_its_number_kind_delay_and_reason(tmp_path: Path, what: str) -> None:
+    type_, kind, steps = RETRIES[what]
+    replies = "{text: x}" if what == "a stage" else ", ".join([OVERLOADED] * 3)
+    place(tmp_path, replies=f"replies: [{replies}]\n", flow=f"{HEAD}{steps}\n")
+    (tmp_path / "own_tools.py").write_text(BUSY)
+
+    if "session" in what:
+        done = failwell("chat", "w.yaml", "-p", "go", "--store", "state", cwd=tmp_path)
+    else:
+        done = run(tmp_path)
+
+    attempts = [record["data"] for record in audit(tmp_path, type_)]
+    assert done.code != 0
+    # What was given up has no delay; a step that is given up has failed and is not retried.
+    known = [(number, kind, 0.0) for number in (1, 2)]
+    last = [] if type_ == "node:retrying" else [(3, kind, None)]
+    assert [(one["attempt"], one["kind"], one.get("delay")) for one in attempts] == [*known, *last]
+    assert [one["reason"].partition(" ")[0] for one in attempts] == ["retrying", "retrying", "giving"][
+        : len(attempts)
+    ]
+    assert failwell("audit", "verify", "--store", "state", cwd=tmp_path).code == 0
+
+
 def test_a_call_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
     place(tmp_path)
     SqliteStore(tmp_path / "state").close()
@@ -216,6 +283,94 @@ def test_a_watcher_that_raises_changes_nothing_and_is_recorded_once(tmp_path: Pa
     assert record["data"]["reason"]
     assert record["data"]["cause"].startswith("RuntimeError (")
     assert record["run"] == result.id
+
+
+MACHINE = """\
+import logging
+
+from failwell.workflows import Stage, StateMachine
+
+
+class Raising(logging.Handler):
+    def emit(self, record):
+        open("logged.txt", "a").write("x")
+        raise RuntimeError("the log is gone")
+
+
+logging.getLogger("failwell").addHandler(Raising())
+machine = StateMachine(
+    name="m", stages=[Stage(id="a", prompt="go")], runtime={"default_model": "scripted:replies.yaml"}
+)
+"""
+
+
+def _with_closed(stream: Literal["stdout", "stderr"], folder: Path, *arguments: str) -> Done:
+    """Run the command with a stream that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "failwell", *arguments, "--store", "state"],
+        stdout=writer if stream == "stdout" else subprocess.PIPE,
+        stderr=writer if stream == "stderr" else subprocess.PIPE,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment(),
+    )
+    os.close(writer)
+    return Done(done.returncode, done.stdout or "", done.stderr or "")
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 60")
+def test_a_run_whose_progress_and_log_cannot_be_written_is_not_affected_and_records_it_once(
+    tmp_path: Path,
+) -> None:
+    place(tmp_path, replies="replies: [{text: hello}]\n")
+    (tmp_path / "raising_machine.py").write_text(MACHINE)
+
+    done = _with_closed(
+        "stderr", tmp_path, "run", "raising_machine.py", "--progress", "plain", "--run-id", "r"
+    )
+
+    types = [
+        json.loads(line)["type"]
+        for line in failwell("runs", "export", "r", "--store", "state", cwd=tmp_path).out.splitlines()
+    ]
+    [record] = audit(tmp_path, "error:suppressed")
+    assert (done.code, done.data) == (0, {"result": "hello"})
+    assert types[-1] == "run:completed"
+    assert record["run"] == "r"
+    assert record["data"]["reason"] == "a watcher of the run failed and was passed over"
+    assert record["data"]["cause"].startswith("BrokenPipeError (")
+    # Both sinks were asked: the one for progress, and the one for the log of that failure.
+    assert (tmp_path / "logged.txt").read_text() == "x"
+
+
+@pytest.mark.slow
+@pytest.mark.acceptance("stud-cli 60")
+def test_a_turn_whose_events_cannot_be_printed_is_not_affected_and_records_it_once(tmp_path: Path) -> None:
+    place(tmp_path, replies="replies: [{text: hello}]\n")
+
+    _with_closed("stdout", tmp_path, "chat", "w.yaml", "-p", "go", "--format", "json")
+
+    shown = failwell("sessions", "show", "last", "--format", "json", "--store", "state", cwd=tmp_path).data
+    [record] = audit(tmp_path, "error:suppressed")
+    assert shown["conversation"] == [{"user": "go"}, {"agent": "hello"}]
+    assert (shown["status"], record["run"]) == ("closed", shown["id"])
+    assert record["data"]["cause"].startswith("BrokenPipeError (")
+
+
+@pytest.mark.slow
+def test_a_run_whose_errors_nobody_reads_ends_with_its_own_exit_code(
+    tmp_path: Path,
+) -> None:
+    place(tmp_path, replies="replies: [{fail: provider.auth}]\n")
+
+    failed = _with_closed("stderr", tmp_path, "run", "w.yaml", "--run-id", "r")
+
+    assert (failed.code, failed.out) == (3, "")
+    assert (tmp_path / "state/runs/r/errors.jsonl").exists()
 
 
 def test_the_audit_of_one_run_is_shown_by_its_id_and_by_type(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def record_suppressed(event: Suppressed) -> None:
         else:
             _record_failed_observer(observer, error, observers)
     if not accepted:
-        _log.info("suppressed %s: %s", event.cause, event.reason)
+        _write_log(logging.INFO, "suppressed %s: %s", event.cause, event.reason)
 
 
 def suppressed(error: BaseException, reason: str) -> Suppressed:
@@ -175,11 +175,18 @@ def _record_failed_observer(failed: Observer, error: Exception, observers: list[
     event = suppressed(error, "an observer failed and was passed over")
     others = [observer for observer in observers if observer is not failed]
     if not others:
-        _log.warning("suppressed %s: %s", event.cause, event.reason)
+        _write_log(logging.WARNING, "suppressed %s: %s", event.cause, event.reason)
     for observer in others:
         # A second failure is only logged; recording it could go on for ever.
         if call_back(observer, event)[1] is not None:
-            _log.warning("an observer failed while it was notified of another observer's failure")
+            _write_log(
+                logging.WARNING, "an observer failed while it was notified of another observer's failure"
+            )
+
+
+def _write_log(level: int, text: str, *args: object) -> None:
+    """Log it. A handler that raises is passed over: nothing is left that could be told."""
+    catch(_log.log, level, text, *args)
 
 
 class _Suppression:

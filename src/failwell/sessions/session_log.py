@@ -1,7 +1,7 @@
 """Writes the events of a session: to the journal first, then to whoever watches."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from failwell.agents.message_repair import INTERRUPTED, interrupted_result
 from failwell.delivery.plain_text import json_text
@@ -10,9 +10,9 @@ from failwell.journal.event import Event, Fact
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import write_with_retry
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import call_hook
 from failwell.sessions.history import OpenCall, SessionState, Usage, write_message
 from failwell.turns.turn import TurnRecorder
+from failwell.workflow.run.run_audit import call_audited_hook
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from failwell.turns.turn import Turn
 
 OnEvent = Callable[[Event], object]
+_T = TypeVar("_T")
 CANCELLED = "cancel.tool"
 """The kind of the result of a call that was cancelled."""
 _AUDITED = ("turn", "provider", "model", "call", "tool", "kind", "reason", "may_have_run", "changes", "used")
@@ -93,7 +94,11 @@ class SessionLog:
         self.state.fold(events)
         for event in events:
             for watcher in self._watchers:
-                call_hook(watcher, event, reason="a watcher of a session failed")
+                self.call(watcher, event)
+
+    def call(self, watcher: Callable[[_T], object], value: _T) -> None:
+        """Call whoever watches. What they raise changes nothing, and is recorded."""
+        call_audited_hook(self._store, self.session, watcher, value, "a watcher of a session failed")
 
     async def close_calls(self, kind: str) -> list[str]:
         """Give every open tool call a result that says why there is none; the ids of the calls."""
@@ -167,7 +172,7 @@ class SessionRecorder(TurnRecorder):
     async def show(self, piece: str) -> None:
         """Pass a piece of text on."""
         if self._on_text is not None:
-            call_hook(self._on_text, piece, reason="a watcher of a session failed")
+            self._log.call(self._on_text, piece)
 
     async def answered(self, response: "ModelResponse") -> None:
         """Write the answer, before its calls are run."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from failwell._extras import MissingExtra
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import InternalError
-from failwell.apps.cli.output import print_stderr
+from failwell.apps.cli.output import print_if_read
 from failwell.apps.cli.raw_arguments import ErrorOptions, error_options
 from failwell.fault.axes import ActionKind, Blame, Category
 from failwell.fault.base import Fault
@@ -40,11 +40,7 @@ def print_report(report: ErrorReport, options: ErrorOptions) -> int:
     """Print a report as it is, under its own id, and return the exit code."""
     report = with_capability_defect(report)
     code = exit_for(report)
-    try:
-        print_stderr(_render(report, options), is_json=options.format == "json")
-    except OSError:
-        # Nobody reads stderr any more; the exit code remains.
-        return code
+    print_if_read(_render(report, options), is_json=options.format == "json")
     return code
 
 

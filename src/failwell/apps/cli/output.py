@@ -8,9 +8,9 @@ peers, so control characters, escape sequences and marks that turn or hide text 
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 """Columns that running text is wrapped to."""
 Row = Sequence[str]
+_T = TypeVar("_T")
 
 
 class Heading(str):
@@ -57,6 +58,32 @@ def print_stderr(text: str, *, end: str = "\n", is_json: bool = False) -> None:
     from failwell.delivery.plain_text import neutral_json
 
     print(neutral_json(text) if is_json else _safe(text), end=end, file=sys.stderr, flush=True)
+
+
+def print_if_read(text: str, *, is_json: bool = False) -> None:
+    """`print_stderr`, where it is no failure that nobody reads it: what was done stays done, and the exit code says it."""
+    try:
+        print_stderr(text, is_json=is_json)
+    except OSError:
+        return
+
+
+def until_it_fails(show: Callable[[_T], object]) -> Callable[[_T], None]:
+    """`show`, which is not called again once it has raised: a stream that is closed or full stays so."""
+    from failwell.apps.cli.faults import Unwritable
+
+    failed: list[Exception] = []
+
+    def call(value: _T) -> None:
+        if failed:
+            return
+        try:
+            show(value)
+        except (OSError, Unwritable) as error:
+            failed.append(error)
+            raise
+
+    return call
 
 
 def print_stderr_lines(lines: Sequence[str]) -> None:
@@ -165,7 +192,7 @@ def print_table(
 def print_aside(args: Namespace, text: str) -> None:
     """Print a remark for a person on stderr; nothing where errors are JSON, so that they can be parsed."""
     if error_format(args) != "json":
-        print_stderr(text)
+        print_if_read(text)
 
 
 def error_format(args: Namespace) -> str:

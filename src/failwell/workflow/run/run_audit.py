@@ -1,16 +1,17 @@
 """What the audit holds of a run besides its agents: retries of nodes, gates and their answers, errors that were ignored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import Store
-from failwell.runtime.suppress import Suppressed, scoped_observer
+from failwell.runtime.suppress import Suppressed, call_hook, scoped_observer
 
 if TYPE_CHECKING:
     from failwell.journal.event import Fact
 
+_T = TypeVar("_T")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "node:retrying": ("path", "node", "attempt", "delay", "by"),
     "human_gate:paused": ("path", "node", "gate", "type", "prompt"),
@@ -55,6 +56,17 @@ def audit_suppressed(store: Store, run: str) -> None:
     """Record every error that this task and those that it starts ignore on purpose from now on."""
     if isinstance(store, SqliteStore):
         scoped_observer.set(partial(_record_suppressed, store, run))
+
+
+def call_audited_hook(
+    store: SqliteStore, run: str, hook: Callable[[_T], object], value: _T, reason: str
+) -> None:
+    """`call_hook`, where what is ignored is recorded for this run or session."""
+    token = scoped_observer.set(partial(_record_suppressed, store, run))
+    try:
+        call_hook(hook, value, reason=reason)
+    finally:
+        scoped_observer.reset(token)
 
 
 def _record_suppressed(store: SqliteStore, run: str, event: Suppressed) -> None:

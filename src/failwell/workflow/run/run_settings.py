@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,7 +11,7 @@ from failwell.fault.frozen import frozen
 from failwell.journal.event import Event as Entry
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import catch, record_suppressed, suppressed
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.messages import Event
 from failwell.workflow.machine.run_state import State, failure_in
@@ -152,5 +153,6 @@ class Settings:
             try:
                 watcher(events)
             except Exception as error:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
-                _LOG.exception("a watcher of run %s failed", run)
                 record_suppressed(suppressed(error, "a watcher of the run failed and was passed over"))
+                # Neither may a log that fails.
+                catch(partial(_LOG.error, "a watcher of run %s failed", run, exc_info=error))

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.commands import JSON
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import error_format, print_json_text, print_text
+from failwell.apps.cli.output import error_format, print_json_text, print_text, until_it_fails
 from failwell.apps.cli.sessions.chat import hold, print_resume
 from failwell.delivery.plain_text import json_text
 
 if TYPE_CHECKING:
-    from failwell.journal.event import Event
     from failwell.sessions.session import Session, TurnResult
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,7 +28,13 @@ class HeadlessChat:
     def hold(self) -> int:
         """Take the turn; the exit code."""
         if self._args.format == JSON:
-            return hold(self._args, self._talk, on_event=_print_event, on_text=_print_piece)
+            print_line = until_it_fails(print_json_text)
+            return hold(
+                self._args,
+                self._talk,
+                on_event=lambda event: print_line(event.to_line()),
+                on_text=lambda piece: print_line(json_text({"type": "text", "text": piece})),
+            )
         return hold(self._args, self._talk)
 
     async def _talk(self, session: "Session") -> int:
@@ -83,11 +88,3 @@ def result_line(session: "Session", result: "TurnResult") -> dict[str, Any]:
     if result.report is not None:
         line["error"] = {"kind": result.report.kind, "message": result.report.message, "id": result.report.id}
     return line
-
-
-def _print_event(event: "Event") -> None:
-    print_json_text(event.to_line())
-
-
-def _print_piece(piece: str) -> None:
-    print_json_text(json_text({"type": "text", "text": piece}))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.apps.cli.output import print_aside, print_stderr
+from failwell.apps.cli.output import print_aside, print_if_read, until_it_fails
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
@@ -137,7 +137,7 @@ class RunCommand:
         args = self.args
         return local_settings(
             args.store,
-            watchers=() if display is None else (display.show,),
+            watchers=() if display is None else (until_it_fails(display.show),),
             interactions=self._interactions(display),
             asks_limits=self._has_person() and not args.skip_gates,
             wait=args.wait,
@@ -220,5 +220,5 @@ class RunCommand:
         if was_stopping or self._driver is None:
             self._main.cancel()
             return
-        print_stderr(f"{name}: stopping what runs; once more to stop at once")
+        print_if_read(f"{name}: stopping what runs; once more to stop at once")
         self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=name))

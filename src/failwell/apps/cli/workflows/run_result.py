@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import error_format, is_terminal, print_stderr, print_text
+from failwell.apps.cli.output import error_format, is_terminal, print_if_read, print_text
 from failwell.apps.cli.records import command_for
 from failwell.apps.cli.workflows.resume_options import resume_after
 
@@ -88,7 +88,7 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
     if form == JSON:
         extras["resume"] = resume
     printed = _stderr(ended, ended.failure)
-    print_stderr(_failure(report, ended.failure, extras, form, resume, printed), is_json=form == JSON)
+    print_if_read(_failure(report, ended.failure, extras, form, resume, printed), is_json=form == JSON)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
 
@@ -153,8 +153,8 @@ def _frame(frame: Mapping[str, Any]) -> str:
 
 def _print_message(message: Mapping[str, Any], args: Namespace) -> None:
     if error_format(args) == JSON:
-        print_stderr(dumps(message), is_json=True)
+        print_if_read(dumps(message), is_json=True)
         return
-    print_stderr(message["message"])
+    print_if_read(message["message"])
     if "next" in message:
-        print_stderr(f"next: {message['next']}")
+        print_if_read(f"next: {message['next']}")
