@@ -55,6 +55,20 @@ def test_every_link_on_a_page_leads_to_a_file(page: Path) -> None:
     assert missing == []
 
 
+WITHHOLDING = re.compile(
+    r"\b(log_report|ReportFilter|JsonFormatter|report_exception|withheld|jobs show|errors\.jsonl)\b|install\(app"
+)
+"""Where an operator looks for the message of an exception, and does not find it by default."""
+
+
+def test_a_guide_that_shows_logs_or_records_says_how_to_see_what_they_withhold() -> None:
+    guides = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "docs/guides").glob("*.md"))}
+    needing = [name for name, text in guides.items() if WITHHOLDING.search(text)]
+
+    assert {"capabilities.md", "http.md", "jobs.md", "observability.md", "workflows.md"} <= set(needing)
+    assert [name for name in needing if "FAILWELL_TRACEBACK" not in guides[name]] == []
+
+
 def test_the_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     named = set(re.findall(r"(?:\$ |`)make (\w+)", (ROOT / "README.md").read_text("utf-8")))
