@@ -12,10 +12,12 @@ from typing import Any, Literal
 import pytest
 
 from failwell import workflows
+from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.journal.event import Event
 from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.testing import lab
 from tests.apps.running import Done, environment, failwell
+from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 
 HEAD = """\
 workflow:
@@ -261,6 +263,46 @@ def test_under_the_policy_full_the_audit_holds_the_text_of_ten_lines_with_only_t
     assert len(texts) == 1
     assert all(f"row {number}: the key [redacted] was refused" in texts[0] for number in range(10))
     assert key not in json.dumps(audit(tmp_path))
+
+
+@pytest.mark.acceptance("stud-cli 59")
+@pytest.mark.parametrize("policy", ["strict", "full"])
+def test_of_ten_lines_of_a_provider_the_user_and_the_model_see_none_and_nobody_the_key(
+    tmp_path: Path, policy: str
+) -> None:
+    pytest.importorskip("openai")
+    key = "sk-proj-9Qm2vXw7Lr4Tz8Kd1Nc6"
+    lines = "\n".join(f"line {number} of the provider about {key}" for number in range(10))
+
+    def refuse(_dialect: str, _call: LabCall) -> Reply:
+        return as_json(400, {"error": {"message": lines, "type": "invalid_request_error"}})
+
+    with scripted_lab("openai", refuse, lab_reply("ok")) as server:
+        flow = HEAD.replace(
+            'default_model: "scripted:replies.yaml"',
+            f'default_model: "gpt-4o", provider: {{name: openai-chat, base_url: "{server.url}", api_key: {{env: LAB_KEY}}}}',
+        )
+        place(tmp_path, flow=f"{flow}agents:\n  - {{name: ask, prompt: go}}\n")
+        environ = {"FAILWELL_TRACEBACK": policy, "LAB_KEY": key}
+        failed = failwell("chat", "w.yaml", "-p", "one", "--store", "state", cwd=tmp_path, env=environ)
+        answered = failwell("chat", "--continue", "-p", "two", "--store", "state", cwd=tmp_path, env=environ)
+
+    header, kind, *_ = failed.err.splitlines()
+    records = audit(tmp_path, "model:failed")
+    assert (failed.code, answered.code, answered.out) == (1, 0, "Hello from the lab.\n")
+    # A header of ours and a line with the kind; no word of the provider.
+    assert header.startswith("error: ")
+    assert len(header) <= 240
+    assert "provider.bad_request" in kind
+    assert "of the provider about" not in failed.out + failed.err
+    # The model is called again without what the provider said.
+    assert [message["role"] for message in server.requests[1]["messages"]] == ["user", "user"]
+    assert "of the provider" not in json.dumps(server.requests)
+    assert [record["data"]["kind"] for record in records] == ["provider.bad_request"]
+    assert ("status_code: 400" in records[0]["data"]["text"]) is (policy == "full")
+    assert "line 9 of the provider" not in json.dumps(audit(tmp_path))
+    stored = [file.read_bytes() for file in (tmp_path / "state").rglob("*") if file.is_file()]
+    assert not [content for content in (*stored, failed.err.encode()) if key.encode() in content]
 
 
 @pytest.mark.acceptance("stud-cli 60")
