@@ -192,9 +192,24 @@ def test_a_handled_failure_survives_a_checkpoint_and_one_without_an_error_map_lo
         "prompt": "?",
         "options": [{"label": "y", "value": "y", "route": "last"}],
     }
-    first = script("a", RAISE % "external.x", routes=[{"on_error": True, "to": "ask"}, {"to": "$end"}])
-    last = {"name": "last", "type": "set", "value": "{{ a.error.kind if a.error is defined else 'none' }}"}
-    file = place.write(flow(first, gate, last, output={"k": "{{ last.output }}"}))
+    envelope = {
+        "kind": "external.x",
+        "message": "the shelf is empty",
+        "details": {"shelf": 4, "tried": ["a", "b"]},
+    }
+    first = script(
+        "a",
+        f"echo '{json.dumps(envelope)}' > $FAILWELL_ERROR_OUT",
+        routes=[{"on_error": True, "to": "ask"}, {"to": "$end"}],
+    )
+    read = ("kind", "message", "details")
+    errors = (
+        "{{ {"
+        + ", ".join(f"'{name}': a.error.{name}" for name in read)
+        + "} | tojson if a.error is defined else 'none' }}"
+    )
+    last = {"name": "last", "type": "set", "value": errors}
+    file = place.write(flow(first, gate, last, output={"error": "{{ last.output | tojson }}"}))
     assert place("run", file, "--no-input", "-q", "--run-id", "r1").code == 4
     store = SqliteStore(place.folder / "store")
     state = restore(store, "r1")
@@ -208,7 +223,13 @@ def test_a_handled_failure_survives_a_checkpoint_and_one_without_an_error_map_lo
     assert place("gates", "answer", "r1", "ask", "y").code == 0
     done = failwell_process("resume", "r1", "-q", *place.store)
 
-    assert (done.code, done.data) == (0, {"k": "external.x" if has_error_map else "none"}), done.err
+    assert (done.code, done.data) == (0, {"error": envelope if has_error_map else "none"}), done.err
+    # What was recorded before the checkpoint is not run again.
+    assert [event["data"]["node"] for event in place.events("r1") if event["type"] == "node:started"] == [
+        "a",
+        "ask",
+        "last",
+    ]
 
 
 @pytest.mark.slow
@@ -413,7 +434,8 @@ def test_stopping_a_run_that_died_closes_it_once_and_leaves_a_waiting_one_alone(
 def test_a_secret_that_would_reach_a_prompt_through_the_context_is_refused_by_name_and_never_by_value(
     place: Place,
 ) -> None:
-    secret = {"input": {"token": {"type": "string", "secret": True}}}
+    # The value is in the file, too: as the default of the input, on the line that the message shows.
+    secret = {"input": {"token": {"type": "string", "secret": True, "default": "s3cr3t-default-88"}}}
     alias = {
         "name": "alias",
         "type": "set",
@@ -422,14 +444,20 @@ def test_a_secret_that_would_reach_a_prompt_through_the_context_is_refused_by_na
     }
     agent = {"name": "think", "prompt": "Use {{ alias.output }} well"}
     file = place.write(flow(alias, agent, head=secret))
+    value = ("-i", "token=s3cr3t-value-77")
+    said = "the secret `alias.output` (from the input `token`) would be used in `think.prompt`"
 
-    done = place("run", file, "-i", "token=s3cr3t-value-77", "--format", "json")
-    text = place("run", file, "-i", "token=s3cr3t-value-77")
+    for words in (("validate", file), ("run", file, *value), ("run", file, *value, "--dry-run")):
+        command = failwell if words[0] == "validate" else place
+        done, text = command(*words, "--format", "json"), command(*words)
 
-    assert (done.code, done.out, text.code) == (2, "", 2)
-    assert "think" in text.err
-    assert "token" in text.err
-    assert "s3cr3t" not in done.err + text.err
+        [mistake] = [entry for entry in done.error["mistakes"] if entry["severity"] == "error"]
+        assert (done.code, done.out, text.code) == (2, "", 2), words
+        assert (mistake["message"], mistake["path"], mistake["file"]) == (said, "think.prompt", file)
+        assert mistake["line"] == 1
+        assert f"error: {said}" in text.err
+        assert f"--> {file}:1:{mistake['column']}" in text.err
+        assert "s3cr3t" not in done.err + text.err + text.out
     assert place("runs", "list", "--format", "json").data == []
 
 
@@ -462,3 +490,6 @@ def test_a_secret_is_in_no_event_log_row_or_scope_of_a_run(place: Place) -> None
     assert b"[redacted]" in out
     assert b"s3cr3t" not in out + err + stored
     assert "s3cr3t" not in json.dumps(place.events("r1"))
+    for words in (("runs", "show", "r1"), ("runs", "logs", "r1"), ("audit", "export")):
+        shown = place(*words)
+        assert "s3cr3t" not in shown.out + shown.err

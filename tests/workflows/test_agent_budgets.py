@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell
+from tests.apps.running import Done, failwell, failwell_process
 
 HEAD = """\
 workflow:
@@ -71,8 +71,9 @@ def test_a_first_call_beyond_the_budget_is_not_made(place: Place) -> None:
 
     error = error_of(done)
     failed = next(event for event in place.events if event["type"] == "run:failed")
-    assert error["kind"] == "limit.budget_exceeded"
-    assert failed["data"]["failure"]["report"]["retryable"] is False
+    report = failed["data"]["failure"]["report"]
+    assert (done.code, error["kind"]) == (1, "limit.budget_exceeded")
+    assert (report["kind"], report["retryable"]) == ("limit.budget_exceeded", False)
     assert failed["data"]["usage"]["cost_usd"] == 0
     assert place("audit", "show", "--type", "model:called", "--format", "json").data == []
 
@@ -83,6 +84,8 @@ def test_a_warning_is_given_once_and_the_run_completes(place: Place) -> None:
 
     [warning] = [event for event in place.events if event["type"] == "budget:warning"]
     assert done.code == 0
+    assert place.types("run:completed") == ["run:completed"]
+    assert len(place("audit", "show", "--type", "model:called", "--format", "json").data) == 3
     assert type(warning["data"]["threshold_pct"]) is int
     assert 0 <= warning["data"]["threshold_pct"] <= 100
 
@@ -105,17 +108,18 @@ def test_after_an_approval_the_call_is_made_and_its_retry_asks_no_more(place: Pl
         "prompt: p,", "prompt: p, max_attempts: 1, retry: {max_attempts: 2, delay_seconds: 0},"
     )
     place.run(steps, CHEAP, budget=0.5, on_exceed="pause_for_approval")
-    (place.folder / "replies.yaml").write_text("replies:\n  - {fail: provider.overloaded}\n  - {text: hi}\n")
+    assert place("audit", "show", "--type", "model:called", "--format", "json").data == []
+    (place.folder / "replies.yaml").write_text(
+        'agents: {a: [{fail: provider.overloaded}], "a#2": [{text: hi}]}\n'
+    )
 
     place.answer("approved")
     done = place("resume", "last", "--quiet", "--error-format", "json")
 
-    assert place.types("budget:paused", "node:retrying", "run:failed") == [
-        "budget:paused",
-        "node:retrying",
-        "run:failed",
-    ]
-    assert error_of(done)["kind"] == "provider.overloaded"
+    order = ("budget:paused", "human_gate:resumed", "node:retrying", "run:completed", "run:failed")
+    assert (done.code, done.data) == (0, {"result": "hi"})
+    assert place.types(*order) == list(order[:4])
+    assert len(place("audit", "show", "--type", "model:called", "--format", "json").data) == 2
 
 
 @pytest.mark.acceptance("relavium 37")
@@ -125,17 +129,55 @@ def test_a_rejected_pause_fails_the_run(place: Place) -> None:
     place.answer("rejected")
     done = place("resume", "last", "--quiet", "--error-format", "json")
 
-    assert error_of(done)["kind"] == "limit.budget_exceeded"
+    last = place.events[-1]
+    assert (done.code, error_of(done)["kind"]) == (1, "limit.budget_exceeded")
+    assert (last["type"], last["data"]["failure"]["envelope"]["kind"]) == (
+        "run:failed",
+        "limit.budget_exceeded",
+    )
+    assert place("audit", "show", "--type", "model:called", "--format", "json").data == []
+
+
+GATED = """\
+agents:
+  - {name: a, prompt: p, routes: [{to: b}]}
+  - {name: b, prompt: p, routes: [{to: check}]}
+  - {name: check, type: human_gate, prompt: Go on?, options: [{label: "yes", value: "yes", route: c}]}
+  - {name: c, prompt: p, routes: [{to: $end}]}
+"""
 
 
 @pytest.mark.acceptance("relavium 38")
-def test_what_was_spent_before_a_pause_counts_in_a_new_process(place: Place) -> None:
+@pytest.mark.parametrize(("budget", "code"), [(1.99, 1), (2.0, 0)])
+def test_what_was_spent_before_a_pause_counts_in_the_first_check_of_a_new_process(
+    place: Place, budget: float, code: int
+) -> None:
+    # Two answers cost a dollar, and the third may cost another one.
+    assert place.run(GATED, CHEAP, budget=budget, on_exceed="fail").code == 4
+    place.answer("yes")
+
+    done = failwell_process(
+        "resume", "last", "--quiet", "--error-format", "json", "--store", str(place.folder / "state")
+    )
+
+    called = [
+        record["data"]["node"]
+        for record in place("audit", "show", "--type", "model:called", "--format", "json").data
+    ]
+    assert done.code == code, done.err
+    assert called == (["a", "b"] if code else ["a", "b", "c"])
+    if code:
+        assert error_of(done)["kind"] == "limit.budget_exceeded"
+
+
+@pytest.mark.acceptance("relavium 38")
+def test_what_was_spent_before_a_pause_of_the_budget_is_in_the_total(place: Place) -> None:
     place.run(THREE, CHEAP, budget=1.6, on_exceed="pause_for_approval")
     # Two answers cost a dollar, and a third may cost another one.
     [first] = [event for event in place.events if event["type"] == "budget:paused"]
     place.answer("approved")
 
-    done = place("resume", "last", "--quiet")
+    done = failwell_process("resume", "last", "--quiet", "--store", str(place.folder / "state"))
 
     assert (first["data"]["node"], round(first["data"]["spent_usd"], 2)) == ("c", 1.0)
     assert done.code == 0

@@ -131,6 +131,7 @@ def test_an_answer_with_an_unknown_stop_reason_is_an_answer_and_one_warning(
         ]  # fmt: skip
 
     assert [done.data for done in runs] == [{"result": "Hello from the lab."}] * 2
+    assert [done.err.count("warning: unknown stop reason") for done in runs] == [1, 0]
     warnings = [record for record in caplog.records if record.name == "failwell.stops"]
     assert [record.getMessage() for record in warnings] == [
         "unknown stop reason 'moon_phase' from openai-chat; the answer is taken for complete"

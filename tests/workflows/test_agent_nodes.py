@@ -114,6 +114,42 @@ def test_a_declared_output_is_enforced_and_a_fence_is_accepted(
     assert "It is blue" not in done.out
 
 
+@pytest.mark.acceptance("relavium 68")
+@pytest.mark.parametrize(
+    ("answer", "field"),
+    [
+        ("It is k4n4ry.", None),
+        ("```\nk4n4ry\n```", None),
+        ('{"colour": {"name": "blue", "shades": [1, "k4n4ry"]}}', "colour.shades.1"),
+        ('{"colour": {"name": ["k4n4ry"], "shades": []}}', "colour.name"),
+        ('{"colour": "k4n4ry"}', "colour"),
+    ],
+)
+def test_an_answer_that_is_not_as_declared_fails_for_good_and_names_the_path_and_no_value(
+    place: Place, answer: str, field: str | None
+) -> None:
+    steps = """\
+agents:
+  - name: ask
+    prompt: Answer.
+    retry: {max_attempts: 3, delay_seconds: 0}
+    output:
+      colour:
+        type: object
+        properties: {name: {type: string}, shades: {type: array, items: {type: number}}}
+"""
+    done = place.run(steps, json.dumps({"text": answer}), "{text: never}")
+
+    error = error_of(done)
+    events = failwell("runs", "export", "last", "--store", str(place.folder / "state")).out
+    failed = next(json.loads(line) for line in events.splitlines() if '"node:failed"' in line)["data"]
+    assert (done.code, error["kind"]) == (3, "internal.schema_violation")
+    assert failed["failure"]["report"]["retryable"] is False
+    assert error["details"].get("failed_field") == field
+    assert "node:retrying" not in events
+    assert "k4n4ry" not in done.out + done.err + json.dumps(failed["failure"])
+
+
 @pytest.mark.acceptance("conductor 22")
 def test_an_answer_that_violates_the_schema_takes_its_route_and_names_the_field(place: Place) -> None:
     done = place.run(TYPED, json.dumps({"text": '{"colour": "blue", "shade": "very"}'}))
@@ -144,6 +180,16 @@ def test_an_envelope_with_a_bad_kind_is_a_schema_violation(place: Place, kind: s
 
     assert done.data["kind"] == "internal.schema_violation"
     assert done.data["details"]["source"] == "agent"
+    # The field of the declared output is not what was wrong.
+    assert "failed_field" not in done.data["details"]
+
+
+EXHAUSTED = {
+    "provider": "scripted",
+    "model": "replies.yaml",
+    "attempts": 2,
+    "last_error": "provider.overloaded",
+}
 
 
 @pytest.mark.acceptance("conductor 59")
@@ -153,15 +199,24 @@ def test_used_up_attempts_halt_the_run_as_provider_exhausted(place: Place) -> No
 
     done = place.run(steps, failing, failing, "{text: never}")
 
-    report = error_of(done)
-    assert (done.code, report["kind"]) == (3, "provider.exhausted")
-    shown = failwell(
-        "runs", "show", "last", "--format", "json", "--store", str(place.folder / "state"), cwd=place.folder
-    ).out
-    assert '"attempts": 2' in shown
-    assert '"last_error": "provider.overloaded"' in shown
-    assert '"provider": "scripted"' in shown
-    assert '"model": "replies.yaml"' in shown
+    error = error_of(done)
+    assert (done.code, done.out, error["kind"]) == (3, "", "provider.exhausted")
+    assert error["details"].items() >= EXHAUSTED.items()
+    shown = failwell("runs", "show", "last", "--format", "json", "--store", str(place.folder / "state")).data
+    assert (shown["status"], [node["status"] for node in shown["nodes"]]) == ("failed", ["failed"])
+
+
+@pytest.mark.acceptance("conductor 59")
+def test_a_route_takes_used_up_attempts_with_their_details(place: Place) -> None:
+    steps = TYPED.replace("internal.schema_violation", "provider.exhausted").replace(
+        "    prompt: Answer.\n", "    prompt: Answer.\n    max_attempts: 2\n"
+    )
+    failing = "{fail: provider.overloaded, retry_after: 0}"
+
+    done = place.run(steps, failing, failing, "{text: never}")
+
+    assert (done.code, done.data["kind"]) == (0, "provider.exhausted")
+    assert done.data["details"].items() >= EXHAUSTED.items()
 
 
 def test_the_next_model_of_the_file_answers_when_the_first_fails(place: Place) -> None:

@@ -78,8 +78,17 @@ INSTEAD: dict[tuple[str, str], tuple[str | None, str]] = {
     ),
     ("ollama", "out_of_memory"): ("provider.unavailable", "its chat completions answer with a plain 500"),
 }
-QUICK = ("bad_key", "rate_limited", "overloaded", "truncated_output", "truncated_stream")
+QUICK = (
+    "bad_key",
+    "rate_limited",
+    "overloaded",
+    "truncated_output",
+    "truncated_stream",
+    "content_refused_in",
+    "content_refused_out",
+)
 """Scenarios that every run of the tests goes through; the others are slow."""
+CONTENT = ("provider.output_truncated", "provider.content_refused")
 
 WORKFLOW = """\
 workflow:
@@ -170,6 +179,8 @@ def go_through(place: Place, provider: Provider, scenarios: Iterator[str]) -> li
             mistakes.append(f"{scenario}: {kind}, {seen} calls; expected {expected(provider, scenario)}")
         if kind == "provider.output_truncated" and error_of(done)["details"].get("usage") != USED:
             mistakes.append(f"{scenario}: the tokens are not reported")
+        if kind in CONTENT and (done.out, error_of(done)["error_category"]) != ("", "content"):
+            mistakes.append(f"{scenario}: it is no content, or has a result")
         if KEY in done.out + done.err:
             mistakes.append(f"{scenario}: the key is shown")
     return mistakes
@@ -181,7 +192,7 @@ def shown_by(provider: Provider) -> list[str]:
     return [name for name in SCENARIOS if name != "ok" and spoken.answer(name) is not None]
 
 
-@pytest.mark.acceptance("pipelex 45")
+@pytest.mark.acceptance("pipelex 45", "pipelex 46")
 @pytest.mark.parametrize(
     "provider",
     # Each of the others loads an SDK of its own.

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.apps.running import Done, environment, failwell, failwell_process
 from tests.workflows.test_agent_approvals import at_a_terminal, audit, types
+from tests.workflows.test_agent_nodes import seen_by_model
 
 HEAD = """\
 workflow:
@@ -145,7 +147,76 @@ def test_what_a_library_of_a_tool_logs_is_withheld_and_what_its_author_logs_is_s
     assert full.err.count("error: the model answered swordfish-77") == 2
 
 
-# ---------------------------------------------------------------- allow-lists
+# ---------------------------------------------------------------- denials and allow-lists
+
+VALUE = "value-4711"
+DENIED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "an ungranted tool": ("note", "tools: [look]", {"text": VALUE}),
+    "an unlisted command": ("shell", "tools: [shell]", {"command": f"touch {VALUE}"}),
+    "a URL that is not HTTPS": ("fetch", "tools: [fetch]", {"url": f"http://127.0.0.1:PORT/{VALUE}"}),
+    "a commit that nobody approved": ("commit", "tools: [commit]", {"message": VALUE}),
+}
+HOST_TOOLS = """\
+tools:
+  note: {python: "host_tools:note"}
+  look: {python: "host_tools:note", effect: read}
+  shell: {builtin: run_command, allow: ["git status"], approval: never}
+  fetch: {builtin: http_request, allow: ["127.0.0.1:PORT"], allow_private: true, approval: never}
+  commit: {command: [touch, "{message}"], approval: ask}
+"""
+
+
+@pytest.mark.acceptance("relavium 63")
+@pytest.mark.parametrize("what", DENIED)
+def test_what_is_not_allowed_is_denied_for_good_before_the_host_is_called_and_names_no_value(
+    tmp_path: Path, what: str
+) -> None:
+    tool, granted, arguments = DENIED[what]
+    (tmp_path / "host_tools.py").write_text(
+        "from pathlib import Path\n\ndef note(text: str) -> str:\n    Path(text).touch()\n    return text\n"
+    )
+    requests: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        filled = json.loads(json.dumps(arguments).replace("PORT", port))
+        tools = HOST_TOOLS.replace("PORT", port)
+        agent = f"agents:\n  - {{name: ask, prompt: go, {granted}}}\n"
+        write(tmp_path, tools + agent, call(tool, **filled), {"text": "without it"})
+        with seen_by_model(requests):
+            done = failwell(*RUN, "--skip-gates", cwd=tmp_path)
+        server.settimeout(0)
+        # Nobody has connected.
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+    [denied] = audit(tmp_path, "tool:denied")
+    seen = requests[1][-1].parts[0].content
+    assert done.data == {"result": "without it"}
+    assert (denied["data"]["tool"], denied["data"]["kind"]) == (tool, "tool.denied")
+    assert audit(tmp_path, "tool:called") == []
+    assert not (tmp_path / VALUE).exists()
+    failure = json.loads(seen)["error"]
+    assert (failure["kind"], failure["retryable"]) == ("tool.denied", False)
+    assert VALUE not in seen + json.dumps([denied, tool_lines(tmp_path)])
+
+
+@pytest.mark.acceptance("relavium 63")
+@pytest.mark.parametrize("what", [name for name in DENIED if name != "an ungranted tool"])
+def test_a_step_whose_call_is_not_allowed_fails_for_good_and_names_no_value(
+    tmp_path: Path, what: str
+) -> None:
+    tool, _, arguments = DENIED[what]
+    (tmp_path / "host_tools.py").write_text("def note(text: str) -> str:\n    return text\n")
+    step = {"name": "ask", "type": "tool", "tool": tool, "arguments": arguments, "retry": {"max_attempts": 3}}
+    write(tmp_path, f"{HOST_TOOLS}agents: {json.dumps([step])}\n".replace("PORT", "9"))
+
+    done = failwell(*RUN, "--skip-gates", cwd=tmp_path)
+
+    failed = report(tmp_path)
+    assert (done.code, failed["kind"], failed["retryable"]) == (3, "tool.denied", False)
+    assert audit(tmp_path, "tool:called", "node:retrying") == []
+    assert not (tmp_path / VALUE).exists()
+    assert VALUE not in done.out + done.err + json.dumps(failed)
 
 
 @pytest.mark.acceptance("relavium 65")
