@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.jobs.memory.ledger import (
+    DISK,
     MARGIN,
     NOTICEABLE,
     RAM,
@@ -131,8 +132,16 @@ class Book:
     # -------------------------------------------------------------- what was learned
 
     def peaks(self, instance: Instance) -> dict[str, float]:
-        """What a call of the instance needs, by pool."""
-        return self._profiles.peaks(instance, self.card(instance))
+        """What a call of the instance needs, by pool, main memory always; empty until one call succeeded."""
+        profile = self.profile(instance)
+        if profile is None:
+            return {}
+        peaks = {RAM: profile.ram_mb}
+        if profile.gpu_mb:
+            peaks[self.card(instance)] = profile.gpu_mb
+        if profile.disk_mb:
+            peaks[DISK] = profile.disk_mb
+        return peaks
 
     def card(self, instance: Instance) -> str:
         """The pool of the GPU that the worker of the instance uses."""
@@ -256,8 +265,9 @@ class Book:
 
     def totals(self) -> dict[str, float]:
         """Pool → what is reserved for all running instances."""
-        totals: dict[str, float] = {}
-        for pools in self._reserved.values():
+        first, *others = [*self._reserved.values()] or [{}]
+        totals = dict(first)
+        for pools in others:
             for pool, megabytes in pools.items():
                 totals[pool] = totals.get(pool, 0.0) + megabytes
         return totals

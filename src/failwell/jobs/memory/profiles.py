@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from failwell.fault.frozen import draft_of
-from failwell.jobs.memory.ledger import DISK, RAM
 from failwell.jobs.memory.system import Written, since
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.store.job_store import Profile
@@ -71,18 +70,6 @@ class Profiles:
             ),
             default=0.0,
         )
-
-    def peaks(self, instance: Instance, card: str) -> dict[str, float]:
-        """What a call needs, by pool, main memory always; `card` is the pool of the GPU that the worker uses."""
-        profile = self._profiles.get((instance.id, instance.config))
-        if profile is None or not profile.successes:
-            return {}
-        peaks = {RAM: profile.ram_mb}
-        if profile.gpu_mb:
-            peaks[card] = profile.gpu_mb
-        if profile.disk_mb:
-            peaks[DISK] = profile.disk_mb
-        return peaks
 
     def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
         """Record what one call needed. A failed call only counts as a sample.

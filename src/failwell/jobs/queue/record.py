@@ -122,7 +122,10 @@ class Record:
             # The requests that say so are still to be read.
             self._look_outside()
         self._stored(rows, done)
-        self._publish(events, done)
+        if done.last is None:
+            self.hub.has_risen(None)
+        else:
+            self._publish(events, done, done.last - done.callbacks)
         if released:
             self._let_go(released)
         return True
@@ -144,15 +147,13 @@ class Record:
             if entry.state in FINAL:
                 self.settle(entry)
 
-    def _publish(self, events: list[Event], done: Committed) -> None:
-        """Deliver the events of a commit, after those that other processes have stored since the one before."""
+    def _publish(self, events: list[Event], done: Committed, last: int) -> None:
+        """Deliver the events of a commit up to `last`, after those that other processes have stored since the one before.
+
+        Callbacks of groups are submitted after `last`, and are claimed like the jobs of another process.
+        """
         if done.twins:
             events = [event for event in events if event.job not in done.twins]
-        if done.last is None:
-            self.hub.has_risen(None)
-            return
-        # Callbacks of groups are submitted last, and are claimed like the jobs of another process.
-        last = done.last - done.callbacks
         first = last - len(events) + 1
         if self.hub.has_subscribers:
             self.hub.catch_up(first - 1)

@@ -73,6 +73,8 @@ class Database:
             self._no_space = fault
             self.connection = _connect_sealed(path, busy)
         self._checkpointer = Checkpointer(path)
+        self.written = self._checkpointer.count
+        """Counts committed rows, so that the log is checkpointed now and then."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
@@ -144,10 +146,6 @@ class Database:
         if self._no_space is not None and is_refused:
             return self._no_space
         return sqlite_fault(error, self.path)
-
-    def written(self, rows: int) -> None:
-        """Count committed rows, so that the log is checkpointed now and then."""
-        self._checkpointer.count(rows)
 
     @contextmanager
     def short_waits(self, seconds: float) -> Generator[None]:
