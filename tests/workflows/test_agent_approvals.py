@@ -165,6 +165,10 @@ def test_a_turn_of_a_session_that_must_ask_and_cannot_is_one_record_and_exit_cod
     results = [json.loads(line) for line in done.out.splitlines() if '"type": "result"' in line]
     assert (done.code, done.error["kind"]) == (4, "session.interaction_required")
     assert [(result["status"], result["text"]) for result in results] == [("halted", "")]
+    # The model is told that the tool was not run, when the session is resumed.
+    [end] = [json.loads(line) for line in done.out.splitlines() if '"session:tool_ended"' in line]
+    assert (end["data"]["kind"], end["data"]["may_have_run"]) == ("tool.interrupted", False)
+    assert '"may_have_run": false' in end["data"]["result"]
     assert types(audit(tmp_path, "interaction")) == ["interaction:raised", "interaction:required"]
     assert audit(tmp_path, "tool") == []
     assert not (tmp_path / "n.txt").exists()

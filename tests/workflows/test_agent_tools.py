@@ -147,6 +147,17 @@ def test_what_a_library_of_a_tool_logs_is_withheld_and_what_its_author_logs_is_s
     assert full.err.count("error: the model answered swordfish-77") == 2
 
 
+def test_what_a_tool_prints_is_not_in_the_result_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "printing_tools.py").write_text(
+        "def look() -> str:\n    print('looking around')\n    return 'seen'\n"
+    )
+    step = "tools: {t: {python: 'printing_tools:look'}}\nagents:\n  - {name: ask, type: tool, tool: t}\n"
+
+    done = run(tmp_path, step)
+
+    assert (done.data, done.err) == ({"result": "seen"}, "looking around\n")
+
+
 # ---------------------------------------------------------------- denials and allow-lists
 
 VALUE = "value-4711"
@@ -274,11 +285,15 @@ def test_three_malformed_rounds_are_corrected_and_the_fourth_ends_the_step(tmp_p
         (tmp_path / folder).mkdir()
         adding(tmp_path / folder)
 
-    three = run(tmp_path / "three", ADD + ASK, *wrong[:3], call("add", a=1, b=2), {"text": "done"})
+    corrected: list[Any] = []
+    with seen_by_model(corrected):
+        three = run(tmp_path / "three", ADD + ASK, *wrong[:3], call("add", a=1, b=2), {"text": "done"})
     four = run(tmp_path / "four", ADD + ASK, *wrong, {"text": "never"})
 
     failed = report(tmp_path / "four")
     assert three.data == {"result": "done"}
+    fed_back = [json.loads(request[-1].parts[0].content)["error"]["kind"] for request in corrected[1:4]]
+    assert fed_back == ["tool.not_found", "tool.input_invalid", "tool.input_invalid"]
     assert tool_lines(tmp_path / "three")[-1] == "add: done"
     assert four.code == 3
     assert (failed["kind"], failed["retryable"]) == ("tool.failed", False)

@@ -317,7 +317,7 @@ class Session:
 
         scene = Scene(session=self.id, turn=str(self.state.turn), node=self._agent.node.name)
         report = replace(report, scene=scene)
-        await self._log.close_calls(INTERRUPTED)
+        await self._log.close_calls(INTERRUPTED, not_run=_unapproved_tool(report, self._agent.node.name))
         used = {} if recorder is None else {"used": recorder.used()}
         await self._log.write(
             (
@@ -443,3 +443,14 @@ def _check_output(request: "Request", text: str) -> None:
 
 def _no_secret(reference: str) -> str:
     raise LookupError(f"a session has no secret inputs, and `{reference}` is one")
+
+
+def _unapproved_tool(report: ErrorReport, agent: str) -> str | None:
+    """The tool of the agent that was not run, because nobody could be asked about it."""
+    match dict(report.details):
+        case {"question": {"type": "approve" | "grant", "scope": {"node": node, "tool": str(tool)}}} if (
+            report.kind == InteractionRequired.kind and node == agent
+        ):
+            return tool
+        case _:
+            return None

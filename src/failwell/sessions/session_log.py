@@ -100,16 +100,22 @@ class SessionLog:
         """Call whoever watches. What they raise changes nothing, and is recorded."""
         call_audited_hook(self._store, self.session, watcher, value, "a watcher of a session failed")
 
-    async def close_calls(self, kind: str) -> list[str]:
-        """Give every open tool call a result that says why there is none; the ids of the calls."""
+    async def close_calls(self, kind: str, *, not_run: str | None = None) -> list[str]:
+        """Give every open tool call a result that says why there is none; the ids of the calls.
+
+        Args:
+            kind: Why there is none.
+            not_run: A tool that was never run, although its call had begun: nobody approved it.
+        """
         calls = list(self.state.open_calls.values())
         if calls:
-            await self.write(*(("session:tool_ended", self._closed(call, kind)) for call in calls))
+            facts = [self._closed(call, kind, call.is_started and call.tool != not_run) for call in calls]
+            await self.write(*(("session:tool_ended", fact) for fact in facts))
         return [call.id for call in calls]
 
-    def _closed(self, call: OpenCall, kind: str) -> dict[str, Any]:
+    def _closed(self, call: OpenCall, kind: str, may_have_run: bool) -> dict[str, Any]:
         result = (
-            interrupted_result(call.tool, may_have_run=call.is_started)
+            interrupted_result(call.tool, may_have_run=may_have_run)
             if kind == INTERRUPTED
             else json_text({"error": _cancelled_call(call)})
         )
@@ -119,7 +125,7 @@ class SessionLog:
             "tool": call.tool,
             "kind": kind,
             "result": result,
-            "may_have_run": call.is_started,
+            "may_have_run": may_have_run,
         }
 
 

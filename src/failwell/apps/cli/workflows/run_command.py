@@ -2,9 +2,10 @@
 
 import os
 import signal
+import sys
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,8 @@ class RunCommand:
         from failwell.workflow.run.run_faults import WorkflowInvalid
 
         try:
-            with log_as_lines(self.args):
+            # The result alone is on stdout: what code of the workflow prints in this process goes with the rest.
+            with log_as_lines(self.args), redirect_stdout(sys.stderr):
                 ended = run(self._execute(work))
         except (CancelledError, KeyboardInterrupt):
             from failwell.apps.cli.workflows.run_result import print_stopped
