@@ -114,6 +114,21 @@ def read_marks(root: Path) -> list[Mark]:
     ]
 
 
+def read_tests(root: Path, file: str) -> frozenset[str]:
+    """The tests that pytest runs in one file, by the names that it gives them; without those that are always skipped.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    path = root / file
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return frozenset(
+        test
+        for node, test, runs in _definitions(tree.body, file, collected=_is_test_file(path))
+        if runs and not any(_is_skip(decorator) for decorator in node.decorator_list)
+    )
+
+
 def problems(
     items: Items,
     marks: Sequence[Mark],
@@ -252,23 +267,34 @@ def _marks_in(path: Path, name: str) -> Iterator[Mark]:
     if "acceptance" not in text:
         return
     tree = ast.parse(text, filename=str(path))
-    is_test_file = path.name.startswith("test_") or path.name.endswith("_test.py")
-    yield from _walk(tree.body, name, collected=is_test_file)
+    yield from _walk(tree.body, name, collected=_is_test_file(path))
+
+
+def _is_test_file(path: Path) -> bool:
+    return path.name.startswith("test_") or path.name.endswith("_test.py")
 
 
 def _walk(body: Sequence[ast.stmt], owner: str, *, collected: bool) -> Iterator[Mark]:
+    for node, test, runs in _definitions(body, owner, collected=collected):
+        skipped = any(_is_skip(decorator) for decorator in node.decorator_list)
+        for decorator in node.decorator_list:
+            for item in _claimed(decorator, test):
+                yield Mark(item=item, test=test, collected=runs, skipped=skipped)
+
+
+def _definitions(
+    body: Sequence[ast.stmt], owner: str, *, collected: bool
+) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, str, bool]]:
+    """Functions and classes with their names and whether pytest runs them."""
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         prefix = "Test" if isinstance(node, ast.ClassDef) else "test_"
         runs = collected and node.name.startswith(prefix)
         test = f"{owner}::{node.name}"
-        skipped = any(_is_skip(decorator) for decorator in node.decorator_list)
-        for decorator in node.decorator_list:
-            for item in _claimed(decorator, test):
-                yield Mark(item=item, test=test, collected=runs, skipped=skipped)
+        yield node, test, runs
         if isinstance(node, ast.ClassDef):
-            yield from _walk(node.body, test, collected=runs)
+            yield from _definitions(node.body, test, collected=runs)
 
 
 def _is_skip(decorator: ast.expr) -> bool:

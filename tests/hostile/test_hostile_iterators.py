@@ -5,7 +5,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import httpx
 import pytest
+import requests
 
 import failwell
 from failwell import Fault
@@ -154,13 +156,38 @@ def test_the_methods_of_the_built_in_class_are_used_and_not_those_of_a_subclass(
     assert weighs(EndlessDict({str(number): "x" * 100 for number in range(1_000)}), 10_000)
 
 
-def test_a_text_that_would_be_endless_is_not_produced() -> None:
+def a_bush() -> Any:
+    """A small object whose text would fill every disk."""
     bush: Any = ["leaf" * 100]
     for _ in range(20):
         bush = [bush] * 20
+    return bush
 
-    assert printed(ValueError(bush)) == ""
+
+def test_a_text_that_would_be_endless_is_not_produced() -> None:
+    assert printed(ValueError(a_bush())) == ""
     assert printed(ValueError("short", [1])) == "('short', [1])"
+
+
+@pytest.mark.parametrize("cls", [RuntimeError, httpx.ConnectError, requests.ConnectionError])
+def test_an_exception_that_would_print_without_end_is_described_logged_and_sent(
+    cls: Callable[[Any], Exception],
+) -> None:
+    error = cls(a_bush())
+    exc_info = (type(error), error, None)
+    failed = logging.makeLogRecord({"msg": "saw %s", "args": (error,), "exc_info": exc_info})
+    saw = logging.makeLogRecord({"msg": "saw %s", "args": (a_bush(),)})
+    event: Any = {"event_id": "1", "exception": {"values": [{"type": "X", "value": "said"}]}}
+
+    for policy in TracebackPolicy:
+        check_report(failwell.describe(error, policy=policy), with_panel=False)
+    for record in (failed, saw):
+        ReportFilter().filter(record)
+    sent = before_send(event, {"exc_info": exc_info})
+
+    assert type(error).__name__ in failed.getMessage()
+    assert len(saw.getMessage()) < 20_000
+    assert len(json.dumps(sent, default=str)) < 100_000
 
 
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
