@@ -12,7 +12,10 @@ from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.protocols import devices, services, sql, stores, vendor_codes, wire
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find
+from failwell.adapters.system_errors import NAME_BY_TRANSLATION
+from failwell.adapters.text.protocol_words import database_kind_in, errno_in
 from failwell.fault.registry import kind
+from failwell.report.saved_failures.pasted import describe_pasted
 from tests.specimens import each, failures
 
 DENIED = {
@@ -374,6 +377,24 @@ PRINTED_CODES = {
     "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4407": "tool.busy",
     "AbortError: This operation was aborted\n    at node:internal/deps/undici/undici:11576:11": "cancel.run",
     "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : bad allocation": "resource.system_memory",
+    "Error Code: 1045. Access denied for user 'app'@'db' (using password: YES)": "provider.auth",
+    "SQLSTATE[42S02]: Base table or view not found: 1146 Table 'app.jobs' doesn't exist": "provider.rejected",
+    "SQLSTATE[HY000]: General error: 1040 Too many connections": "provider.overloaded",
+    "[08S01] [MySQL][ODBC 8.0(w) Driver]Lost connection": "provider.outcome_unknown",
+    "('28000', '[28000] [unixODBC][FreeTDS][SQL Server]Login failed')": "provider.auth",
+    "[HYT00] [Oracle][ODBC] Login timeout expired (0) (SQLConnect)": "provider.connection",
+    "[HYT00] [Oracle][ODBC] Query timeout expired (0) (SQLExecDirectW)": "provider.outcome_unknown",
+    "Mongo::Error::OperationFailure: [112:WriteConflict]: please retry (on db:27017)": "tool.busy",
+    "MongoServerError: caught\n  ok: 0,\n  code: 13,\n  codeName: 'Unauthorized'": "provider.permission",
+    "java.sql.SQLIntegrityConstraintViolationException: ORA something": "provider.bad_request",
+    "java.sql.SQLTransactionRollbackException: rolled back": "tool.busy",
+    "java.sql.SQLTimeoutException: too late": "provider.outcome_unknown",
+    'Error: Code="RequestDisallowedByPolicy" Message="Resource \'vm\' was disallowed by policy."': "provider.permission",
+    "Error: Code=AllocationFailed; Message=There is none of this size now.": "provider.overloaded",
+    "googleapi: Error 403: Project p is asked too often, rateLimitExceeded": "provider.rate_limited",
+    "googleapi: Error 403: See the console for this project., accessNotConfigured": "provider.permission",
+    "rpc error: code = Unknown desc = write /var/lib/x: no space left on device": "resource.disk",
+    "rpc error: code = Unknown desc = Get https://r.example/v2/: dial tcp 10.1.1.1:443: i/o timeout": "provider.connection",
 }
 
 
@@ -393,15 +414,136 @@ def test_every_kind_of_the_tables_of_services_exists() -> None:
         services.SQL_SERVER_ERRORS,
         services.SNOWFLAKE_ERRORS,
         services.KAFKA_ERRORS,
+        services.CLICKHOUSE_ERRORS,
+        services.PRISMA_ERRORS,
+        services.RDKAFKA_ERRORS,
     )
 
     assert all(kind(name).category for table in tables for name in table.values())
 
 
-def test_numbers_that_are_no_codes_decide_nothing() -> None:
-    innocent = ("page 550 of 5.7 chapters", "took 451 ms", "Msg from Bob", "the order 12514 was sent")
+def test_every_row_of_a_table_decides_in_the_form_that_its_server_prints() -> None:
+    printed = {
+        **{
+            f"Code: {number}. DB::Exception: said by the server": name
+            for number, name in services.CLICKHOUSE_ERRORS.items()
+        },
+        **{f"Error: P{number}: said by the engine": name for number, name in services.PRISMA_ERRORS.items()},
+        **{f"  code: 'P{number}',": name for number, name in services.PRISMA_ERRORS.items()},
+        **{
+            f"delivery failed: Local: {words.capitalize()} (after 5ms)": name
+            for words, name in services.RDKAFKA_ERRORS.items()
+        },
+    }
 
-    assert {services.mail_in(text) or services.sql_server_in(text) for text in innocent} == {None}
+    assert {text: database_kind_in(text) for text, name in printed.items() if kind_in(text) != name} == {}
+    assert kind_in("x: Broker: Topic authorization failed") == "provider.permission"
+    assert kind_in('KafkaError{code=LEADER_NOT_AVAILABLE,val=5,str="Broker: Leader not available"}') == (
+        "provider.unavailable"
+    )
+
+
+def kind_in(text: str) -> str | None:
+    found = database_kind_in(text)
+    return None if found is None else found[0]
+
+
+@pytest.mark.parametrize("noun", ["vcpu", "Instance", "elastic_ip_", "NatGateway", "SecurityGroupRule"])
+@pytest.mark.parametrize("ending", ["LimitExceeded", "LimitExceededException", "LimitExceededFault"])
+def test_a_limit_for_a_sort_of_thing_is_a_quota_unless_the_status_calls_it_a_rate(
+    noun: str, ending: str
+) -> None:
+    code = (noun + ending).lower()
+
+    assert classify(Facts(status=400, codes=(code,))).kind == "provider.quota_exhausted"
+    assert classify(Facts(codes=(code,))).kind == "provider.quota_exhausted"
+    assert classify(Facts(status=429, codes=(code,))).kind == "provider.rate_limited"
+
+
+@pytest.mark.parametrize("what", ["item_size_", "NameLength", "query_depth_", "ExecutionTime"])
+def test_how_large_one_thing_may_be_is_no_quota(what: str) -> None:
+    code = f"{what}LimitExceeded".lower()
+
+    assert classify(Facts(status=400, codes=(code,))).kind != "provider.quota_exhausted"
+
+
+@pytest.mark.parametrize("noun", ["", "Entity", "blob_", "ContainerGroup"])
+@pytest.mark.parametrize("status", [None, 400, 409])
+def test_what_exists_already_is_not_tried_again(noun: str, status: int | None) -> None:
+    code = f"{noun}AlreadyExists".lower()
+
+    assert classify(Facts(status=status, codes=(code,))).kind == "provider.bad_request"
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        ("invalid_model", "provider.model_not_found"),
+        ("InvalidModelName", "provider.model_not_found"),
+        ("InvalidTemplateDeployment", "provider.bad_request"),
+        ("invalid_version_string", "provider.bad_request"),
+        ("LinkedAuthorizationFailed", "provider.permission"),
+        ("AuthorizationFailure", "provider.permission"),
+        ("OperationTimedOut", "provider.outcome_unknown"),
+    ],
+)
+def test_a_code_is_read_by_all_its_words(code: str, meaning: str) -> None:
+    assert classify(Facts(status=400, codes=(code.lower(),))).kind == meaning
+
+
+def test_the_innermost_code_of_a_deployment_says_why_it_failed() -> None:
+    inner = {"code": "SubscriptionIsOverQuotaForSku", "message": "none left"}
+    body = {
+        "error": {
+            "code": "InvalidTemplateDeployment",
+            "message": "See inner errors for details.",
+            "details": [{"code": "ValidationForResourceFailed", "message": "one", "details": [inner]}],
+        }
+    }
+
+    reading = classify(Facts(status=400, body=body, codes=codes_of(body), message=message_of(body)))
+
+    assert reading.kind == "provider.quota_exhausted"
+
+
+def test_a_system_error_means_the_same_in_every_language() -> None:
+    wrong = {
+        sentence: errno_in(f"tool: /some/thing: {sentence.capitalize()}")
+        for sentence, name in NAME_BY_TRANSLATION.items()
+        if errno_in(f"tool: /some/thing: {sentence.capitalize()}") != name
+    }
+
+    assert wrong == {}
+    assert failwell.classify({"message": "tar: a.bin: 设备上没有空间"}).kind == "resource.disk"
+    assert failwell.classify({"message": "ssh: connect to host a port 22: Connexion refusée"}).retryable
+    assert errno_in("Niemand hat hier eine Keine Berechtigung genannte Meldung gesehen") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind_read"),
+    [
+        ("ConnectionError: Error 111 connecting to cache:6379. Connection refused.", "provider.connection"),
+        ("ConnectionError: Error 24 connecting to cache:6379. Too many open files.", "resource.file_handles"),
+        ("ConnectionError: it went away", "provider.outcome_unknown"),
+        (
+            "TypeError: fetch failed\n  [cause]: ConnectTimeoutError: late\n    code: 'UND_ERR_CONNECT_TIMEOUT'",
+            "provider.connection",
+        ),
+    ],
+)
+def test_a_class_that_two_libraries_share_is_read_by_its_message_when_it_is_pasted(
+    text: str, kind_read: str
+) -> None:
+    assert describe_pasted(text).kind == kind_read
+
+
+def test_numbers_that_are_no_codes_decide_nothing() -> None:
+    innocent = (
+        "page 550 of 5.7 chapters", "took 451 ms", "Msg from Bob", "the order 12514 was sent", "Local: Time is up", "Code: 60. See above",
+        "the part P1001 is out of stock", "[08001] is a key", "Broker: Smith and Sons",
+    )  # fmt: skip
+
+    assert {text: found for text in innocent if (found := database_kind_in(text)) is not None} == {}
 
 
 def test_a_class_of_another_language_is_known_without_its_package() -> None:

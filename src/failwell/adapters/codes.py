@@ -24,6 +24,12 @@ _MOST_NAMES = 1024
 _CODE = re.compile(r"[a-z0-9][a-z0-9_.\-]{1,79}")
 _INVALID_REQUEST = ("invalidrequest", "badrequest", "invalidargument", "validation")
 _SEPARATORS = str.maketrans("", "", "_-. ")
+_COUNTED = re.compile(
+    r"(?!.{0,60}?(?:size|length|depth|time|duration|tokens|rows|column|field|nest))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
+)
+"""How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
+_OF_A_NAME = ("", "name", "id", "exception")
+"""What may stand in a code beside a model that is not valid. `InvalidTemplateDeployment` speaks of another thing."""
 
 
 class Said(NamedTuple):
@@ -103,8 +109,15 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
         # `unauthorized` is the name of the status, and not a word about what somebody may do.
         return Said(None, status, code[:80])
+    if word == "alreadyexists":
+        # gRPC and Kubernetes put it under the status of a conflict, but what exists is there at the next try too.
+        return Said(Rule(f"bad_request.{basis}", BAD, basis, code[:80]), status, code[:80])
     for cell in cells_of(concepts_of_code(code)):
-        if cell.kind == MODEL and "invalid" in cell.states and word in _INVALID_REQUEST:
+        if (
+            cell.kind == MODEL
+            and "invalid" in cell.states
+            and (word in _INVALID_REQUEST or LEXICON.rest_of(compact) not in _OF_A_NAME)
+        ):
             continue
         if cell.kind in _DECIDING and not (basis == "class" and cell.kind == CAPABILITY):
             rule = Rule(
@@ -113,6 +126,8 @@ def _said_by_words_of(code: str, basis: str) -> Said:
             return Said(rule, None if word == "invalid" else status, code[:80])
         if cell.kind in (RATE, BAD) and not cell.without_status:
             return Said(None, status or (429 if cell.kind == RATE else 400), code[:80])
+    if status is None and _COUNTED.fullmatch(compact):
+        status = 402
     return Said(None, status, code[:80])
 
 

@@ -114,7 +114,7 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
     """What the codes decided, where the words say no more."""
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
         return _by_words(facts, status) or decided
-    if decided is not None and decided.kind == PERM and status in (None, 403):
+    if decided is not None and decided.kind == PERM and status in (None, 400, 403):
         # A denial is what some services call an empty account.
         words = _by_words(facts, status)
         return words if words is not None and words.kind == QUOTA else decided

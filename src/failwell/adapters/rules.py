@@ -70,8 +70,8 @@ STATUS_CODES: dict[str, int] = {
 STATUS_WORDS: dict[str, int] = {
     "internalserver": 500, "servererror": 500, "internalerror": 500, "internal": 500, "dataloss": 500,
     "badgateway": 502, "serviceunavailable": 503, "unavailable": 503, "overloaded": 529, "gatewaytimeout": 504,
-    "deadlineexceeded": 504, "timeout": 408, "unauthorized": 401, "unauthenticated": 401, "authentication": 401,
-    "permissiondenied": 403, "permission": 403, "accessdenied": 403, "forbidden": 403, "notfound": 404,
+    "deadlineexceeded": 504, "timeout": 408, "timedout": 408, "unauthorized": 401, "unauthenticated": 401, "authentication": 401,
+    "permissiondenied": 403, "permission": 403, "authorizationfail": 403, "accessdenied": 403, "forbidden": 403, "notfound": 404,
     "alreadyexists": 409, "conflict": 409, "aborted": 409, "ratelimit": 429, "toomanyrequests": 429, "throttl": 429,
     "resourceexhausted": 429, "requestlimitexceeded": 429, "throughputexceeded": 429, "invalidrequest": 400, "badrequest": 400,
     "invalidargument": 400, "validation": 400, "failedprecondition": 400, "outofrange": 400, "unprocessable": 422,

@@ -127,6 +127,42 @@ NAME_BY_SENTENCE: dict[str, str] = {
 }
 """What is printed for an error, in lower case → its name."""
 
+_TRANSLATED: dict[str, str] = {
+    "ECONNREFUSED": "verbindungsaufbau abgelehnt|connexion refusée|conexión rehusada|connessione rifiutata|conexão recusada|"
+        "в соединении отказано|接続を拒否されました|拒绝连接|連線被拒絕|연결이 거부됨",
+    "ECONNRESET": "die verbindung wurde vom kommunikationspartner zurückgesetzt|connexion ré-initialisée par le correspondant|conexión reinicializada por la máquina remota|connessione interrotta dal corrispondente|conexão fechada pela outra ponta|"
+        "соединение разорвано другой стороной|接続が相手からリセットされました|连接被对方重设|連線被對方重設|상대편이 연결을 끊음",
+    "ETIMEDOUT": "die wartezeit für die verbindung ist abgelaufen|connexion terminée par expiration du délai d'attente|expiró el tiempo de conexión|connessione scaduta|tempo esgotado para conexão|"
+        "время ожидания соединения истекло|接続がタイムアウトしました|连接超时|連線超過時間|연결 시간 초과",
+    "EHOSTUNREACH": "keine route zum zielrechner|aucun chemin d'accès pour atteindre l'hôte cible|no existe ninguna ruta hasta el `host'|nessun instradamento per l'host|não há rota para o host|"
+        "нет маршрута до узла|ホストへの経路がありません|没有到主机的路由|找不到通往該主機的路由路徑|호스트로 갈 루트가 없음",
+    "ENETUNREACH": "das netzwerk ist nicht erreichbar|le réseau n'est pas accessible|la red es inaccesible|la rete non è raggiungibile|a rede está fora de alcance|"
+        "сеть недоступна|ネットワークに届きません|网络不可达|無法接觸網路|네트워크가 접근 불가능합니다",
+    "ENOTFOUND": "der name oder der dienst ist nicht bekannt|nom ou service inconnu|nombre o servicio desconocido|nome o servizio sconosciuto|nome ou serviço desconhecido|"
+        "неизвестное имя или служба|名前またはサービスが不明です|未知的名称或服务|名稱或服務未知|이름 혹은 서비스를 알 수 없습니다",
+    "EAI_AGAIN": "temporärer fehler bei der namensauflösung|échec temporaire dans la résolution du nom|fallo temporal en la resolución del nombre|errore temporaneo nella risoluzione del nome|falha temporário na resolução de nome|"
+        "временный сбой в разрешении имен|名前解決に一時的に失敗しました|域名解析暂时失败|解析名稱時發生暫時性錯誤|name resolution에서 일시적인 실패",
+    "EPIPE": "datenübergabe unterbrochen (broken pipe)|relais brisé (pipe)|tubería rota|pipe interrotta|pipe quebrado|"
+        "обрыв канала|断开的管道|管線損壞|파이프가 깨어짐",
+    "ENOSPC": "auf dem gerät ist kein speicherplatz mehr verfügbar|aucun espace disponible sur le périphérique|no queda espacio en el dispositivo|spazio esaurito sul device|não há espaço disponível no dispositivo|"
+        "на устройстве не осталось свободного места|デバイスに空き領域がありません|设备上没有空间|裝置上已無多餘空間|장치에 남은 공간이 없음",
+    "ENOMEM": "nicht genügend hauptspeicher verfügbar|ne peut allouer de la mémoire|no se pudo asignar memoria|impossibile allocare memoria|não foi possível alocar memória|"
+        "невозможно выделить память|メモリを確保できません|无法分配内存|無法配置記憶體|메모리를 할당할 수 없습니다",
+    "EMFILE": "zu viele offene dateien|trop de fichiers ouverts|demasiados ficheros abiertos|troppi file aperti|muitos arquivos abertos|"
+        "слишком много открытых файлов|ファイルを開きすぎです|打开的文件过多|開啟太多檔案|열린 파일이 너무 많음",
+    "EADDRINUSE": "die adresse wird bereits verwendet|adresse déjà utilisée|la dirección ya se está usando|indirizzo già in uso|endereço já em uso|"
+        "адрес уже используется|アドレスは既に使用中です|地址已在使用|位址已經有在使用|주소가 이미 사용 중입니다",
+    "ENOENT": "datei oder verzeichnis nicht gefunden|aucun fichier ou dossier de ce type|no existe el fichero o el directorio|file o directory non esistente|arquivo ou diretório inexistente|"
+        "нет такого файла или каталога|そのようなファイルやディレクトリはありません|没有那个文件或目录|沒有此一檔案或目錄|그런 파일이나 디렉터리가 없습니다",
+    "EACCES": "keine berechtigung|permission non accordée|permiso denegado|permesso negato|permissão negada|"
+        "отказано в доступе|許可がありません|权限不够|拒絕不符權限的操作|허가 거부",
+}  # fmt: skip
+"""How glibc writes them in German, French, Spanish, Italian, Portuguese, Russian, Japanese, Chinese and Korean."""
+NAME_BY_TRANSLATION: dict[str, str] = {
+    sentence: name for name, sentences in _TRANSLATED.items() for sentence in sentences.split("|")
+}
+TRANSLATIONS_IN_ASCII = tuple(sentence for sentence in NAME_BY_TRANSLATION if sentence.isascii())
+
 
 def read_errno(name: str) -> Reading | None:
     """The reading of an operating system's error by its name; `None` if the name is not known."""

@@ -1,8 +1,8 @@
-"""The error codes of Oracle, SQL Server, Snowflake, Kafka, Kubernetes and mail servers, as they are printed.
+"""The error codes of Oracle, SQL Server, Snowflake, ClickHouse, Prisma, Kafka, Kubernetes and mail servers, as they are printed.
 
 Oracle: "Database Error Messages". SQL Server: "Database engine events and errors", and "Troubleshoot transient
-connection errors in SQL Database". Snowflake: "Error messages". Kafka: "Protocol guide", table of error codes
-with its column *retriable*. Kubernetes: reasons of pods, containers and nodes in its API. Mail: RFC 5321
+connection errors in SQL Database". Snowflake: "Error messages". ClickHouse: `ErrorCodes.cpp`. Prisma: "Error message reference". Kafka: "Protocol
+guide", table of error codes with its column *retriable*, and `rd_kafka_err_descs` of librdkafka. Kubernetes: reasons of pods, containers and nodes in its API. Mail: RFC 5321
 section 4.2 (reply codes) and RFC 3463 (enhanced status codes).
 """
 
@@ -64,6 +64,48 @@ _SNOWFLAKE: dict[str, str] = {
     _AUTH: "390100 390101 390102 390111 390114 390144 390195",
     _DOWN: "390201 253006",
 }  # fmt: skip
+_CLICKHOUSE: dict[str, str] = {
+    _BAD: "6 27 36 42 43 46 47 48 53 57 62 70 158 307 396",
+    _REJECTED: "60 81 164 242",
+    _UNSURE: "159 209 210 341",
+    _CONNECTION: "198 279",
+    "provider.rate_limited": "202",
+    _OVER: "203 252 285",
+    _QUOTA: "201",
+    _BUSY: "373",
+    _AUTH: "192 193 194 516",
+    _PERMISSION: "195 291 497",
+    _MEMORY: "173 241",
+    _DISK: "243",
+    _DOWN: "425 999",
+    _CANCELLED: "394",
+}  # fmt: skip
+_PRISMA: dict[str, str] = {
+    _AUTH: "1000",
+    _CONNECTION: "1001 1002 2024",  # not reached, reached too late, and no connection free in the pool
+    _REJECTED: "1003 1014 2021 2022",
+    _UNSURE: "1008 1017",
+    _PERMISSION: "1010",
+    "provider.tls_failed": "1011",
+    "validation.config_invalid": "1012 1013 1015",
+    _BUSY: "2034",
+    _OVER: "2037",
+    _BAD: "1009 1016 2000 2001 2002 2003 2004 2005 2006 2007 2008 2009 2010 2011 2012 2013 2014 2015 2016 2017 2018 2019 2020 "
+          "2023 2025 2026 2027 2029 2030 2033",
+}  # fmt: skip
+_RDKAFKA: dict[str, str] = {
+    _CONNECTION: "Host resolution failure|All broker connections are down",
+    _UNSURE: "Broker transport failure|Communication failure with broker|Timed out|Message timed out|Request timed out|"
+             "Disconnected before response received|Network exception",
+    _OVER: "Queue full",
+    _AUTH: "Authentication failure|SASL Authentication failed",
+    "provider.tls_failed": "SSL error",
+    _REJECTED: "Unknown topic|Unknown partition|Unknown topic or partition|Required feature not supported by broker|"
+               "Invalid argument or configuration",
+    _DISK: "Disk error when trying to access log file on disk",
+    _BUSY: "Group rebalance in progress|Operation in progress",
+}  # fmt: skip
+"""What librdkafka prints after `Local: ` and `Broker: `, where the words are not those of Kafka's own name for it."""
 _KUBERNETES: tuple[tuple[str, str], ...] = (
     ("resource.exhausted", r"\bInsufficient (?:cpu|memory|ephemeral-storage|pods|[\w.-]{2,60}/\w{2,40})\b"),
     ("resource.exhausted", r"\bThe node was low on resource: \w|\bNodeHas(?:Insufficient|No)\w{2,20}\b"),
@@ -79,7 +121,15 @@ SQL_SERVER_ERRORS = {int(number): kind for kind, numbers in _SQL_SERVER.items() 
 KAFKA_ERRORS = {name.lower(): kind for kind, names in _KAFKA.items() for name in names.split()}
 
 SNOWFLAKE_ERRORS = {int(number): kind for kind, numbers in _SNOWFLAKE.items() for number in numbers.split()}
+CLICKHOUSE_ERRORS = {int(number): kind for kind, numbers in _CLICKHOUSE.items() for number in numbers.split()}
+PRISMA_ERRORS = {number: kind for kind, numbers in _PRISMA.items() for number in numbers.split()}
+RDKAFKA_ERRORS = {words.lower(): kind for kind, every in _RDKAFKA.items() for words in every.split("|")}
 
+_CLICKHOUSE_CODE = re.compile(
+    r"\bCode: (?P<number>\d{1,4})(?:\.|, e\.displayText\(\) =)\s{1,4}DB::(?:Net)?Exception\b"
+)
+_PRISMA_CODE = re.compile(r"\bError: P(?P<cli>\d{4})\b|\b(?:error_)?code\W{1,4}P(?P<client>\d{4})\b")
+_RDKAFKA_WORDS = re.compile(r"\b(?:Local|Broker): (?P<words>[A-Z][A-Za-z-]{1,20}(?: [A-Za-z-]{1,20}){0,9})")
 _FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
 _ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
 _MSSQL = re.compile(
@@ -135,6 +185,23 @@ def snowflake_in(text: str) -> tuple[str, str] | None:
     return None if match is None or kind is None else (kind, match["number"])
 
 
+def clickhouse_in(text: str) -> tuple[str, str] | None:
+    """The kind and the number of ClickHouse's error in `text`."""
+    match = _CLICKHOUSE_CODE.search(text)
+    kind = None if match is None else CLICKHOUSE_ERRORS.get(int(match["number"]))
+    return None if match is None or kind is None else (kind, match["number"])
+
+
+def prisma_in(text: str) -> tuple[str, str] | None:
+    """The kind and the code of Prisma's error in `text`: `P1001`."""
+    match = _PRISMA_CODE.search(text)
+    if match is None:
+        return None
+    number = match["cli"] or match["client"]
+    kind = PRISMA_ERRORS.get(number)
+    return None if kind is None else (kind, f"P{number}")
+
+
 def kubernetes_in(text: str) -> tuple[str, str] | None:
     """The kind and the reason of an event of Kubernetes in `text`."""
     for kind, pattern in _KUBERNETES:
@@ -146,6 +213,11 @@ def kubernetes_in(text: str) -> tuple[str, str] | None:
 
 def kafka_in(text: str) -> tuple[str, str] | None:
     """The kind and the name of Kafka's error in `text`."""
+    for match in _RDKAFKA_WORDS.finditer(text) if "Local: " in text or "Broker: " in text else ():
+        words = match["words"]
+        kind = RDKAFKA_ERRORS.get(words.lower()) or KAFKA_ERRORS.get(words.lower().replace(" ", ""))
+        if kind is not None:
+            return kind, words
     for match in _KAFKA_NAME.finditer(text):
         name = match[0].replace("_", "").replace(" ", "").removesuffix("Exception").removesuffix("Error")
         kind = KAFKA_ERRORS.get(name.lower())

@@ -103,6 +103,10 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_AUTH, "invalididentitytoken optinrequired"),
     (_PERMISSION, "kmsaccessdeniedexception"),
     (_REJECTED, "kmsdisabledexception kmsnotfoundexception kmsinvalidstateexception"),
+    # Amazon EC2, Route 53 and the services with versions of a resource, "Error codes": https://docs.aws.amazon.com
+    (_QUOTA, "maxspotinstancecountexceeded codestorageexceededexception"),
+    (_BUSY, "priorrequestnotcomplete concurrentmodificationexception"),
+    (_BAD, "malformedpolicydocument"),
     # llama.cpp, `format_error_response` of its server: https://github.com/ggml-org/llama.cpp
     (_LONG, "exceed_context_size_error"),
     (_OVER, "unavailable_error"),
@@ -120,6 +124,28 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_PERMISSION, "api_key_android_app_blocked api_key_ios_app_blocked consumer_suspended user_project_denied"),
     (_PERMISSION, "security_policy_violated location_tax_policy_violated org_restriction_violation"),
     (_REJECTED, "consumer_invalid"),
+    (_PERMISSION, "service_disabled"),
+    # Google, the reasons of its JSON APIs: https://cloud.google.com/bigquery/docs/error-messages
+    (_PERMISSION, "accessnotconfigured accountdisabled"),
+    (_QUOTA, "billingnotenabled"),
+    (_DOWN, "backenderror jobbackenderror jobinternalerror tableunavailable"),
+    (_LONG, "responsetoolarge"),
+    # Google Compute Engine, "Troubleshooting resource availability": https://cloud.google.com/compute/docs/troubleshooting
+    (_OVER, "zone_resource_pool_exhausted zone_resource_pool_exhausted_with_details"),
+    (_BUSY, "resource_not_ready resourcenotready"),
+    # Azure Resource Manager, "Common deployment errors": https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting
+    (_QUOTA, "subscriptionisoverquotaforsku"),
+    (_OVER, "allocationfailed zonalallocationfailed overconstrainedallocationrequest"),
+    (_PERMISSION, "requestdisallowedbypolicy regionclosedforsubscription"),
+    (_REJECTED, "missingsubscriptionregistration noregisteredproviderfound skunotavailable"),
+    (_BUSY, "anotheroperationinprogress"),
+    (_DOWN, "retryableerror"),
+    # Azure Storage, "Common REST API error codes" and those of blobs, files, queues and tables: https://learn.microsoft.com/rest/api/storageservices
+    (_BUSY, "containerbeingdeleted sharebeingdeleted queuebeingdeleted tablebeingdeleted blobbeingrehydrated"),
+    (_BUSY, "containerbeingdisabled pendingcopyoperation"),
+    # New API, a gateway, `ErrorCode` in its source: https://github.com/QuantumNous/new-api
+    (_REFUSED, "sensitive_words_detected violation_fee.grok.csam"),
+    (_QUOTA, "pre_consume_token_quota_failed"),
 )  # fmt: skip
 
 STATUSES: dict[str, int] = {

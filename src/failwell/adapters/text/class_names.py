@@ -14,7 +14,7 @@ _PHASES_BY_NAME: dict[Phase, str] = {
     "connect": (
         "ConnectException ConnectTimeoutException HttpConnectTimeoutException HttpHostConnectException NoRouteToHostException "
         "java.nio.channels.ClosedChannelException PortUnreachableException Net::OpenTimeout OpenTimeout ConnectTimeoutError "
-        "Faraday::ConnectionFailed ConnectionFailed HttpConnectException"
+        "Faraday::ConnectionFailed ConnectionFailed HttpConnectException SQLNonTransientConnectionException PoolInitializationException"
     ),
     "pool": "ConnectionPoolTimeoutException PoolAcquireTimeoutException SQLTransientConnectionException",
     "tls": (
@@ -23,11 +23,11 @@ _PHASES_BY_NAME: dict[Phase, str] = {
     ),
     "read": (
         "SocketTimeoutException HttpTimeoutException ReadTimeoutException ReadTimeout WriteTimeoutException AsyncRequestTimeoutException "
-        "RequestTimeoutException ResponseTimeoutException"
+        "RequestTimeoutException ResponseTimeoutException SQLTimeoutException"
     ),
     "closed": (
         "NoHttpResponseException ConnectionClosedException PrematureCloseException StreamResetException ConnectionShutdownException "
-        "ConnectionResetException HttpIOException ConnectionResetError RemoteDisconnected TruncatedChunkException"
+        "ConnectionResetException HttpIOException CommunicationsException SQLRecoverableException ConnectionResetError RemoteDisconnected TruncatedChunkException"
     ),
 }
 _PHASES: dict[str, Phase] = {
@@ -66,13 +66,18 @@ _KINDS_BY_NAME: dict[str, str] = {
         "UnsupportedClassVersionError BadImageFormatException ExceptionInInitializerError"
     ),
     "worker.crashed": "AccessViolationException StackOverflowException VirtualMachineError java.lang.InternalError",
-    "tool.busy": "FileSystemAlreadyExistsException OverlappingFileLockException RejectedExecutionException DBUpdateConcurrencyException OptimisticLockException",
+    # JDBC 4, the subclasses of SQLException: https://docs.oracle.com/en/java/javase/21/docs/api/java.sql
+    "provider.bad_request": "SQLIntegrityConstraintViolationException SQLSyntaxErrorException SQLDataException SQLFeatureNotSupportedException BatchUpdateException",
+    "provider.auth": "SQLInvalidAuthorizationSpecException",
+    "tool.busy": "SQLTransactionRollbackException FileSystemAlreadyExistsException OverlappingFileLockException RejectedExecutionException DBUpdateConcurrencyException OptimisticLockException",
 }
 _KINDS: dict[str, str] = {name: kind for kind, names in _KINDS_BY_NAME.items() for name in names.split()}
 _IN_JAVASCRIPT = frozenset(
     {"TypeError", "RangeError", "ReferenceError", "SyntaxError", "EvalError", "URIError"}
 )
-_JAVASCRIPT = re.compile(r"\bnode:internal|\.(?:c|m)?[jt]sx?:\d+:\d+\)?|\bat file:///|<anonymous>")
+_JAVASCRIPT = re.compile(
+    r"\bnode:internal|\bcode: '(?:UND_)?ERR_[A-Z_]{3,40}'|\[cause\]: |\.(?:c|m)?[jt]sx?:\d+:\d+\)?|\bat file:///|<anonymous>"
+)
 
 _RUNTIME_CODES: dict[str, Phase] = {
     "UND_ERR_CONNECT_TIMEOUT": "connect", "ERR_SOCKET_CONNECTION_TIMEOUT": "connect", "ERR_PROXY_CONNECTION_FAILED": "proxy",
@@ -152,7 +157,7 @@ def is_system_name(code: str) -> bool:
 
 def is_javascript(text: str) -> bool:
     """Whether a stack in `text` is one of JavaScript's."""
-    return "at " in text and _JAVASCRIPT.search(text) is not None
+    return ("at " in text or "cause" in text) and _JAVASCRIPT.search(text) is not None
 
 
 def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str | None:

@@ -142,7 +142,7 @@ _SENTENCES: tuple[_Row, ...] = (
          "invalid reference format", "No such container: ", "No such image: ", "No such volume: ", "No such network: "),
     _row(ToolFacts("docker", "docker_busy", kind=_BUSY), "port is already allocated", ("is already in use", r'container name "[^"\n]{0,200}" is already in use')),
     _row(ToolFacts("postgresql", "postgresql_authentication", kind=_AUTH),
-         "password authentication failed for user", "no pg_hba.conf entry for", ("FATAL", r'FATAL:\s+role "[^"\n]{1,100}" does not exist')),
+         "password authentication failed for user", "no pg_hba.conf entry for", "fe_sendauth: no password supplied", ("FATAL", r'FATAL:\s+role "[^"\n]{1,100}" does not exist')),
     _row(ToolFacts("postgresql", "postgresql_capacity", status=503), "too many clients already", "remaining connection slots are reserved", "too many connections for role"),
     _row(ToolFacts("postgresql", "postgresql_starting", status=503),
          "the database system is starting up", "the database system is shutting down", "the database system is in recovery mode"),

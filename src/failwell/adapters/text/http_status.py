@@ -78,6 +78,7 @@ _PAREN_AFTER = re.compile(r"\)\s{0,4}\n?\s{0,4}reason:")
 _MANY_AFTER = re.compile(r"[ ]error responses")
 _KIND_AFTER = re.compile(r"[ ](?:client|server) error\b")
 _LEADING = re.compile(r"[\s\-:,()\"'`/.]{1,4}")
+_CLICKHOUSE_AFTER = re.compile(r"(?:\.|, e\.displaytext\(\) =)\s{1,4}db::")
 _COUNT_AFTER = re.compile(
     r"[ -]?(?:ms|s|sec|secs|seconds?|min|minutes?|hours?|days?|[kmgt]i?b|bytes?|chars?|characters?|tokens?|words?|requests?|calls?|items?|rows?"
     r"|records?|files?|lines?|users?|jobs?|tasks?|times|attempts?|pages?|results?|documents?|points?|dollars?|usd|eur|credits?|px|x|of \d|entries"
@@ -102,7 +103,7 @@ def _is_status(text: str, number: int, start: int, end: int) -> bool:
     low = after.lower()
     if _has_phrase(number, low) or _KIND_AFTER.match(low):
         return True
-    if _COUNT_AFTER.match(low):
+    if _COUNT_AFTER.match(low) or _CLICKHOUSE_AFTER.match(low):
         return False
     if _WORDS_BEFORE.search(before) or (_ERROR_BEFORE.search(before) and _ERROR_AFTER.match(low)):
         return True

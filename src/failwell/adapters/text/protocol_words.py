@@ -5,10 +5,12 @@ import signal
 
 from failwell.adapters.facts import Phase
 from failwell.adapters.protocols.services import (
+    clickhouse_in,
     kafka_in,
     kubernetes_in,
     mail_in,
     oracle_in,
+    prisma_in,
     snowflake_in,
     sql_server_in,
 )
@@ -19,7 +21,9 @@ from failwell.adapters.system_errors import (
     KIND_BY_NAME,
     NAME_BY_NUMBER,
     NAME_BY_SENTENCE,
+    NAME_BY_TRANSLATION,
     NAME_BY_WINDOWS_NUMBER,
+    TRANSLATIONS_IN_ASCII,
 )
 
 _GRPC_BY_SPELLING = {name.replace("_", "").lower(): name for name in GRPC_WORDS} | {"canceled": "CANCELLED"}
@@ -35,8 +39,12 @@ _GRPC = re.compile(
     re.IGNORECASE,
 )
 _SQLSTATE = re.compile(
-    r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b", re.IGNORECASE
+    r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
+    # ODBC writes it before the names of the driver and of the source: `[08001] [Microsoft][ODBC Driver 18 …]`.
+    r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]",
+    re.IGNORECASE,
 )
+_ODBC_LOGIN = ("(SQLDriverConnect)", "(SQLConnect)")
 
 _ERRNO_NAME = re.compile(r"\b(?:Errno::)?(E(?:AI_)?[A-Z0-9]{3,16})\b")
 _NUMBERED = re.compile(
@@ -112,15 +120,27 @@ def grpc_in(text: str) -> str | None:
 def sqlstate_in(text: str) -> str | None:
     """The SQLSTATE that `text` names."""
     match = _SQLSTATE.search(text)
-    return None if match is None else match["state"].upper()
+    if match is None:
+        return None
+    state = (match["state"] or match["odbc"]).upper()
+    # ODBC has one code for both time limits; the function that it names tells the login from the query.
+    return "08001" if state == "HYT00" and any(name in text for name in _ODBC_LOGIN) else state
 
 
 _MYSQL = re.compile(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
+    # Workbench: `Error Code: 2013. Lost connection …`. PDO: `SQLSTATE[HY000]: General error: 2006 MySQL server …`.
+    r"|\bError Code: (?P<workbench>\d{4})\. |\bSQLSTATE\[\w{5}\]: [A-Z][\w ]{2,60}: (?P<pdo>\d{4}) "
     # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
     r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
-_MONGODB = re.compile(r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key")
+_MONGODB = re.compile(
+    r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key"
+    # Ruby: `[13:Unauthorized]: not authorized`, and in older releases `not master (10107)`.
+    r"|\bMongo::[^\n]{0,300}(?:\[(?P<ruby>\d{1,5}):[A-Z]\w{2,60}\]|\((?P<old>\d{1,5})\))"
+    # As the server answers, and as Node and Python print it.
+    r"|\bcode['\"]?: (?P<server>\d{1,5}),\s{0,4}['\"]?codeName\b"
+)
 _NOT_PRIMARY = re.compile(r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b")
 _CONDITION = re.compile(
     r"\b(?:psycopg2?\.errors|asyncpg\.exceptions)\.(?P<name>\w{3,60})|\b(?:Postgres|PSQL)Exception\b[^\n]{0,24}: (?P<state>[0-9A-Z]{5}): "
@@ -139,7 +159,7 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     """The kind and the code of a database's, a queue's or a mail server's error in `text`: an SQLSTATE, a number, a reply."""
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
-        number = mysql["number"] or mysql["argument"]
+        number = mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"]
         kind = kind_of_mysql(int(number)) or kind_of_sqlstate(mysql["state"])
         if kind is not None:
             return kind, number
@@ -148,14 +168,23 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     if state is not None and (kind := kind_of_sqlstate(state)) is not None:
         return kind, state
     if (mongodb := _MONGODB.search(text)) is not None:
-        code = mongodb["code"] or mongodb["bare"]
+        code = next(group for group in mongodb.groups() if group is not None)
         if (kind := kind_of_mongodb(int(code))) is not None:
             return kind, code
     if _NOT_PRIMARY.search(text) is not None:
         return "provider.unavailable", "NotWritablePrimary"
     if (redis := _REDIS.search(text)) is not None and (kind := kind_of_redis(redis["reply"])) is not None:
         return kind, redis["reply"].partition(" ")[0]
-    for look in (oracle_in, sql_server_in, snowflake_in, mail_in, kubernetes_in, kafka_in):
+    for look in (
+        oracle_in,
+        sql_server_in,
+        snowflake_in,
+        clickhouse_in,
+        prisma_in,
+        mail_in,
+        kubernetes_in,
+        kafka_in,
+    ):
         found = look(text)
         if found is not None:
             return found
@@ -179,8 +208,11 @@ def errno_in(text: str) -> str | None:
             return match[1]
     low = text.lower()
     hits = [(low.find(sentence), sentence) for sentence in NAME_BY_SENTENCE if sentence in low]
+    if not hits:
+        translations = TRANSLATIONS_IN_ASCII if low.isascii() else NAME_BY_TRANSLATION
+        hits = [(low.find(sentence), sentence) for sentence in translations if sentence in low]
     for start, sentence in sorted(hits):
-        name = NAME_BY_SENTENCE[sentence]
+        name = NAME_BY_SENTENCE.get(sentence) or NAME_BY_TRANSLATION[sentence]
         if name in _ANYWHERE or (
             _AT_END.match(text, start + len(sentence)) and _BEFORE_END.search(low[max(0, start - 48) : start])
         ):

@@ -30,6 +30,9 @@ _REFINES = ("tls", "dns", "handles")
 _PYTHON = "Traceback (most recent call last)"
 _AWS = re.compile(
     r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\bError Code: (?P<java>[A-Z][\w.]{2,80})"
+    # Azure's libraries for Go and PowerShell, and the Google one for Go, which puts the reason behind the message.
+    r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})$",
+    re.MULTILINE,
 )
 _LABELLED = re.compile(
     r"^[ \t(]{0,8}(?:Error ?Code|Code|ERROR CODE|errorCode|error_code|code)[ \t]{0,12}[:=][ \t]{0,3}['\"]?(?P<code>[A-Za-z][\w.-]{2,60})['\"]?[,;)]?[ \t]*$",

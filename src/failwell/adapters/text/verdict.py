@@ -37,7 +37,7 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
     status = facts.status or (tool.status if tool is not None else None)
     if status is not None:
         return classify(_merged(facts, known, status=status), now)
-    if facts.grpc is not None:
+    if facts.grpc is not None and not (facts.grpc == "UNKNOWN" and _says_more(facts)):
         name = known.exception_type or _outermost(facts)
         return read_rpc(
             facts.grpc, facts.message, sdk=known.sdk or "grpc", name=name, provider=known.provider
@@ -63,6 +63,11 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
     if has_known_code(facts):
         return classify(_merged(facts, known), now)
     return _by_system(facts, known) or _by_class(facts, known)
+
+
+def _says_more(facts: TextFacts) -> bool:
+    """Whether the text shows what gRPC calls unknown: a server that wraps the error of another library."""
+    return (facts.phase or facts.errno or facts.database) is not None
 
 
 def has_known_code(facts: TextFacts) -> bool:

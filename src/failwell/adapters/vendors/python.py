@@ -140,7 +140,9 @@ def read_oserror(error: BaseException) -> Reading:
     for cls in type(error).__mro__:
         kind = _BY_CLASS.get(cls.__name__)
         if kind is not None and cls.__module__ == "builtins":
-            printed = read_message(error) if number is None and cls is ConnectionError else None
+            # By name, since an error that was read from a text has a class of its own.
+            is_base = cls.__name__ == ConnectionError.__name__
+            printed = read_message(error) if number is None and is_base else None
             return printed or Reading.from_rule(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
     if number is None:
         # Raised by hand, for anything: a fact in the message says more than the class.

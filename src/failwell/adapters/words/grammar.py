@@ -189,7 +189,11 @@ class Lexicon:
 
     def covers(self, code: str) -> bool:
         """Whether a code is made of words of the lexicon alone."""
-        return not self.pieces.sub("", code.translate(_SEPARATORS))
+        return not self.rest_of(code.translate(_SEPARATORS))
+
+    def rest_of(self, compact: str) -> str:
+        """What is left of a code without its words of the lexicon."""
+        return self.pieces.sub("", compact)
 
     def _scan(self, tokens: list[str]) -> list[Hit]:
         hits: list[Hit] = []
