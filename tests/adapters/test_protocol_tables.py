@@ -13,6 +13,7 @@ from failwell.adapters.protocols import devices, services, sql, stores, vendor_c
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find
 from failwell.adapters.system_errors import NAME_BY_TRANSLATION
+from failwell.adapters.text.http_status import status_in
 from failwell.adapters.text.protocol_words import database_kind_in, errno_in
 from failwell.fault.registry import kind
 from failwell.report.saved_failures.pasted import describe_pasted
@@ -393,6 +394,13 @@ PRINTED_CODES = {
     "Error: Code=AllocationFailed; Message=There is none of this size now.": "provider.overloaded",
     "googleapi: Error 403: Project p is asked too often, rateLimitExceeded": "provider.rate_limited",
     "googleapi: Error 403: See the console for this project., accessNotConfigured": "provider.permission",
+    "Channel error: (403) ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.": "provider.permission",
+    "psql: error: could not send: SSL SYSCALL error: EOF detected": "provider.outcome_unknown",
+    'psql: error: connection to server at "db", port 5432 failed: SSL SYSCALL error: EOF detected': "provider.connection",
+    'psql: error: connection to server at "db", port 5432 failed: FATAL:  role "app" does not exist': "provider.auth",
+    "Error: another operation (install/upgrade/rollback) is in progress": "tool.busy",
+    "error: could not start the tool: program not found": "internal.file_unavailable",
+    "org.asynchttpclient.exception.RemotelyClosedException: Remotely closed": "provider.outcome_unknown",
     "rpc error: code = Unknown desc = write /var/lib/x: no space left on device": "resource.disk",
     "rpc error: code = Unknown desc = Get https://r.example/v2/: dial tcp 10.1.1.1:443: i/o timeout": "provider.connection",
 }
@@ -417,6 +425,7 @@ def test_every_kind_of_the_tables_of_services_exists() -> None:
         services.CLICKHOUSE_ERRORS,
         services.PRISMA_ERRORS,
         services.RDKAFKA_ERRORS,
+        services.AMQP_ERRORS,
     )
 
     assert all(kind(name).category for table in tables for name in table.values())
@@ -434,13 +443,28 @@ def test_every_row_of_a_table_decides_in_the_form_that_its_server_prints() -> No
             f"delivery failed: Local: {words.capitalize()} (after 5ms)": name
             for words, name in services.RDKAFKA_ERRORS.items()
         },
+        **{
+            written.format(number=number, name=word, dashed=word.replace("_", "-")): name
+            for (number, word), name in services.AMQP_ERRORS.items()
+            for written in BROKERS
+        },
     }
 
     assert {text: database_kind_in(text) for text, name in printed.items() if kind_in(text) != name} == {}
+    assert {text for text in printed if status_in(text) is not None} == set()
+    assert status_in("the proxy answered 503 COMMAND-LINE tools are away") == 503
     assert kind_in("x: Broker: Topic authorization failed") == "provider.permission"
     assert kind_in('KafkaError{code=LEADER_NOT_AVAILABLE,val=5,str="Broker: Leader not available"}') == (
         "provider.unavailable"
     )
+
+
+BROKERS = (
+    "Channel closed by server: {number} ({dashed}) with message x",
+    "protocol method: #method<channel.close>(reply-code={number}, reply-text={name} - x, class-id=50)",
+    "ChannelClosedByBroker: ({number}, \"{name} - x in vhost '/'\")",
+)
+"""How the clients for Node, Java and Python print a broker's number and its name."""
 
 
 def kind_in(text: str) -> str | None:

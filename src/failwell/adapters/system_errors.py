@@ -109,6 +109,7 @@ NAME_BY_SENTENCE: dict[str, str] = {
     "interrupted system call": "EINTR",
     "no locks available": "ENOLCK",
     "no such file or directory": "ENOENT",
+    "program not found": "ENOENT",
     "cannot find the file specified": "ENOENT",
     "cannot find the path specified": "ENOENT",
     "no such device or address": "ENXIO",

@@ -1,7 +1,8 @@
-"""The error codes of Oracle, SQL Server, Snowflake, ClickHouse, Prisma, Kafka, Kubernetes and mail servers, as they are printed.
+"""The error codes of Oracle, SQL Server, Snowflake, ClickHouse, Prisma, AMQP, Kafka, Kubernetes and mail servers, as they are printed.
 
 Oracle: "Database Error Messages". SQL Server: "Database engine events and errors", and "Troubleshoot transient
-connection errors in SQL Database". Snowflake: "Error messages". ClickHouse: `ErrorCodes.cpp`. Prisma: "Error message reference". Kafka: "Protocol
+connection errors in SQL Database". Snowflake: "Error messages". ClickHouse: `ErrorCodes.cpp`. Prisma: "Error message reference". AMQP: the
+constants of version 0-9-1, section 1.1. Kafka: "Protocol
 guide", table of error codes with its column *retriable*, and `rd_kafka_err_descs` of librdkafka. Kubernetes: reasons of pods, containers and nodes in its API. Mail: RFC 5321
 section 4.2 (reply codes) and RFC 3463 (enhanced status codes).
 """
@@ -93,6 +94,17 @@ _PRISMA: dict[str, str] = {
     _BAD: "1009 1016 2000 2001 2002 2003 2004 2005 2006 2007 2008 2009 2010 2011 2012 2013 2014 2015 2016 2017 2018 2019 2020 "
           "2023 2025 2026 2027 2029 2030 2033",
 }  # fmt: skip
+_AMQP: dict[str, str] = {
+    _LONG: "311 CONTENT_TOO_LARGE",
+    _OVER: "313 NO_CONSUMERS 506 RESOURCE_ERROR",
+    _UNSURE: "320 CONNECTION_FORCED",
+    _REJECTED: "402 INVALID_PATH 404 NOT_FOUND 530 NOT_ALLOWED 540 NOT_IMPLEMENTED",
+    _PERMISSION: "403 ACCESS_REFUSED",
+    _BUSY: "405 RESOURCE_LOCKED",
+    _BAD: "406 PRECONDITION_FAILED 501 FRAME_ERROR 502 SYNTAX_ERROR 503 COMMAND_INVALID 504 CHANNEL_ERROR 505 UNEXPECTED_FRAME",
+    _DOWN: "541 INTERNAL_ERROR",
+}  # fmt: skip
+"""A broker's numbers look like statuses of HTTP and mean other things, so each counts with its name alone."""
 _RDKAFKA: dict[str, str] = {
     _CONNECTION: "Host resolution failure|All broker connections are down",
     _UNSURE: "Broker transport failure|Communication failure with broker|Timed out|Message timed out|Request timed out|"
@@ -123,12 +135,21 @@ KAFKA_ERRORS = {name.lower(): kind for kind, names in _KAFKA.items() for name in
 SNOWFLAKE_ERRORS = {int(number): kind for kind, numbers in _SNOWFLAKE.items() for number in numbers.split()}
 CLICKHOUSE_ERRORS = {int(number): kind for kind, numbers in _CLICKHOUSE.items() for number in numbers.split()}
 PRISMA_ERRORS = {number: kind for kind, numbers in _PRISMA.items() for number in numbers.split()}
+AMQP_ERRORS = {
+    (int(number), name): kind
+    for kind, words in _AMQP.items()
+    for number, name in zip(words.split()[::2], words.split()[1::2], strict=True)
+}
 RDKAFKA_ERRORS = {words.lower(): kind for kind, every in _RDKAFKA.items() for words in every.split("|")}
 
 _CLICKHOUSE_CODE = re.compile(
     r"\bCode: (?P<number>\d{1,4})(?:\.|, e\.displayText\(\) =)\s{1,4}DB::(?:Net)?Exception\b"
 )
 _PRISMA_CODE = re.compile(r"\bError: P(?P<cli>\d{4})\b|\b(?:error_)?code\W{1,4}P(?P<client>\d{4})\b")
+_AMQP_CODE = re.compile(
+    r"\b(?P<number>[345]\d\d)(?:, reply-text=|, ?[bu]?['\"]|[ )(]{1,3})['\"]?(?P<name>[A-Z]{2,12}[_-][A-Z_-]{4,20})\b"
+)
+"""How the clients of brokers print a number and its name: `404 (NOT-FOUND)`, `reply-code=404, reply-text=NOT_FOUND`."""
 _RDKAFKA_WORDS = re.compile(r"\b(?:Local|Broker): (?P<words>[A-Z][A-Za-z-]{1,20}(?: [A-Za-z-]{1,20}){0,9})")
 _FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
 _ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
@@ -200,6 +221,16 @@ def prisma_in(text: str) -> tuple[str, str] | None:
     number = match["cli"] or match["client"]
     kind = PRISMA_ERRORS.get(number)
     return None if kind is None else (kind, f"P{number}")
+
+
+def amqp_in(text: str) -> tuple[str, str] | None:
+    """The kind and the name of an AMQP broker's error in `text`."""
+    for match in _AMQP_CODE.finditer(text):
+        name = match["name"].rstrip("-_").replace("-", "_")
+        kind = AMQP_ERRORS.get((int(match["number"]), name))
+        if kind is not None:
+            return kind, name
+    return None
 
 
 def kubernetes_in(text: str) -> tuple[str, str] | None:

@@ -27,7 +27,7 @@ _PHASES_BY_NAME: dict[Phase, str] = {
     ),
     "closed": (
         "NoHttpResponseException ConnectionClosedException PrematureCloseException StreamResetException ConnectionShutdownException "
-        "ConnectionResetException HttpIOException CommunicationsException SQLRecoverableException ConnectionResetError RemoteDisconnected TruncatedChunkException"
+        "ConnectionResetException RemotelyClosedException PrematureChannelClosureException HttpIOException CommunicationsException SQLRecoverableException ConnectionResetError RemoteDisconnected TruncatedChunkException"
     ),
 }
 _PHASES: dict[str, Phase] = {
@@ -103,7 +103,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("connect", (
         "tls handshake timeout", "failed to establish a new connection", "tcp connect error", "connect timed out", "connection attempt timed out",
         "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
-        "failed to connect to ", "couldn't connect to server", "could not connect to server", "cannot connect to host",
+        'connection to server at "', "failed to connect to ", "couldn't connect to server", "could not connect to server", "cannot connect to host",
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
@@ -112,7 +112,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     )),
     ("closed", (
         "socket hang up", "unexpected eof", "unexpectedeof", "connection closed before message completed", "server closed idle connection", "premature close",
-        "server sent goaway", "remote end closed connection without response", "connection aborted", "peer closed connection",
+        "server sent goaway", "ssl syscall error: eof detected", "connection to the server was lost", "connection to server was lost", "remote end closed connection without response", "connection aborted", "peer closed connection",
         "connection reset", "connection closed unexpectedly", "disconnected before", "server disconnected without sending a response", "other side closed",
         "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
     )),

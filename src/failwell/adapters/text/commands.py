@@ -137,6 +137,7 @@ _SENTENCES: tuple[_Row, ...] = (
          ("error: context", r'error: context "[^"\n]{0,200}" does not exist')),
     _row(ToolFacts("kubectl", "kubectl_input", kind=_INPUT),
          "error: error parsing", "error: error validating", 'error: the path "', "error: unknown command", "error: unknown flag", "error: the server doesn't have a resource type"),
+    _row(ToolFacts("helm", "helm_busy", kind=_BUSY), "another operation (install/upgrade/rollback) is in progress"),
     _row(ToolFacts("docker", "docker_daemon", kind=_CONFIG), "Cannot connect to the Docker daemon", "Is the docker daemon running"),
     _row(ToolFacts("docker", "docker_input", kind=_INPUT),
          "invalid reference format", "No such container: ", "No such image: ", "No such volume: ", "No such network: "),

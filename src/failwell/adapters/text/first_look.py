@@ -33,7 +33,7 @@ _WORDS = frozenset(
     found gh006 git goaway handshake hang heap host hung illegal imds insufficient interrupted kex_exchange_identification killed
     knownhosts loading lock locks logged lookup matches memory merge methods misbehaving module module_not_found network
     noauth nodename non-zero npm os overwritten package packet panic password pathspec peer period permitted pg_hba pipe pkix
-    premature properly read-only received recognized recovery refs refused rejected remote reset resolution resolve
+    premature progress properly read-only received recognized recovery refs refused rejected remote reset resolution resolve
     resource respond return returned route rpc rule satisfies segmentation self-signed server service sh shared shutting
     sideband serialize sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
     such symbolic system target terminated threadsanitizer time-out timed timeout too toomanyrequests translate trusted

@@ -5,6 +5,7 @@ import signal
 
 from failwell.adapters.facts import Phase
 from failwell.adapters.protocols.services import (
+    amqp_in,
     clickhouse_in,
     kafka_in,
     kubernetes_in,
@@ -181,6 +182,7 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         snowflake_in,
         clickhouse_in,
         prisma_in,
+        amqp_in,
         mail_in,
         kubernetes_in,
         kafka_in,
