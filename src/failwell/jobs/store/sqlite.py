@@ -100,12 +100,12 @@ class SqliteJobs(SideTables):
         self.folder = state / JOBS
         database = Database(self.path, durability, busy, read_when_full=read_when_full)
         self._log = EventLog(database, TABLE, KEY, of_job=NUMBERS)
-        self._single = SingleCommits(database)
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
         self.wake_host: Callable[[], object] = self._host.wake
         self.wake_followers: Callable[[], object] = self._followers.wake
         super().__init__(database)
+        self._single = SingleCommits(database)
 
     # -------------------------------------------------------------- writing
 
