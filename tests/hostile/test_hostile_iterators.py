@@ -2,16 +2,18 @@
 
 import json
 import logging
+import urllib.error
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import httpx
+import openai
 import pytest
 import requests
 
 import failwell
 from failwell import Fault
-from failwell.adapters.printed import printed, weighs
+from failwell.adapters.printed import printed, text_for_rules, weighs
 from failwell.delivery.logs import JsonFormatter, ReportFilter
 from failwell.integrations.structlog import report_exception
 from failwell.report.redact import redact_value
@@ -169,7 +171,48 @@ def test_a_text_that_would_be_endless_is_not_produced() -> None:
     assert printed(ValueError("short", [1])) == "('short', [1])"
 
 
-@pytest.mark.parametrize("cls", [RuntimeError, httpx.ConnectError, requests.ConnectionError])
+class Printing(Exception):
+    """One whose text is made of what it holds."""
+
+    def __init__(self, content: Any) -> None:
+        super().__init__("it failed")
+        self.content = content
+
+    def __str__(self) -> str:
+        return f"it failed with {self.content}"
+
+
+class PrintingUnlikeItsLibrary(openai.APIError):
+    """A subclass of an SDK's exception by somebody else."""
+
+    def __init__(self, content: Any) -> None:
+        super().__init__("it failed", cast("Any", None), body=None)
+        self.content = content
+
+    def __str__(self) -> str:
+        return f"it failed with {self.content}"
+
+
+def test_a_str_of_an_unknown_author_is_not_called_by_rules() -> None:
+    """How long it runs cannot be bounded."""
+
+    class Asking(PrintingUnlikeItsLibrary):
+        def __str__(self) -> str:
+            raise AssertionError("it was called")
+
+    report = failwell.describe(Asking("x"), policy="strict")
+
+    assert report.kind.startswith("provider.")
+    assert text_for_rules(Asking("x")) == "it failed"
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        RuntimeError, httpx.ConnectError, requests.ConnectionError, urllib.error.URLError, Printing,
+        PrintingUnlikeItsLibrary,
+    ],
+)  # fmt: skip
 def test_an_exception_that_would_print_without_end_is_described_logged_and_sent(
     cls: Callable[[Any], Exception],
 ) -> None:

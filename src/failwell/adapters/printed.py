@@ -1,9 +1,9 @@
 """Foreign exceptions and containers as text and items, without running into something endless.
 
 The text of an exception is produced in two places only: where a rule reads the words of an SDK's exception, and
-where a policy records them. Built-in exceptions print all their arguments before anything can be cut, so those are
-weighed first. A `__str__` that is written in Python is called once and its result is cut; nothing outside it can
-bound how long it runs. Subclasses of built-in containers are read by the methods of the built-in class, so that an
+where a policy records them. It is complete before anything can be cut, so what an exception may print is weighed
+first: its arguments, and the attributes of one whose `__str__` is written in Python. Nothing outside it can bound how
+long such a function runs, so rules call only those of libraries that are known here. Subclasses of built-in containers are read by the methods of the built-in class, so that an
 overridden `items` or `__iter__` is not called.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from itertools import islice
+from sys import stdlib_module_names
 from typing import Any, cast
 
 from failwell.adapters.safe_getattr import safe_getattr
@@ -30,11 +31,20 @@ arguments_of: Any = BaseException.__dict__["args"].__get__
 """The arguments of an exception, read without calling code of its class."""
 
 
+_attributes_of: Any = BaseException.__dict__["__dict__"].__get__
+WRITTEN_IN_C = type(BaseException.__str__)
+
+
 def printed(error: BaseException) -> str:
     """`str(error)`; empty if the text would be endless. Raises what the exception's `__str__` raises."""
-    if _prints_its_arguments(error) and weighs(
-        (arguments_of(error), safe_getattr(error, "filename")), _ENDLESS
-    ):
+    printer, arguments = type(error).__str__, arguments_of(error)
+    if type(printer) is not WRITTEN_IN_C:
+        is_endless = weighs((arguments, _attributes_of(error)), _ENDLESS)
+    elif printer is BaseException.__str__ and len(arguments) == 1 and type(arguments[0]) is str:
+        is_endless = False
+    else:
+        is_endless = weighs((arguments, safe_getattr(error, "filename")), _ENDLESS)
+    if is_endless:
         return ""
     text = arguments_text(error) if _quotes_a_statement(type(error)) else str(error)
     # A subclass may say of itself what it likes: its length, and what is in it.
@@ -69,13 +79,21 @@ def _quotes_a_statement(cls: type) -> bool:
     )
 
 
-def _prints_its_arguments(error: BaseException) -> bool:
-    printer = type(error).__str__
-    arguments = arguments_of(error)
-    if printer is BaseException.__str__ and len(arguments) == 1 and type(arguments[0]) is str:
-        return False
-    # Written in C, as those of all built-in exceptions are: it makes the whole text before it can be cut.
-    return type(printer) is type(BaseException.__str__)
+def text_for_rules(error: BaseException) -> str:
+    """What rules read of an exception: `printed`, or its arguments if nobody knows who wrote its `__str__`."""
+    return printed(error) if _is_known_printer(type(error)) else arguments_text(error)
+
+
+@lru_cache(maxsize=1024)
+def _is_known_printer(cls: type) -> bool:
+    """Whether the `__str__` of a class is written in C, or belongs to a library that is known here."""
+    if type(cls.__str__) is WRITTEN_IN_C:
+        return True
+    from failwell.adapters.registry import HOMES
+
+    author = next(above for above in cls.__mro__ if "__str__" in vars(above))
+    library = author.__module__.partition(".")[0]
+    return library in HOMES or library in stdlib_module_names
 
 
 def weighs(value: object, limit: int) -> bool:

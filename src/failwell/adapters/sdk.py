@@ -23,7 +23,7 @@ from failwell.adapters.facts import (
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import printed
+from failwell.adapters.printed import text_for_rules
 from failwell.adapters.ranks import rules_for
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
@@ -191,7 +191,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    return str_attr(error, "message", limit=_LONGEST) or safe_call(printed, "", error)[:_LONGEST]
+    return str_attr(error, "message", limit=_LONGEST) or safe_call(text_for_rules, "", error)[:_LONGEST]
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:

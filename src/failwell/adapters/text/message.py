@@ -6,14 +6,13 @@ of such an exception its arguments are read.
 """
 
 from failwell.adapters.facts import STRUCTURES, Facts, as_objects
-from failwell.adapters.printed import arguments_text, printed
+from failwell.adapters.printed import WRITTEN_IN_C, arguments_text, printed
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.fault.links import instance_dict
 
 _LONGEST = 4_000
-_WRITTEN_IN_C = type(BaseException.__str__)
 _STATUSES = ("status_code", "status", "http_status")
 _PARTS_OF_A_REPLY = ("body", "reason", "response", "http_resp")
 
@@ -46,7 +45,7 @@ def read_message(error: BaseException, *, reply_only: bool = False) -> Reading |
 
     `reply_only`: only a reply's status or a service's code counts, for classes that a program raises about its own input.
     """
-    is_plain = type(type(error).__str__) is _WRITTEN_IN_C
+    is_plain = type(type(error).__str__) is WRITTEN_IN_C
     text = safe_call(printed if is_plain else arguments_text, "", error)[:_LONGEST]
     if not text or not may_hold_facts(text):
         return None
