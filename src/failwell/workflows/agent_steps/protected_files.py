@@ -3,7 +3,8 @@
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from os.path import realpath
+from functools import cache
+from os.path import islink, realpath, split
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,16 @@ def _modules(plan: "Plan", folder: Path) -> Iterator[Path]:
 def _loaded(folder: Path) -> Iterator[str]:
     """What the modules of the file import from beside it."""
     place = f"{realpath(folder)}/"
+    # Thousands of modules lie in hundreds of folders, and each link on the way to a file is read from the disk.
+    real_folder = cache(realpath)
     for module in tuple(sys.modules.values()):
         file: object = getattr(module, "__file__", None)
-        if isinstance(file, str) and realpath(file).startswith(place):
+        if not isinstance(file, str):
+            continue
+        parent, name = split(file)
+        path = f"{real_folder(parent)}/{name}"
+        is_link = islink(path)  # noqa: PTH114  (of thousands of files, each as a string)
+        if (realpath(path) if is_link else path).startswith(place):
             yield file
 
 
