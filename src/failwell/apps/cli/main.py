@@ -86,10 +86,15 @@ def _add_command(commands: "Any", command: "Command", only: "Collection[str] | N
     from failwell.apps.cli.options import add_shared
 
     summary = command.summary
+    is_named = only is None or command.name in only
     below: Parser = commands.add_parser(
-        command.name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        command.name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        # It is half of what a parser costs, and one that is not named is not asked for help.
+        add_help=is_named,
     )
-    if not command.actions and (only is None or command.name in only):
+    if not command.actions and is_named:
         command.add_options(below)
         below.usage = below.short_usage()
         add_shared(below, command.formats)
