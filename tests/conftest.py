@@ -41,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # Without bytecode every worker and every process that a test starts compiles hundreds of modules again.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # No test calls a server whose certificate a public authority has signed. Each client that a test makes would read
+    # the certificates of all of them, which takes longer than most tests; a folder without certificates takes nothing.
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
     if find_spec("hypothesis") is not None:
         from hypothesis import HealthCheck, settings
 
@@ -82,8 +86,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_collection_finish() -> None:
     """Keep the collector from visiting all modules and tests again and again."""
-    gc.collect()
     gc.freeze()
+    # SDKs that tests load later are visited too, so that happens less often.
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

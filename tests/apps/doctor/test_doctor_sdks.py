@@ -2,7 +2,9 @@
 
 import re
 import sys
-from importlib import invalidate_caches
+from collections.abc import Iterator
+from functools import cache
+from importlib import invalidate_caches, metadata
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,14 @@ from json import JSONDecodeError
 def package(folder: Path, name: str, source: str) -> None:
     (folder / name).mkdir(parents=True)
     (folder / name / "__init__.py").write_text(source)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _listed_once() -> Iterator[None]:
+    """Nothing is installed meanwhile, and listing what is takes longer than anything else here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metadata, "packages_distributions", cache(metadata.packages_distributions))
+        yield
 
 
 @pytest.fixture
