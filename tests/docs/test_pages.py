@@ -17,6 +17,8 @@ PAGES = [
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW = {"frameworks.md"}
+"""Pages whose code loads several frameworks."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -24,7 +26,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return [body for named, body in FENCE.findall(page.read_text("utf-8")) if named == language]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
     code = "\n\n".join(blocks(page, "python"))
 

@@ -20,10 +20,16 @@ PAGES = [
     ROOT / "docs/guides/from-conductor.md",
     ROOT / "docs/concepts/runs.md",
 ]
+SLOW = {"sessions.md"}
+"""Pages whose commands load a model's framework again and again."""
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_a_page_can_be_typed_along_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
     wrong = Session(tmp_path).play(page)
 

@@ -137,6 +137,7 @@ def test_a_session_that_is_closed_rejects_every_input_that_waits(
     assert inputs == ["one"]
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("stud-cli 42")
 def test_inputs_that_wait_at_the_terminal_are_rejected_when_the_session_is_left(tmp_path: Path) -> None:
     agent = slow_agent(tmp_path, {"text": "never"})
@@ -184,6 +185,7 @@ def test_ctrl_c_cancels_the_turn_at_the_terminal_and_a_second_one_leaves(tmp_pat
     assert terminal.end() == 130
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_at_the_terminal_and_only_a_yes_is_a_yes(tmp_path: Path) -> None:
     replies: list[dict[str, Any]] = [
         call("pay", order="A\x1b]0;x\x07-17"),

@@ -131,6 +131,7 @@ def test_requests_without_the_token_of_a_browser_or_for_another_host_are_refused
     assert not (tmp_path / "n.txt").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("stud-cli 47")
 def test_an_answer_over_http_dismisses_the_question_at_the_terminal_and_one_there_is_late(
     tmp_path: Path,
