@@ -1,6 +1,7 @@
 """What SDKs leave open is collected here, so that no later test is blamed for it."""
 
 import gc
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,14 @@ def _nothing_left_behind() -> Iterator[None]:
         # Clients that were cut off in the middle of a reply do not always close their sockets.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_left() -> Iterator[None]:
+    yield
+    prefect = sys.modules.get("tests.sdks.plugins.frameworks.prefect")
+    if prefect is not None:
+        prefect.stop_server()
 
 
 _QUICK = ("openai", "anthropic", "requests")

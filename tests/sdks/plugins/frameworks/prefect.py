@@ -1,6 +1,5 @@
 """Prefect: a task in a flow, with a server of its own."""
 
-import atexit
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -27,15 +26,22 @@ def after(url: str, **options: Any) -> Callable[..., str]:
     return _caller(url, lambda task: reliability(task, **options))
 
 
+_server = ExitStack()
+
+
 @cache
 def start_server() -> None:
-    """A server with a database of its own, until this process ends."""
+    """A server with a database of its own, until `stop_server`."""
     utilities: Any = import_module("prefect.testing.utilities")
-    stack = ExitStack()
-    stack.enter_context(utilities.prefect_test_harness(server_startup_timeout=60))
-    atexit.register(stack.close)
-    # It logs its end, when pytest has closed the output.
-    atexit.register(logging.disable, logging.CRITICAL)
+    _server.enter_context(utilities.prefect_test_harness(server_startup_timeout=60))
+
+
+def stop_server() -> None:
+    """Stop the server, if one was started. A process of pytest-xdist may end without what `atexit` has."""
+    # It logs its end.
+    logging.disable(logging.CRITICAL)
+    _server.close()
+    logging.disable(logging.NOTSET)
 
 
 def _caller(url: str, decorator: Callable[[Any], Callable[..., Any]]) -> Callable[..., str]:
