@@ -63,7 +63,7 @@ def parser(only: "Collection[str] | None" = None) -> "Parser":
     from failwell.apps.cli.options import add_shared, program
 
     root = program()
-    commands = root.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="failwell")
+    commands = root.add_commands(dest="command", metavar="COMMAND", title="commands", prog="failwell")
     for command in COMMANDS.values():
         below = _add_command(commands, command, only)
         if command.actions and (only is None or command.name in only):
@@ -73,7 +73,7 @@ def parser(only: "Collection[str] | None" = None) -> "Parser":
 
 
 def _add_actions(below: "Parser", group: "Command", only: "Collection[str] | None") -> None:
-    actions = below.add_subparsers(dest="action", metavar="ACTION", title="actions", prog=below.prog)
+    actions = below.add_commands(dest="action", metavar="ACTION", title="actions", prog=below.prog)
     actions.required = True
     for action in group.actions:
         _add_command(actions, action, only)
@@ -91,8 +91,7 @@ def _add_command(commands: "Any", command: "Command", only: "Collection[str] | N
         command.name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
-        # It is half of what a parser costs, and one that is not named is not asked for help.
-        add_help=is_named,
+        is_named=is_named,
     )
     if not command.actions and is_named:
         command.add_options(below)

@@ -41,6 +41,16 @@ class Parser(ArgumentParser):
         # An abbreviation that works today breaks when a second option begins like it.
         super().__init__(allow_abbrev=False, **settings)
 
+    def add_commands(self, **settings: Any) -> Any:
+        """`add_subparsers`, whose `add_parser` takes `is_named`: a command that is not named is listed, and cannot be parsed."""
+        # Most of what the parsers of all commands cost would be for those that are not named.
+        unnamed = Parser(add_help=False)
+
+        def made(*, is_named: bool, **settings: Any) -> Parser:
+            return Parser(**settings) if is_named else unnamed
+
+        return self.add_subparsers(parser_class=cast("Any", made), **settings)
+
     def error(self, message: str) -> NoReturn:
         """Raise an error of argparse as a usage error."""
         raise usage_error(
