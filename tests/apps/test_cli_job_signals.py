@@ -29,10 +29,10 @@ def _twice(host: "subprocess.Popen[str]", number: signal.Signals) -> str:
 @pytest.mark.parametrize(
     ("command", "number", "code"),
     [
-        (("workers", "run"), signal.SIGINT, 130),
+        pytest.param(("workers", "run"), signal.SIGINT, 130, marks=pytest.mark.slow),
         (("workers", "run"), signal.SIGTERM, 0),
         (("jobs", "wait", "last"), signal.SIGINT, 130),
-        (("jobs", "wait", "last"), signal.SIGTERM, 143),
+        pytest.param(("jobs", "wait", "last"), signal.SIGTERM, 143, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("action", [pytest.param("execute", marks=pytest.mark.slow), "deaf"])

@@ -28,13 +28,18 @@ def sealed(place: Place, *arguments: str) -> Done:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("capabilities", "disable", "echo"),
         ("capabilities", "config", "echo", "a=1"),
-        ("capabilities", "remove", "echo"),
-        ("capabilities", "add", "echo.toml", "--force"),
         ("jobs", "submit", "echo"),
-        ("jobs", "submit", "echo", "--wait"),
         ("workers", "run", "--until-empty"),
+        *(
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                ("capabilities", "disable", "echo"),
+                ("capabilities", "remove", "echo"),
+                ("capabilities", "add", "echo.toml", "--force"),
+                ("jobs", "submit", "echo", "--wait"),
+            )
+        ),
     ],
     ids=" ".join,
 )
@@ -83,10 +88,10 @@ def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("capabilities", "disable", "echo"),
+        pytest.param(("capabilities", "disable", "echo"), marks=pytest.mark.slow),
         ("capabilities", "add", "echo.toml", "--force"),
         ("jobs", "submit", "echo", "--wait"),
-        ("workers", "run", "--until-empty"),
+        pytest.param(("workers", "run", "--until-empty"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

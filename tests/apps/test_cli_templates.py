@@ -341,6 +341,8 @@ CONDITIONS = {
     "an endless loop": (LOOPS + "{{ VALUE }}", ENDLESS),
     "a text that says interrupted": ("VALUE + 'interrupted' > 1", MISTAKE),
 }
+SLOW = {"deep recursion", "a result that is no JSON", "a rendered result that is no JSON"}
+"""What starts a process of its own, beside others that do."""
 SECRET_STEP = """
 workflow: {{name: w, entry_point: a}}
 agents:
@@ -349,8 +351,15 @@ agents:
 """
 
 
+def cases(table: dict[str, tuple[str, tuple[int, str]]]) -> list[Any]:
+    return [
+        pytest.param(*row, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name, row in table.items()
+    ]
+
+
 @pytest.mark.acceptance("relavium 67")
-@pytest.mark.parametrize(("template", "end"), TEMPLATES.values(), ids=TEMPLATES)
+@pytest.mark.parametrize(("template", "end"), cases(TEMPLATES))
 def test_a_template_that_cannot_be_evaluated_ends_the_run_for_good_and_shows_no_value(
     tmp_path: Path, template: str, end: tuple[int, str]
 ) -> None:
@@ -358,7 +367,7 @@ def test_a_template_that_cannot_be_evaluated_ends_the_run_for_good_and_shows_no_
 
 
 @pytest.mark.acceptance("relavium 67")
-@pytest.mark.parametrize(("condition", "end"), CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize(("condition", "end"), cases(CONDITIONS))
 def test_a_condition_that_cannot_be_evaluated_ends_the_run_for_good_and_chooses_no_route(
     tmp_path: Path, condition: str, end: tuple[int, str]
 ) -> None:

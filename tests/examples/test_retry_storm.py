@@ -40,7 +40,7 @@ def test_our_retries_hardly_add_to_an_outage_and_let_it_end(name: str) -> None:
     assert sum(ours.sent[-20:]) == sum(ours.served[-20:]) == sum(ours.wanted[-20:])
 
 
-@pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.parametrize("name", [pytest.param(NAIVE[0], marks=pytest.mark.slow), NAIVE[1]])
 def test_naive_retries_multiply_the_calls_and_hold_the_provider_down(name: str) -> None:
     naive, ours = outcome(name), outcome(OURS[0])
 
@@ -54,6 +54,7 @@ def test_our_retries_are_made_while_there_is_hope() -> None:
     assert sum(sent[DOWN : DOWN + 10]) > sum(wanted[DOWN : DOWN + 10])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run() -> None:
     again = simulate(STRATEGIES[OURS[0]])
 

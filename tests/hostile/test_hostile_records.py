@@ -25,7 +25,7 @@ TABLE: dict[str, tuple[str | None, str | None, frozenset[str], frozenset[str]]] 
 """Source × policy → stored or not. Variables and keys of results are stored under none."""
 
 
-SLOW = ("strict", "nonsense", "none", "repr_only", "manifest", "operator")
+SLOW = ("strict", "nonsense", "none", "repr_only", "full", "manifest", "operator")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,10 @@ def test_operators_keep_type_file_line_and_our_own_words_when_text_is_withheld(t
 
 @pytest.mark.parametrize(
     ("policy", "is_kept"),
-    [(None, False), pytest.param("strict", False, marks=pytest.mark.slow), ("full", True)],
+    [
+        (None, False),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in (("strict", False), ("full", True))),
+    ],
 )
 def test_what_a_script_prints_is_output_and_not_part_of_the_record(
     tmp_path: Path, policy: str | None, is_kept: bool

@@ -10,22 +10,23 @@ from tests.jobs.workers import a_worker, failure, run
 
 
 @pytest.mark.parametrize("kind", ["list", "dict"])
-@pytest.mark.parametrize("levels", [201, 450, 600, 900, 980, 5000])
-def test_a_result_that_is_nested_too_deep_is_fatal_and_the_next_call_is_answered(
-    levels: int, kind: str
-) -> None:
+def test_a_result_that_is_nested_too_deep_is_fatal_and_the_next_call_is_answered(kind: str) -> None:
     async def work() -> Any:
+        ends: list[Any] = []
         async with a_worker("rough:Rough") as (worker, _):
-            fault = await failure(worker.call("deep", {"levels": levels, "kind": kind}, action="deep"))
-            return fault, worker.in_flight, await worker.call("next", {"value": 1})
+            for levels in (201, 450, 600, 900, 980, 5000):
+                arguments = {"levels": levels, "kind": kind}
+                fault = await failure(worker.call(f"deep {levels}", arguments, action="deep"))
+                in_flight = worker.in_flight
+                ends.append((fault, in_flight, await worker.call(f"next {levels}", {"value": levels})))
+        return ends
 
-    fault, in_flight, after = run(work())
-
-    report = failwell.describe(fault)
-    assert (report.category.job, report.retryable) == ("fatal", False)
-    assert "nested" in report.message
-    assert in_flight == ()
-    assert after == 1
+    for (fault, in_flight, after), levels in zip(run(work()), (201, 450, 600, 900, 980, 5000), strict=True):
+        report = failwell.describe(fault)
+        assert (report.category.job, report.retryable) == ("fatal", False)
+        assert "nested" in report.message
+        assert in_flight == ()
+        assert after == levels
 
 
 def test_a_result_may_be_nested_as_deep_as_anybody_needs() -> None:

@@ -144,7 +144,15 @@ def test_a_row_that_somebody_else_wrote_is_read_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["KeyError", "RuntimeError", "AttributeError", "ValueError", "FileNotFoundError"]
+    "name",
+    [
+        "KeyError",
+        "FileNotFoundError",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("RuntimeError", "AttributeError", "ValueError")
+        ),
+    ],
 )
 @pytest.mark.parametrize("installed", [False, True], ids=["without failwell", "with failwell"])
 def test_a_start_that_broke_in_initialize_says_so_and_keeps_what_was_raised(
@@ -168,9 +176,9 @@ def test_a_start_that_broke_in_initialize_says_so_and_keeps_what_was_raised(
     ("name", "kind"),
     [
         ("CapabilityInputError", "validation.input_invalid"),
-        ("CapabilityTransientError", "worker.transient"),
-        ("CapabilityResourceError", "resource.exhausted"),
-        ("CapabilityFatalError", "worker.fatal"),
+        pytest.param("CapabilityTransientError", "worker.transient", marks=pytest.mark.slow),
+        pytest.param("CapabilityResourceError", "resource.exhausted", marks=pytest.mark.slow),
+        pytest.param("CapabilityFatalError", "worker.fatal", marks=pytest.mark.slow),
         ("MemoryError", "resource.system_memory"),
     ],
 )

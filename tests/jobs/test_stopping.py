@@ -323,7 +323,14 @@ def test_stopping_ends_a_worker_that_does_not_want_to_end(obstacle: str, tmp_pat
 
 
 @pytest.mark.parametrize("ending", ["stop", "restart"])
-@pytest.mark.parametrize("action", ["patient", "woken", "sleeping", "deaf_but_ends"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "patient",
+        "deaf_but_ends",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("woken", "sleeping")),
+    ],
+)
 def test_a_call_that_gives_up_because_its_worker_is_stopped_was_cancelled_by_nobody(
     action: str, ending: str, tmp_path: Path
 ) -> None:
