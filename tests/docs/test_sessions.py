@@ -20,7 +20,7 @@ PAGES = [
     ROOT / "docs/guides/from-conductor.md",
     ROOT / "docs/concepts/runs.md",
 ]
-SLOW = {"sessions.md"}
+SLOW = {"interaction.md", "sessions.md"}
 """Pages whose commands load a model's framework again and again."""
 
 

@@ -148,7 +148,7 @@ agents:
 
 
 @pytest.mark.acceptance("relavium 38")
-@pytest.mark.parametrize(("budget", "code"), [(1.99, 1), (2.0, 0)])
+@pytest.mark.parametrize(("budget", "code"), [(1.99, 1), pytest.param(2.0, 0, marks=pytest.mark.slow)])
 def test_what_was_spent_before_a_pause_counts_in_the_first_check_of_a_new_process(
     place: Place, budget: float, code: int
 ) -> None:

@@ -47,7 +47,7 @@ PROVIDERS = [
     Provider("ollama", "ollama", "llama3.2", "/v1", "openai"),
 ]
 
-EVERY_TIME = ("openai", "anthropic", "bedrock")
+EVERY_TIME = ("openai", "anthropic")
 _CORRECTED = "the model may correct a tool call; after four rounds of mistakes the step fails"
 _OWN_TIMER = (
     "its client has no time-out for a call, so the step's own ends it, and it cannot know what was sent"

@@ -130,6 +130,7 @@ def test_tools_of_an_address_are_called(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "paid.txt").read_text() == "5"
 
 
+@pytest.mark.slow
 def test_the_grant_of_one_tool_is_no_grant_of_tools_whose_names_begin_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
