@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,8 +39,8 @@ _MOST_AT_ONCE = 150
 class HostProcess:
     """One host, to be suspended and killed."""
 
-    def __init__(self, folder: Path, lanes: int) -> None:
-        self.process = _start("serve", folder, lanes)
+    def __init__(self, folder: Path, lanes: int, *warm: str) -> None:
+        self.process = _start("serve", folder, lanes, *warm)
         self.pid = self.process.pid
 
     def is_ready(self) -> bool:
@@ -71,9 +71,11 @@ def _start(command: str, *words: object) -> "subprocess.Popen[str]":
 
 
 @contextmanager
-def started_hosts(folder: Path, number: int, *, lanes: int) -> Generator[list[HostProcess]]:
-    """Hosts that end with the block. Those that are added to the list do too."""
-    hosts = [HostProcess(folder, lanes) for _ in range(number)]
+def started_hosts(
+    folder: Path, number: int, *, lanes: int, warm: Sequence[str] = ()
+) -> Generator[list[HostProcess]]:
+    """Hosts that end with the block, with workers for `warm`. Those that are added to the list end with it too."""
+    hosts = [HostProcess(folder, lanes, *warm) for _ in range(number)]
     try:
         assert all(host.is_ready() for host in hosts)
         yield hosts
@@ -82,8 +84,8 @@ def started_hosts(folder: Path, number: int, *, lanes: int) -> Generator[list[Ho
             host.end()
 
 
-async def serve(folder: Path, lanes: int) -> None:
-    """Run jobs until the standard input ends. A folder `gpu` is a GPU."""
+async def serve(folder: Path, lanes: int, *warm: str) -> None:
+    """Run jobs until the standard input ends. A folder `gpu` is a GPU. The workers of the capabilities `warm` are started first."""
     gpu = folder / "gpu"
     runtime = Runtime(
         folder / "state",
@@ -94,6 +96,8 @@ async def serve(folder: Path, lanes: int) -> None:
         drain=0.5,
     )
     async with runtime:
+        for capability in warm:
+            await runtime.worker(capability).start()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -250,7 +254,8 @@ def flood(folder: Path, *, hosts: int, submitters: int, jobs: int, batch: int) -
     _register(folder, "echo", "echo", "concurrency = 8")
     with (
         closing(SqliteJobs(folder / "state")) as store,
-        started_hosts(folder, hosts, lanes=4) as alive,
+        # A host whose worker starts late has less than its share of a few jobs.
+        started_hosts(folder, hosts, lanes=4, warm=["echo"]) as alive,
     ):
         begun = time.monotonic()
         each = jobs // submitters
@@ -303,10 +308,12 @@ def submit(folder: Path, first: int, number: int, batch: int) -> None:
 
 def main(command: str, folder: str, *words: str) -> None:
     """Run a host, a submitter, or a campaign."""
-    place, numbers = Path(folder), [int(word) for word in words]
+    place = Path(folder)
     if command == "serve":
-        asyncio.run(serve(place, *numbers))
-    elif command == "submit":
+        asyncio.run(serve(place, int(words[0]), *words[1:]))
+        return
+    numbers = [int(word) for word in words]
+    if command == "submit":
         submit(place, *numbers)
     elif command == "kill":
         place.mkdir(parents=True)
