@@ -21,7 +21,7 @@ _SIX_COUNTS = f"""SELECT RAISE(ABORT, 'the latest event has no counts')
 _TRIGGERS = f"""
 PRAGMA temp_store = MEMORY;
 
-CREATE TEMP TRIGGER start_job AFTER INSERT ON jobs WHEN NEW.events = '{_MARK}' BEGIN
+CREATE TEMP TRIGGER IF NOT EXISTS start_job AFTER INSERT ON jobs WHEN NEW.events = '{_MARK}' BEGIN
     {_SIX_COUNTS}
     UPDATE jobs SET events = ({_LAST} + 1) || ',' || ({_LAST} + 2) || ',' WHERE key = NEW.key;
     INSERT INTO {TABLE} (seq, type, at, data, job, counts) VALUES ({_LAST} + 2, 'started', NEW.started, '{{}}', NEW.key,
@@ -29,9 +29,9 @@ CREATE TEMP TRIGGER start_job AFTER INSERT ON jobs WHEN NEW.events = '{_MARK}' B
     INSERT INTO {TABLE} (seq, type, at, data, job) VALUES ({_LAST} - 1, 'submitted', NEW.submitted, '{{}}', NEW.key);
 END;
 
-CREATE TEMP VIEW completions AS SELECT key, owner, ended, result FROM jobs;
+CREATE TEMP VIEW IF NOT EXISTS completions AS SELECT key, owner, ended, result FROM jobs;
 
-CREATE TEMP TRIGGER complete_job INSTEAD OF INSERT ON completions BEGIN
+CREATE TEMP TRIGGER IF NOT EXISTS complete_job INSTEAD OF INSERT ON completions BEGIN
     {_SIX_COUNTS}
     SELECT RAISE(ABORT, 'a group may end with it') WHERE EXISTS (SELECT 1 FROM job_groups WHERE ended IS NULL);
     UPDATE jobs SET state = 'completed', ended = NEW.ended, result = NEW.result, error = NULL,
