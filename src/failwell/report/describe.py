@@ -166,8 +166,7 @@ def _build(
     known = KINDS.get(reading.kind)
     category = Category.UNKNOWN if known is None else known.category
     below, was_cut = links(error)
-    name, stack = type_name(error), frames_of(error)
-    where, frames = _place(error, scene, reading)
+    name, stack, (where, frames) = type_name(error), frames_of(error), _place(error, scene, reading)
     metadata, provider, model = reading.provider_metadata, reading.provider, reading.model
     # What an adapter read of a reply nearly always is; then nothing has to be masked one by one.
     as_read = not ours and usable(is_recordable, reading) is True
@@ -181,9 +180,9 @@ def _build(
     not_before = reading.not_before
     if not_before is not None:
         not_before = with_end(not_before, when) if as_read else usable(wait, not_before, when)
-    short = reading.resource_shortfall
     spoken = policy is not TracebackPolicy.STRICT
     invalid, advice, message = reading.fields_invalid, reading.user_action, reading.message
+    short = reading.resource_shortfall
     report: Any = _new_report()
     report.id = new_id()
     report.kind = kind = reading.kind
@@ -213,7 +212,9 @@ def _build(
         _internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None
     )
     report.__class__ = ErrorReport
-    report.__post_init__()
+    if known is None:
+        # What it checks follows from the kind where that is known.
+        report.__post_init__()
     if kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not as_read and not _is_slim(report.details)

@@ -32,11 +32,16 @@ _MARGIN = 2_048
 _SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
 """What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
-_WORDS = re.compile(
-    r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,119}+(?:\n|$)|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT(?:\n|$)"
-    r"|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?(?:\n|$))++"
+_TIME = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?"
+"""A time as headers have it."""
+_WORDS = re.compile(rf"(?:(?:[A-Za-z0-9][A-Za-z0-9_.-]{{0,119}}+|{_TIME})(?:\n|$))++")
+"""Words, or times, one a line."""
+_HEX = "[0-9a-f]"
+_IDS = re.compile(
+    rf"(?:(?:req_[0-9A-Za-z]{{1,64}}+|{_TIME}|{_HEX}{{8,40}}+(?:-[A-Z]{{3}})?|\d[\d.hms]{{0,20}}+"
+    rf"|{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})(?:\n|$))++"
 )
-"""Words, or times as headers have them, one a line."""
+"""Ids as services give them to their replies, times or durations, one a line. No token has such a shape."""
 _SHORTEST_TOKEN = 12
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
@@ -144,7 +149,11 @@ def are_clean(texts: Iterable[str]) -> bool:
 def _are_plain_words(texts: list[str]) -> bool:
     """Whether texts are words and times, and none of them can be secret. `False` means that a closer look is needed."""
     joined = "\n".join(texts)
-    if _WORDS.fullmatch(joined) is None or joined.count("\n") >= len(texts) or _state.known.stands_in(joined):
+    if joined.count("\n") >= len(texts):
+        return False
+    if _IDS.fullmatch(joined) is not None:
+        return not _state.known.stands_in(joined)
+    if _WORDS.fullmatch(joined) is None or _state.known.stands_in(joined):
         return False
     long = [word for word in texts if len(word) >= _SHORTEST_TOKEN and " " not in word]
     if not long:
