@@ -151,16 +151,15 @@ class Admission:
         starting: list[Entry] = []
         if not self._state.line.size or self._state.is_paused or self._state.is_stopping:
             return starting
-        rules = self._state.rules
+        lanes = self._state.rules.lanes
+        if self._state.running >= lanes:
+            return starting
         blocked_pools: set[str] = set()
-        while self._state.line.size and self._state.running < rules.lanes:
-            began = len(starting)
-            for entry in self._state.line.firsts():
-                if self._safely(entry, blocked_pools):
-                    starting.append(entry)
+        for entry in self._state.line.firsts():
+            if self._safely(entry, blocked_pools):
+                starting.append(entry)
+                if self._state.running >= lanes:
                     break
-            if len(starting) == began:
-                break
         return starting
 
     def _safely(self, entry: Entry, blocked: set[str]) -> bool:

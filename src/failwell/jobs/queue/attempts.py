@@ -17,7 +17,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import delete_files, result_to_json
-from failwell.jobs.worker.protocol import WorkerState
+from failwell.jobs.worker.protocol import Answer, WorkerState
 from failwell.journal.journal_faults import NotRecordable
 from failwell.report.record import ErrorReport
 
@@ -40,21 +40,19 @@ class Attempts:
         request = entry.request
         limit: float | None = None
 
-        def on_answer(answer: "asyncio.Future[Any]") -> None:
-            error = answer.exception()
+        def on_answer(answer: Answer) -> None:
+            value, error = answer
             self._state.hold()
             try:
-                if error is None:
-                    self._answered(entry, instance, began, answer.result(), None)
-                else:
-                    self._answered(entry, instance, began, None, _named(entry, error, limit))
+                named = None if error is None else _named(entry, error, limit)
+                self._answered(entry, instance, began, value, named)
             finally:
                 self._state.wake_for(entry)
 
         if entry.items is None:
             try:
                 limit = self._limit(entry)
-                if instance.worker.begin(entry.id, request.arguments, request.action, limit, on_answer):
+                if instance.worker.begin(entry.id, entry.arguments(), request.action, limit, on_answer):
                     entry.is_sent = True
                     return
             except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)

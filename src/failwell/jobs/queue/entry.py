@@ -4,8 +4,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import FINAL, STATE_NAMES, CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.request import MOST_BYTES
 from failwell.jobs.store.job_store import Values
-from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json, stored_key
+from failwell.jobs.store.rows import (
+    ARGUMENTS_START,
+    moment,
+    read_result,
+    request_to_json,
+    result_to_json,
+    stored_key,
+)
+from failwell.processes.wire import encode_text
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
@@ -18,6 +27,7 @@ class Entry:
     """A job that has not ended. `values` is what the store writes of it, `job` is what callers see."""
 
     __slots__ = (
+        "_arguments_end",
         "accepted",
         "attempt",
         "block",
@@ -62,6 +72,7 @@ class Entry:
         self.id = job
         self.request = request
         self.request_text = request_to_json(request, arguments)
+        self._arguments_end = None if arguments is None else ARGUMENTS_START + len(arguments)
         self.submitted = submitted
         self.since = submitted
         """The same by the monotonic clock; the order of waiting jobs follows it."""
@@ -105,6 +116,14 @@ class Entry:
         self.canceller: Task[Any] | None = None
         self.items: Items | None = None
         """Where the items of a stream go."""
+
+    def arguments(self) -> str:
+        """Its arguments as JSON, for the frame of a call."""
+        end = self._arguments_end
+        # The stored text has escapes, which a frame must have room for.
+        if end is None or end > MOST_BYTES:
+            return encode_text(self.request.arguments)
+        return self.request_text[ARGUMENTS_START:end]
 
     @classmethod
     def of(cls, job: Job, sequence: int = 0) -> "Entry":

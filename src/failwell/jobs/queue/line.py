@@ -6,7 +6,7 @@ the same pace for everybody, so the order of two jobs never changes by itself an
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 
 from failwell.jobs.queue.entry import Entry
 
@@ -25,13 +25,14 @@ class Recent(Mapping[str, Entry]):
 
     def add(self, entry: Entry) -> None:
         """Add a job that has ended."""
-        before = self._entries.pop(entry.id, None)
+        entries = self._entries
+        before = entries.pop(entry.id, None)
         if before is not None:
             self._weight -= _weight(before)
-        self._entries[entry.id] = entry
+        entries[entry.id] = entry
         self._weight += _weight(entry)
-        while self._entries and (len(self._entries) > self._most or self._weight > self._room):
-            self._weight -= _weight(self._entries.popitem(last=False)[1])
+        while len(entries) > self._most or (self._weight > self._room and entries):
+            self._weight -= _weight(entries.popitem(last=False)[1])
 
     def __getitem__(self, job: str) -> Entry:
         return self._entries[job]
@@ -113,12 +114,19 @@ class Line:
         """Remove the next job of an instance."""
         self.leave(heappop(self._of[instance])[3])
 
-    def firsts(self) -> list[Entry]:
-        """The next job of each instance, best first."""
-        entries = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
-        if len(entries) > 1:
-            entries.sort(key=lambda entry: (self.rank(entry), entry.sequence))
-        return entries
+    def firsts(self) -> Iterator[Entry]:
+        """The next job of each instance, best first, and the one after it if that was taken or has left meanwhile."""
+        heads = [self._of[instance][0] for instance in list(self._of) if self.first(instance) is not None]
+        heapify(heads)
+        while heads:
+            entry = heads[0][3]
+            instance = entry.request.instance
+            yield entry
+            following = self.first(instance)
+            if following is None or following is entry:
+                heappop(heads)
+            else:
+                heapreplace(heads, self._of[instance][0])
 
     def waits_for(self, instance: str) -> bool:
         """Whether a job waits for this instance."""

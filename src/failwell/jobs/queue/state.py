@@ -112,6 +112,7 @@ class QueueState:
         self._known_at = -_PAUSE
         self._turn = turn
         self._turn_is_due = False
+        self._turn_is_scheduled = False
         self._is_turning = False
         self._is_held = False
         self._numbers = 0
@@ -141,10 +142,10 @@ class QueueState:
 
     def wake(self) -> None:
         """Schedule a turn after everything that is ready to run; simultaneous changes share one."""
-        if not self._turn_is_due:
-            self._turn_is_due = True
-            if not self._is_held:
-                self.loop.call_soon(self._run_due_turn)
+        self._turn_is_due = True
+        if not self._is_held and not self._turn_is_scheduled:
+            self._turn_is_scheduled = True
+            self.loop.call_soon(self._run_due_turn)
 
     def hold(self) -> None:
         """Let what changes from now on wait for `wake_for`, which has to follow."""
@@ -152,11 +153,9 @@ class QueueState:
 
     def wake_for(self, entry: Entry) -> None:
         """Run a turn now if `entry` is the only job there is, and no other change could share it; else `wake`."""
-        was_held, self._is_held = self._is_held, False
+        self._is_held = False
         if not self._is_turning and len(self.live) == 1 and entry.id in self.live:
             self.turn()
-        elif was_held and self._turn_is_due:
-            self.loop.call_soon(self._run_due_turn)
         else:
             self.wake()
 
@@ -170,6 +169,7 @@ class QueueState:
             self._is_turning = False
 
     def _run_due_turn(self) -> None:
+        self._turn_is_scheduled = False
         if self._turn_is_due:
             self.turn()
 

@@ -15,6 +15,8 @@ from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress
 
 _encode = json_encoder(ascii_only=True)
+ARGUMENTS_START = len('{"arguments":')
+"""Where the arguments begin in a request as JSON."""
 
 
 def delete_files(value: Any) -> None:

@@ -8,7 +8,7 @@ import builtins
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import (
@@ -20,7 +20,7 @@ from failwell.fault.capability import (
 )
 from failwell.fault.registry import KINDS
 from failwell.jobs.child.depth import DEEPEST
-from failwell.jobs.worker.protocol import FileHandle
+from failwell.jobs.worker.protocol import Answer, FileHandle
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
 from failwell.report.record import NOWHERE, ErrorReport, Scene, TracebackPolicy
@@ -144,13 +144,6 @@ def raisable(report: ErrorReport) -> CapabilityError:
     # A newer worker may know kinds that are not registered here.
     fault.set_own_kind(report.kind)
     return fault
-
-
-class Answer(NamedTuple):
-    """The value of a call, or its error."""
-
-    value: Any = None
-    error: CapabilityError | None = None
 
 
 class Reader:

@@ -12,6 +12,7 @@ from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.store.rows import delete_files
 from failwell.jobs.worker.answer import Reader
 from failwell.jobs.worker.frames import encode
+from failwell.jobs.worker.protocol import Answer
 from failwell.jobs.worker.worker_events import notify
 from failwell.processes.worker import WorkerProcess
 from failwell.report.record import Scene, TracebackPolicy
@@ -23,6 +24,7 @@ class PendingCall:
     """One call of a worker in flight."""
 
     __slots__ = (
+        "_future",
         "answer",
         "ends_at",
         "failed",
@@ -35,9 +37,11 @@ class PendingCall:
         "wake",
     )
 
-    def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
+    def __init__(self, job: str, *, streams: bool = False) -> None:
         self.job = job
-        self.answer = answer
+        self.answer: Answer | None = None
+        """How it ended."""
+        self._future: asyncio.Future[Any] | None = None
         self.stop_reason: StopReason | None = None
         """Why the call was asked to stop. It decides how the call ends, whatever the worker answers. Only a call that
         is stopped together with its process may still succeed."""
@@ -49,7 +53,7 @@ class PendingCall:
         """When it times out, by the clock of the loop."""
         self.timer: asyncio.TimerHandle | None = None
         """Kills the process of a call that does not stop."""
-        self.on_answer: Callable[[asyncio.Future[Any]], None] | None = None
+        self.on_answer: Callable[[Answer], None] | None = None
         """Called with the answer as soon as it arrives, for callers that do not await it."""
         self.items: deque[Any] | None = deque() if streams else None
         self.wake: asyncio.Event | None = asyncio.Event() if streams else None
@@ -66,22 +70,40 @@ class PendingCall:
             self.timer.cancel()
         self.timer = timer
 
-    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
+    def settle(self, answer: Answer) -> None:
         """Answer the call, once."""
         if self.timer is not None:
             self.set_timer(None)
-        if self.answer.done():
+        if self.answer is not None:
             return
-        if error is None:
-            self.answer.set_result(value)
-        else:
-            self.answer.set_exception(error)
-            # Without this, the loop would report an exception that was never retrieved if the caller has left.
-            self.answer.exception()
+        self.answer = answer
+        if self._future is not None:
+            _resolve(self._future, answer)
         if self.wake is not None:
             self.wake.set()
         if self.on_answer is not None:
-            notify(self.on_answer, self.answer, "the callback for the answer to job %s failed", self.job)
+            notify(self.on_answer, answer, "the callback for the answer to job %s failed", self.job)
+
+    def future(self) -> "asyncio.Future[Any]":
+        """A future of the answer. Most calls have a callback and need none."""
+        future = self._future
+        if future is None or future.cancelled():
+            # A caller's cancellation cancels the future, but the answer is still to come.
+            future = self._future = asyncio.get_running_loop().create_future()
+            if self.answer is not None:
+                _resolve(future, self.answer)
+        return future
+
+
+def _resolve(future: "asyncio.Future[Any]", answer: Answer) -> None:
+    if future.done():
+        return
+    if answer.error is None:
+        future.set_result(answer.value)
+    else:
+        future.set_exception(answer.error)
+        # Without this, the loop would report an exception that was never retrieved if the caller has left.
+        future.exception()
 
 
 _EARLY = 0.001
@@ -117,28 +139,29 @@ class Calls:
     def running(self, job: str) -> PendingCall | None:
         """The call of `job`, unless it was answered."""
         call = self._pending.get(job)
-        return None if call is None or call.answer.done() else call
+        return None if call is None or call.answer is not None else call
 
     # -------------------------------------------------------------- sending
 
     async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
         """Send one call and wait for its answer."""
-        call = self._send_call(job, order, timeout, flush_soon=True)
+        call = self._send_call(job, _frame(job, order), timeout, flush_soon=True)
         try:
-            return await call.answer
+            return await call.future()
         except asyncio.CancelledError:
-            self._abandon(call)
+            # Stopped as if it was cancelled: its caller has left.
+            self.ask_to_stop(call, "cancel")
             raise
 
     def begin(
         self,
         job: str,
-        order: Mapping[str, Any],
+        frame: bytes,
         timeout: float | None,
-        on_answer: "Callable[[asyncio.Future[Any]], None]",
+        on_answer: Callable[[Answer], None],
     ) -> None:
         """Add one call to what `WorkerProcess.flush` sends; `on_answer` is called as soon as its answer arrives."""
-        self._send_call(job, order, timeout).on_answer = on_answer
+        self._send_call(job, frame, timeout).on_answer = on_answer
 
     async def stream(
         self,
@@ -147,8 +170,8 @@ class Calls:
         timeout: float | None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncGenerator[Any]:
         """Send one call and yield its items as they arrive; the worker sends no more than `_WINDOW` ahead."""
-        order = {**order, "stream": True, "window": _WINDOW}
-        call = self._send_call(job, order, timeout, streams=True, flush_soon=True)
+        frame = _frame(job, {**order, "stream": True, "window": _WINDOW})
+        call = self._send_call(job, frame, timeout, streams=True, flush_soon=True)
         items, wake = call.items, call.wake
         assert items is not None
         assert wake is not None
@@ -161,8 +184,9 @@ class Calls:
                     if count * 2 >= _WINDOW:
                         self.send({"type": "more", "job": job, "count": count})
                         count = 0
-                if call.answer.done():
-                    call.answer.result()
+                if call.answer is not None:
+                    if call.answer.error is not None:
+                        raise call.answer.error
                     return
                 wake.clear()
                 await wake.wait()
@@ -170,17 +194,18 @@ class Calls:
             # Items that were produced and not yet read are dropped.
             call.items = None
             delete_files(list(items))
-            if not call.answer.done():
-                self._abandon(call)
+            if call.answer is None:
+                self.ask_to_stop(call, "cancel")
 
     async def lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
         """Call a lifecycle hook of the capability."""
         self._sequence += 1
-        order = {"action": phase, "phase": phase, "arguments": arguments}
-        call = self._send_call(f"#{phase}-{self._sequence}", order, None)
+        job = f"#{phase}-{self._sequence}"
+        frame = _frame(job, {"action": phase, "phase": phase, "arguments": arguments})
+        call = self._send_call(job, frame, None)
         if self._process is not None:
             self._process.flush()
-        return await call.answer
+        return await call.future()
 
     def send(self, frame: dict[str, Any]) -> None:
         """Send a frame to the worker, if it has a process."""
@@ -190,7 +215,7 @@ class Calls:
     def _send_call(
         self,
         job: str,
-        order: Mapping[str, Any],
+        frame: bytes,
         timeout: float | None,
         *,
         streams: bool = False,
@@ -199,7 +224,7 @@ class Calls:
         if job in self._pending:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
         loop = asyncio.get_running_loop()
-        call = PendingCall(job, loop.create_future(), streams=streams)
+        call = PendingCall(job, streams=streams)
         process = self._process
         if process is None:
             # The process ended after it was ready and before this call was sent.
@@ -209,9 +234,8 @@ class Calls:
             call.ends_at = loop.time() + timeout
             if self._timer is None or call.ends_at < self._timer.when():
                 self._set_timer(call.ends_at)
-        piece = encode({"type": "call", "job": job, **order})
         self._pending[job] = call
-        process.write(piece)
+        process.write(frame)
         if flush_soon:
             # At the end of this turn of the loop, with the other calls of this turn.
             loop.call_soon(process.flush)
@@ -241,7 +265,7 @@ class Calls:
 
     def ask_to_stop(self, call: PendingCall, stop_reason: StopReason) -> None:
         """Ask one call to stop, and kill the process if it does not stop within the grace."""
-        if call.answer.done() or call.stop_reason in ("cancel", "timeout"):
+        if call.answer is not None or call.stop_reason in ("cancel", "timeout"):
             return
         if call.stop_reason is None:
             self.send({"type": "cancel", "job": call.job})
@@ -256,15 +280,8 @@ class Calls:
                 self.send({"type": "cancel", "job": call.job})
 
     def _force(self, call: PendingCall, process: WorkerProcess | None) -> None:
-        if not call.answer.done() and process is not None and process is self._process:
+        if call.answer is None and process is not None and process is self._process:
             process.kill("replaced")
-
-    def _abandon(self, call: PendingCall) -> None:
-        """Stop a call whose caller has left, as if it was cancelled."""
-        if call.answer.cancelled():
-            # The caller's cancellation cancelled the future, but the answer is still to come.
-            call.answer = asyncio.get_running_loop().create_future()
-        self.ask_to_stop(call, "cancel")
 
     # -------------------------------------------------------------- answers
 
@@ -294,20 +311,20 @@ class Calls:
             stopped = self._stop_error(call, _work_done(frame))
         if stopped is not None:
             delete_files(self._reader.item(frame).value)
-            call.settle(error=stopped)
+            call.settle(Answer(error=stopped))
         else:
-            value, error = self._reader.read(call.job, frame)
-            if error is not None and call.stop_reason == "stop":
+            answer = self._reader.read(call.job, frame)
+            if answer.error is not None and call.stop_reason == "stop":
                 # It failed because it was asked to stop with its process; the job itself was not cancelled.
-                error = self._process_ended(self._process)
-            call.settle(value, error)
+                answer = Answer(error=self._process_ended(self._process))
+            call.settle(answer)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """End every call after the process ended: by its stop reason, or else with `why`."""
         self._set_timer(None)
         calls, self._pending = list(self._pending.values()), {}
         for call in calls:
-            call.settle(error=self._stop_error(call, Certainty.UNKNOWN) or why())
+            call.settle(Answer(error=self._stop_error(call, Certainty.UNKNOWN) or why()))
 
     def _process_ended(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
@@ -324,6 +341,10 @@ class Calls:
         if call.stop_reason == "timeout":
             return CapabilityTimeoutError(self._name, call.seconds)
         return None
+
+
+def _frame(job: str, order: Mapping[str, Any]) -> bytes:
+    return encode({"type": "call", "job": job, **order})
 
 
 _STAGES = {"queued": Certainty.NOT_SENT, "began": Certainty.PARTIAL, "returned": Certainty.DONE_BUT_LOST}

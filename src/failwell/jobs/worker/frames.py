@@ -27,7 +27,7 @@ What host and guardian say to each other is in `failwell.processes.guardian`.
 from typing import Any
 
 from failwell.fault.capability import CapabilityFatalError, CapabilityInputError
-from failwell.processes.wire import TooLarge, encoded
+from failwell.processes.wire import TooLarge, encoded, framed, quoted
 
 
 def encode(frame: dict[str, Any]) -> bytes:
@@ -39,11 +39,29 @@ def encode(frame: dict[str, Any]) -> bytes:
     try:
         return encoded(frame)
     except TooLarge as error:
-        raise CapabilityInputError(f"the arguments are {error}; pass the path of a file") from error
+        raise _too_large(error) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise CapabilityInputError(
             f"an argument cannot be sent to the worker: {error}; give JSON values only"
         ) from error
+
+
+def encode_call(job: str, action: str, arguments: str) -> bytes:
+    """The frame of one call, as `encode` writes it, of arguments that are JSON already.
+
+    Raises:
+        CapabilityInputError: it is too large.
+    """
+    try:
+        return framed(
+            f'{{"type":"call","job":{quoted(job)},"action":{quoted(action)},"arguments":{arguments}}}'
+        )
+    except TooLarge as error:
+        raise _too_large(error) from error
+
+
+def _too_large(error: TooLarge) -> CapabilityInputError:
+    return CapabilityInputError(f"the arguments are {error}; pass the path of a file")
 
 
 class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):

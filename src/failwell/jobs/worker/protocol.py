@@ -5,12 +5,12 @@ thread.
 """
 
 import os
-from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+from failwell.fault.capability import CapabilityError
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.manifest import Manifest
@@ -223,6 +223,13 @@ Listener = Callable[[WorkerEvent], None]
 # ------------------------------------------------------------------ the protocol
 
 
+class Answer(NamedTuple):
+    """The value of a call, or its error."""
+
+    value: Any = None
+    error: CapabilityError | None = None
+
+
 class Worker(Protocol):
     """One instance of one capability, with or without a process."""
 
@@ -307,12 +314,12 @@ class Worker(Protocol):
     def begin(
         self,
         job: str,
-        arguments: Mapping[str, Any],
+        arguments: str,
         action: str,
         timeout: float | None,
-        done: "Callable[[Future[Any]], None]",
+        done: Callable[[Answer], None],
     ) -> bool:
-        """Like `call`, but without a task: `done` is called with the answer as soon as it arrives.
+        """Like `call`, but with arguments as JSON and without a task: `done` is called with the answer as soon as it arrives.
 
         `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
         sent together, by `flush`.

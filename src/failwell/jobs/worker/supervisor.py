@@ -7,8 +7,9 @@ from typing import Any
 from failwell.fault.axes import Certainty
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
+from failwell.jobs.worker.frames import encode_call
 from failwell.jobs.worker.lifecycle import Config, WorkerLifecycle
-from failwell.jobs.worker.protocol import CancelPhased, WorkerState
+from failwell.jobs.worker.protocol import Answer, CancelPhased, WorkerState
 from failwell.jobs.worker.startup import Startup, inspect_capability
 
 
@@ -33,15 +34,15 @@ class SupervisedWorker(WorkerLifecycle):
     def begin(
         self,
         job: str,
-        arguments: Mapping[str, Any],
+        arguments: str,
         action: str,
         timeout: float | None,
-        done: "Callable[[asyncio.Future[Any]], None]",
+        done: Callable[[Answer], None],
     ) -> bool:
         """Send one call and do not wait; see `Worker.begin`."""
         if self._state is not WorkerState.READY:
             return False
-        self._calls.begin(job, {"action": action, "arguments": arguments}, timeout, done)
+        self._calls.begin(job, encode_call(job, action, arguments), timeout, done)
         return True
 
     def flush(self) -> None:
@@ -101,7 +102,7 @@ class SupervisedWorker(WorkerLifecycle):
         call.set_timer(None)
         self._phase(job, CancelPhase.COOPERATIVE)
         seconds = self.manifest.cancel_grace if grace is None else grace
-        done, _ = await asyncio.wait([call.answer], timeout=seconds)
+        done, _ = await asyncio.wait([call.future()], timeout=seconds)
         if done:
             self._phase(job, CancelPhase.COMPLETED)
             return CancelPhase.COOPERATIVE
