@@ -148,15 +148,18 @@ class Queue:
         state = self.state
         self.outside.refill()
         starting = [] if self._record.trouble is not None else self._admission.admit()
-        if not self._record.write(starting):
+        if not self._record.write(starting, self._launch):
             return
-        if starting:
-            for entry in starting:
-                self.attempts.launch(entry, state.instances[entry.request.instance])
-            for name in {entry.request.instance: None for entry in starting}:
-                state.instances[name].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
+
+    def _launch(self, starting: list[Entry]) -> None:
+        """Send jobs to their workers, those of one worker together."""
+        instances = self.state.instances
+        for entry in starting:
+            self.attempts.launch(entry, instances[entry.request.instance])
+        for name in {entry.request.instance: None for entry in starting}:
+            instances[name].worker.flush()
 
     def limit_memory(self, megabytes: float) -> None:
         """End workers as soon as all of them together use so much main memory."""

@@ -77,8 +77,8 @@ class Record:
             self._state.turn()
             decision = self._decision
 
-    def write(self, starting: list[Entry]) -> bool:
-        """Write all changes. Returns whether the store took them.
+    def write(self, starting: list[Entry], launch: Callable[[list[Entry]], None]) -> bool:
+        """Write all changes, then call `launch` with the jobs that start. Returns whether the store took the changes.
 
         A job that another process has cancelled, or has submitted under the same key, is taken out of `starting`, and so are all
         jobs if their memory does not fit beside what other hosts have reserved.
@@ -121,6 +121,9 @@ class Record:
             self._leave_unstarted(starting, done.cancelled)
             # The requests that say so are still to be read.
             self._look_outside()
+        if starting:
+            # Before all else: the workers run while this process does the rest.
+            launch(starting)
         self._stored(rows, done)
         if done.last is None:
             self.hub.has_risen(None)
@@ -128,6 +131,7 @@ class Record:
             self._publish(events, done, done.last - done.callbacks)
         if released:
             self._let_go(released)
+        self._state.store.wake_followers()
         return True
 
     def _stored(self, rows: list[Entry], done: Committed) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from failwell.jobs.faults import LeaseLost
@@ -13,6 +14,7 @@ from failwell.jobs.store.job_store import COLUMNS, FREE, Committed, Profile, Val
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
 from failwell.journal.event import Event
+from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
 
 PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
@@ -21,8 +23,13 @@ _profile_values = attrgetter(*PROFILE_COLUMNS)
 _INSERT = (
     f"INSERT INTO jobs ({', '.join(COLUMNS)}, owner, events) VALUES ({','.join('?' * (len(COLUMNS) + 2))})"  # noqa: S608  (constants)
 )
-_INSERT_OPEN = """INSERT INTO jobs (id, instance, state, priority, submitted, started, attempt, charged, losses, due,
-    request, once, deadline, owner, events) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+_INSERT_OPEN = insert_statements(
+    "jobs",
+    (
+        "id", "instance", "state", "priority", "submitted", "started", "attempt", "charged", "losses", "due",
+        "request", "once", "deadline", "owner", "events",
+    ),
+)  # fmt: skip
 """For new jobs that have not ended and have no reason to wait, as most of them: the other columns are empty."""
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ?,
@@ -170,16 +177,16 @@ def _insert(
     """Insert new jobs, which belong to `host`; returns the key of each."""
     # A row without a key gets the next one.
     if [job for job in new if not job[8] is job[13] is job[14] is job[15] is job[17] is job[18] is None]:
-        statement = _INSERT
         rows = [(*job[_KEY:], host, numbers.get(job[_ID], "")) for job in new]
+        connection.executemany(_INSERT, rows)
     else:
-        statement = _INSERT_OPEN
         rows = [
             (*job[2:8], *job[9:13], job[16], job[19], job[20], host, numbers.get(job[_ID], "")) for job in new
         ]
-    if len(rows) == 1:
-        return {new[0][_ID]: connection.execute(statement, rows[0]).lastrowid or 0}
-    connection.executemany(statement, rows)
+        if len(rows) <= ONE_STATEMENT:
+            connection.execute(_INSERT_OPEN[len(rows)], list(chain.from_iterable(rows)))
+        else:
+            connection.executemany(_INSERT_OPEN[1], rows)
     last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 

@@ -187,7 +187,7 @@ class JobStore(Protocol):
 
         New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
         the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
-        `Committed.cancelled`.
+        `Committed.cancelled`. A host wakes the followers itself, after it has sent to the workers what it starts.
 
         Without `numbered`, the number of the last event need not be returned, which is faster.
 
@@ -413,7 +413,7 @@ class JobStore(Protocol):
     wake_host: Callable[[], object]
     """Wakes all hosts. Never raises."""
     wake_followers: Callable[[], object]
-    """Wakes everybody who follows the store, as every commit does. Never raises."""
+    """Wakes everybody who follows the store, as every commit without a host does. Never raises."""
 
     def host_watch(self) -> Watch:
         """The watch that wakes a host."""

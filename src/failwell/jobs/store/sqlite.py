@@ -130,7 +130,8 @@ class SqliteJobs(SideTables):
             committed = self._database.write(
                 write_commit, jobs, events, profiles, applied, group, host, released, firing
             )
-        self._followers.wake()
+        if host is None:
+            self._followers.wake()
         self._database.written(len(jobs) + len(events))
         if committed.callbacks:
             # They are like jobs that another process submitted.
