@@ -237,7 +237,7 @@ def test_an_exception_that_will_not_speak_is_described_by_its_type() -> None:
 
     assert report.message == faults.kind("internal.unknown").summary
     assert report.internal is not None
-    assert report.internal.repr == "Mute(… [repr failed])"
+    assert report.internal.repr == "Mute()"
 
 
 def test_an_exception_with_a_huge_argument_is_not_printed() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from failwell.adapters.protocols.vendor_codes import edge_code
 
@@ -21,6 +21,9 @@ NOT_SENT: frozenset[str] = frozenset({"handles", "pool", "dns", "connect", "prox
 _LARGEST_BODY = 64_000
 # Named, because a union is made anew each time that it is written in a check.
 STRUCTURES: tuple[type[Any], ...] = (dict, list)
+_FIRST_FEW = slice(8)
+_item_of: Any = vars(list)["__getitem__"]
+_items_of: Any = vars(dict)["items"]
 _BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)"""
@@ -149,7 +152,7 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
             value = holder[key]
             if key == "quotaId":
                 # Which window a quota counts in stands in an id, not in the sentence.
-                ids.append(str(value)[:100])
+                ids.append(_id(value)[:100])
             elif isinstance(value, str) and value and value not in texts:
                 texts.append(value[:2_000])
     if len(codes) > _MOST_CODES:
@@ -186,8 +189,12 @@ def ids_of(body: object) -> list[str]:
     ids: list[str] = []
     for holder in body if type(body) is Objects else objects_of(body):
         if not _IDS.isdisjoint(holder):
-            ids += [str(value)[:200].lower() for key, value in holder.items() if key in _IDS]
+            ids += [_id(value)[:200].lower() for key, value in holder.items() if key in _IDS]
     return ids
+
+
+def _id(value: object) -> str:
+    return str(value) if type(value) is str or type(value) is int else ""
 
 
 def codes_in_text(text: str) -> tuple[str, ...]:
@@ -223,22 +230,29 @@ def _collect(body: Any, depth: int, objects: Objects) -> None:
     if depth > _DEEPEST:
         return
     if issubclass(type(body), list):
-        for inner in body[:8]:
+        for inner in _item_of(body, _FIRST_FEW):
             _collect(inner, depth + 1, objects)
     elif issubclass(type(body), dict):
-        if not _FIRST_SET.isdisjoint(body):
-            for key in _FIRST:
-                if key in body:
-                    inner = body[key]
-                    if type(inner) is dict:
-                        _collect(inner, depth + 1, objects)
-                    else:
-                        _collect_first(key, inner, depth + 1, objects)
-        objects.append(body)
-        if not _AFTER.isdisjoint(body):
-            for key, inner in body.items():
-                if key in _AFTER and isinstance(inner, STRUCTURES):
+        # A subclass may put code of its own under every method.
+        if type(body) is not dict:
+            body = dict(_items_of(body))
+        _collect_object(cast("dict[str, Any]", body), depth, objects)
+
+
+def _collect_object(body: dict[str, Any], depth: int, objects: Objects) -> None:
+    if not _FIRST_SET.isdisjoint(body):
+        for key in _FIRST:
+            if key in body:
+                inner = body[key]
+                if type(inner) is dict:
                     _collect(inner, depth + 1, objects)
+                else:
+                    _collect_first(key, inner, depth + 1, objects)
+    objects.append(body)
+    if not _AFTER.isdisjoint(body):
+        for key, inner in body.items():
+            if key in _AFTER and isinstance(inner, STRUCTURES):
+                _collect(inner, depth + 1, objects)
 
 
 def _collect_first(key: str, inner: Any, depth: int, objects: Objects) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.authors import is_readable
 from failwell.adapters.printed import items_of
 from failwell.adapters.safe_getattr import safe_call
 
@@ -96,7 +97,7 @@ def allowed_headers(headers: object) -> dict[str, str]:
 def _pairs(headers: object) -> Iterable[tuple[object, object]]:
     if isinstance(headers, Mapping):
         return items_of(cast("Mapping[object, object]", headers))
-    items = cast("Any", getattr(headers, "items", None))
+    items = cast("Any", getattr(headers, "items", None)) if is_readable(headers) else None
     return [] if items is None else items()
 
 

@@ -87,4 +87,5 @@ def plain_int(value: Any) -> int | None:
     """`value` as a plain `int`; `None` if it is no whole number or larger than a reply could hold."""
     if value is None or type(value) is bool or not issubclass(type(value), int):
         return None
-    return int(value) if abs(value) < _INT_LIMIT else None
+    number = value if type(value) is int else int.__index__(value)
+    return number if abs(number) < _INT_LIMIT else None

@@ -23,7 +23,7 @@ from failwell.adapters.facts import (
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import text_for_rules
+from failwell.adapters.printed import is_printable, words_of
 from failwell.adapters.ranks import rules_for
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
@@ -191,7 +191,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    return str_attr(error, "message", limit=_LONGEST) or safe_call(text_for_rules, "", error)[:_LONGEST]
+    return str_attr(error, "message", limit=_LONGEST) or safe_call(words_of, "", error)[:_LONGEST]
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:
@@ -449,7 +449,9 @@ def provider_of(error: object, otherwise: str) -> str | None:
     if url is None:
         return otherwise
     host = safe_getattr(url, "host")
-    return _provider_at(host if type(host) is str and host else safe_call(str, "", url)[:200])
+    if type(host) is not str or not host:
+        host = safe_call(str, "", url)[:200] if safe_call(is_printable, None, url) else ""
+    return _provider_at(host)
 
 
 @lru_cache(maxsize=_MOST_HOSTS)

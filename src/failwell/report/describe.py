@@ -314,7 +314,7 @@ def _message(
     elif policy is not TracebackPolicy.STRICT and policy.keeps_message:
         from failwell.report.exception_text import message_of
 
-        text = message_of(error)
+        text = message_of(error) or (reading.message and masked(reading.message))
     else:
         text = reading.message and masked(reading.message)
     if text:

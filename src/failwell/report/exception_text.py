@@ -1,7 +1,7 @@
 """The original exception's own words, as far as a policy lets them be recorded.
 
-Everything here is redacted and bounded before it is returned. The strict policy never reaches it: no foreign
-`__str__` or `__repr__` is called then.
+Everything here is redacted and bounded before it is returned. Where a class prints itself by code of an unknown
+author, that code is not called: recorded is what it would have printed from, the arguments and the plain attributes.
 """
 
 import re
@@ -12,10 +12,22 @@ from os.path import exists, getsize, isfile
 from typing import Any, cast
 
 from failwell.adapters.headers import SAFE_HEADERS
-from failwell.adapters.printed import arguments_of, items_of, printed, sequence_of, weighs
+from failwell.adapters.printed import (
+    arguments_of,
+    arguments_text,
+    has_unknown_printer,
+    is_mapping,
+    is_printable,
+    items_of,
+    plain,
+    printed,
+    sequence_of,
+    weighs,
+)
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
-from failwell.fault.links import Link, full_name, remote_of, traceback_of, type_name
+from failwell.fault.links import Link, full_name, instance_dict, remote_of, traceback_of, type_name
+from failwell.report.masking.members import is_secret_member
 from failwell.report.redact import MARK, TEXT_CAP, masked_known, redact_text, redact_words
 from failwell.report.stack import HEAD_LINE, LONGEST_NAME, TRACEBACK_CAP, chain_text
 
@@ -24,30 +36,87 @@ _MOST_NOTES = 4
 _PRINTED = 4 * TEXT_CAP
 """A repr that is longer is not produced at all."""
 _LARGEST_SOURCE = 4 * 1_048_576
+_MOST_ATTRIBUTES = 20
+_MESSAGES = ("message", "msg")
+"""Attributes in which an author keeps the sentence itself: their names say nothing."""
+_SCALARS = (str, int, float, bool)
 
 
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
-    """`str(error)`, masked; empty when it has none, would be endless or will not say."""
+    """What `error` says, masked; empty when it says nothing."""
     return safe_call(_message, "", error, limit)
 
 
 def _message(error: BaseException, limit: int, cut: Callable[[str, int], str] | None = None) -> str:
-    text = printed(error)
+    text = _words(error)
     if cut is not None and len(text) <= limit:
         return cut(without_data(error, masked_known(text)), limit).strip()
     return redact_words(text, limit, lambda part: without_data(error, part)).strip()
 
 
+def _words(error: BaseException) -> str:
+    """`str(error)` if no unknown code runs; else the arguments, and the plain attributes of what prints itself."""
+    text = printed(error)
+    if text is not None:
+        return text
+    if not has_unknown_printer(error):
+        return arguments_text(error)
+    arguments, attributes = arguments_of(error)[:_MOST_ATTRIBUTES], _attributes(error)
+    said = [value for value in arguments if not any(_is_same(value, held) for held in attributes.values())]
+    sentence = ", ".join(_shown(value) for value in said)
+    named = [
+        f"{name}={MARK if is_secret_member(name, value) else _shown(value)}"
+        for name, value in attributes.items()
+    ]
+    return "; ".join([sentence, *named] if sentence else named)
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    """The plain attributes of an exception, without those in which SDKs keep prompts and replies."""
+    arguments = arguments_of(error)[:_MOST_ATTRIBUTES]
+    public = (
+        (name, value)
+        for name, value in instance_dict(error).items()
+        if type(name) is str
+        and not name.startswith("_")
+        and name not in _ON_EXCEPTIONS
+        # The sentence is among the arguments already.
+        and not (name in _MESSAGES and any(_is_same(value, said) for said in arguments))
+        and is_printable(value, _PRINTED)
+    )
+    return dict(islice(public, _MOST_ATTRIBUTES))
+
+
+def _is_same(value: object, other: object) -> bool:
+    kind = type(value)
+    return value is other or (
+        kind is type(other) and any(kind is each for each in _SCALARS) and value == other
+    )
+
+
+def _shown(value: object) -> str:
+    shown = plain(value)
+    return shown if type(shown) is str else repr(shown)
+
+
 def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
-    """`repr(error)`, masked; the type's name when it has none or will not say."""
+    """`repr(error)`, or the type and the arguments if that would run unknown code; masked."""
     return safe_call(_repr, f"{type_name(error)}(… [repr failed])", error, limit)
 
 
 def _repr(error: BaseException, limit: int) -> str:
-    name = type_name(error)
-    if weighs((arguments_of(error), vars(error) if is_fault(error) else None), _PRINTED):
+    name, arguments = type_name(error), arguments_of(error)
+    fields = error.state() if is_fault(error) else {}
+    if weighs((arguments, fields), _PRINTED):
         return f"{name}(… [arguments too large])"
-    return redact_words(repr(error), limit, lambda text: without_data(error, text)) or name
+    text = printed(error, "__repr__")
+    if text is None:
+        values = [
+            *map(repr, map(plain, arguments)),
+            *(f"{key}={plain(value)!r}" for key, value in fields.items()),
+        ]
+        text = f"{name}({', '.join(values)})"
+    return redact_words(text, limit, lambda part: without_data(error, part)) or name
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:
@@ -58,7 +127,7 @@ def notes_of(error: BaseException) -> tuple[str, ...]:
 
 def _first_notes(error: BaseException, cut: Callable[[str, int], str]) -> tuple[str, ...]:
     notes: object = getattr(error, "__notes__", None)
-    first = islice(cast("list[Any]", notes), _MOST_NOTES) if isinstance(notes, list) else ()
+    first = islice(sequence_of(notes), _MOST_NOTES)
     return tuple(cut(note, NOTE_CAP) for note in first if isinstance(note, str))
 
 
@@ -155,7 +224,7 @@ def _pieces(value: object, room: list[int], depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield from _lines(str.__str__(value))
     elif isinstance(value, bytes | bytearray):
-        yield from _lines(value[: 16 * _MOST].decode("utf-8", "replace"))
+        yield from _lines(_first_bytes(value).decode("utf-8", "replace"))
     elif depth > 5 or isinstance(value, int | float):
         return
     else:
@@ -163,8 +232,15 @@ def _pieces(value: object, room: list[int], depth: int) -> Iterator[str]:
             yield from _pieces(inner, room, depth + 1)
 
 
+def _first_bytes(value: bytes | bytearray) -> bytes | bytearray:
+    first = slice(16 * _MOST)
+    return (
+        bytes.__getitem__(value, first) if isinstance(value, bytes) else bytearray.__getitem__(value, first)
+    )
+
+
 def _inside(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         # Counted before they are chosen: a mapping that never ends may consist of safe headers alone.
         for name, inner in islice(items_of(cast("Mapping[object, object]", value)), _MOST):
             if not (type(name) is str and name.lower() in SAFE_HEADERS):
@@ -172,8 +248,10 @@ def _inside(value: object) -> Iterator[object]:
     elif isinstance(value, list | tuple):
         yield from sequence_of(cast("object", value))
     else:
-        stored: Mapping[str, Any] = getattr(value, "__dict__", {})
-        yield from (stored[name] for name in _ON_OBJECTS if name in stored)
+        stored = safe_call(object.__getattribute__, None, value, "__dict__")
+        if type(stored) is dict:
+            attributes = cast("dict[str, Any]", stored)
+            yield from (attributes[name] for name in _ON_OBJECTS if name in attributes)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, cast
 
 from failwell.adapters.headers import allowed_headers
-from failwell.adapters.printed import items_of, sequence_of
+from failwell.adapters.printed import is_mapping, is_printable, items_of, sequence_of, stored
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.links import type_name
 from failwell.report.masking.known import SHORTEST, KnownSecrets
@@ -325,7 +325,7 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _compound(value: object, depth: int, room: list[int]) -> Any:
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return _mapping(cast("Mapping[Any, Any]", value), depth, room)
     if isinstance(value, list | tuple | set | frozenset):
         return _items(cast("Iterable[Any]", value), depth, room)
@@ -386,7 +386,7 @@ def _scalar(value: object, room: list[int]) -> Any:
     from pathlib import PurePath
 
     if isinstance(value, Enum):
-        return _value(value.value, 5, room)
+        return _value(stored(value, "_value_"), 5, room)
     if isinstance(value, datetime):
         return datetime.isoformat(value)
     if isinstance(value, date):
@@ -394,9 +394,11 @@ def _scalar(value: object, room: list[int]) -> Any:
     if isinstance(value, str):
         return masked(str.__str__(value))
     if isinstance(value, PurePath):
-        return masked(str(value)) if type(value).__str__ is PurePath.__str__ else f"<{type_name(value)}>"
-    if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
+        return masked(str(value)) if is_printable(value) else f"<{type_name(value)}>"
+    if isinstance(value, bytes):
+        return f"<{bytes.__len__(value)} bytes>"
+    if isinstance(value, bytearray):
+        return f"<{bytearray.__len__(value)} bytes>"
     if isinstance(value, int):
         return _value(int.__index__(value), 5, room)
     if isinstance(value, float):

@@ -5,7 +5,7 @@ field. An exception that is not ours is read by an adapter, and ends the inherit
 its worst member. The result is one `Reading`, from which `describe` builds the report.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
 from errno import EMFILE, ENFILE
@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from failwell.adapters.origin import VERDICTS, seen_from
+from failwell.adapters.printed import is_mapping, items_of
 from failwell.adapters.reading import Reading, declared
 from failwell.adapters.registry import kind_alone, read
 from failwell.adapters.safe_getattr import safe_call, safe_getattr, safe_getattrs
@@ -357,4 +358,10 @@ def _items(details: Any) -> dict[Any, Any]:
     if type(plain) is dict and len(plain) <= _MOST_DETAILS:
         return plain.copy()
     # A wrong detail must not cost the classification.
-    return safe_call(lambda: dict(islice(details.items(), _MOST_DETAILS)), None) or {}
+    return safe_call(_first_items, None, details) or {}
+
+
+def _first_items(details: Any) -> dict[Any, Any] | None:
+    if is_mapping(details):
+        return dict(islice(items_of(details), _MOST_DETAILS))
+    return {"…": f"<{type_name(details)}>"} if issubclass(type(details), Mapping) else None

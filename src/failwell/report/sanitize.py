@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from failwell.adapters.headers import is_allow_listed
+from failwell.adapters.printed import items_of, sequence_of
 from failwell.adapters.reading import Reading
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
@@ -157,9 +158,9 @@ def action(advice: UserAction) -> UserAction:
 
 def field_names(names: object) -> tuple[str, ...] | None:
     """The names of the invalid fields, masked for a report."""
-    if not isinstance(names, list | tuple):
+    if not issubclass(type(names), list | tuple):
         return None
-    return tuple(_named(name) for name in islice(cast("list[object]", names), _MOST_FIELDS))
+    return tuple(_named(name) for name in islice(sequence_of(names), _MOST_FIELDS))
 
 
 def place(scene: Scene) -> Scene:
@@ -185,7 +186,7 @@ def frame(crossed: Frame) -> Frame:
 
 def checked_attempts(attempts: object) -> tuple[Attempt, ...]:
     """The valid entries of a list of attempts."""
-    first = islice(cast("Any", attempts), _MOST_ATTEMPTS)
+    first = islice(sequence_of(attempts), _MOST_ATTEMPTS)
     return tuple(
         checked
         for attempt in first
@@ -211,7 +212,7 @@ def _attempt(attempt: Attempt) -> Attempt:
 
 
 def _counts(usage: Mapping[str, int]) -> dict[str, int]:
-    counts = islice(usage.items(), _MOST_FIELDS)
+    counts = islice(items_of(usage), _MOST_FIELDS)
     return {_named(name): count for name, value in counts if (count := _whole(value)) is not None}
 
 
@@ -226,19 +227,25 @@ def _place(value: object, name: str) -> Any:
 def _named(value: object) -> str:
     if isinstance(value, str):
         return masked(value, _LABEL_CAP)
-    return str(value) if _whole(value) is not None else f"<{type_name(value)}>"
+    number = _whole(value)
+    return f"<{type_name(value)}>" if number is None else str(number)
 
 
 def _whole(value: object) -> int | None:
-    fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LONGEST_NUMBER
-    return int(cast("int", value)) if fits else None
+    if not issubclass(type(value), int) or type(value) is bool:
+        return None
+    number = int.__index__(cast("int", value))
+    return number if abs(number) < _LONGEST_NUMBER else None
 
 
 def _number(value: object) -> float | None:
     # Written as one chain so that a NaN, which compares with nothing, is no number either.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LONGEST_NUMBER:
-        return None
-    return value if type(value) in (int, float) else float(value)
+    kind = type(value)
+    if kind is not int and kind is not float:
+        # A subclass may say of itself what it likes.
+        value = float.__float__(cast("float", value)) if issubclass(kind, float) else _whole(value)
+    number = cast("float | None", value)
+    return number if number is not None and abs(number) < _LONGEST_NUMBER else None
 
 
 def _seconds(value: object) -> float | None:

@@ -1,12 +1,11 @@
 """The reading of a live exception whose class says nothing, by the facts in its message.
 
 Programs wrap a failed call into a plain `RuntimeError` with the status and the body in its text. Words alone decide
-nothing here; a message without a fact leaves the class to decide. A `__str__` that is written in Python is not called:
-of such an exception its arguments are read.
+nothing here; a message without a fact leaves the class to decide.
 """
 
 from failwell.adapters.facts import STRUCTURES, Facts, as_objects
-from failwell.adapters.printed import WRITTEN_IN_C, arguments_text, printed
+from failwell.adapters.printed import words_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
 from failwell.adapters.text.first_look import may_hold_facts
@@ -45,8 +44,7 @@ def read_message(error: BaseException, *, reply_only: bool = False) -> Reading |
 
     `reply_only`: only a reply's status or a service's code counts, for classes that a program raises about its own input.
     """
-    is_plain = type(type(error).__str__) is WRITTEN_IN_C
-    text = safe_call(printed if is_plain else arguments_text, "", error)[:_LONGEST]
+    text = safe_call(words_of, "", error)[:_LONGEST]
     if not text or not may_hold_facts(text):
         return None
     from failwell.adapters.text.reader import read_text

@@ -5,11 +5,11 @@ A service's exception classes are made when its client is, so they cannot be lis
 was not sent.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from failwell.adapters.facts import Facts, as_objects, codes_and_message
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.printed import as_dict
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -55,9 +55,8 @@ def _answered(error: BaseException) -> Facts:
     return facts
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    # Nearly all are plain ones, and to ask the abstract class takes many times as long.
-    return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
+def _mapping(value: object) -> dict[str, Any]:
+    return as_dict(value) or {}
 
 
 def _local(kind: str, *names: str) -> Table:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import printed
+from failwell.adapters.printed import words_of
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
@@ -75,7 +75,7 @@ def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of linkup's client."""
     if type(error) is not ValueError:
         return None
-    facts = Facts(provider="linkup", sdk="linkup", exception_type="ValueError", message=printed(error)[:500])
+    facts = Facts(provider="linkup", sdk="linkup", exception_type="ValueError", message=words_of(error)[:500])
     reading = classify(facts)
     return reading if reading.kind == "provider.auth" else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import printed
+from failwell.adapters.printed import words_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -41,10 +41,10 @@ def _failed(error: BaseException) -> Reading:
 def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of replicate's client: no token, or an error event of a stream."""
     if type(error) is ValueError:
-        reading = _classified_as(error, printed(error)[:500])
+        reading = _classified_as(error, words_of(error)[:500])
         return reading if reading.kind == "provider.auth" else None
     if type(error) is RuntimeError:
-        text = message_of(parse_body(printed(error)))
+        text = message_of(parse_body(words_of(error)))
         reading = _classified_as(error, text, in_stream=True)
         # The event has no status. Where its words say nothing, it is the server's failure.
         return (

@@ -7,11 +7,13 @@ Temporal recorded of the original class is read, and then the cause.
 import builtins
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import islice
 from typing import Any, cast
 
 from failwell.adapters.answers import take
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
+from failwell.adapters.printed import as_dict, sequence_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, find
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -60,12 +62,11 @@ def _application(error: BaseException) -> Reading:
 
 def report_in(details: object) -> Mapping[str, Any] | None:
     """The report among an error's details, if one of them is a report."""
-    if not isinstance(details, list | tuple):
-        return None
-    for detail in cast("list[object]", details)[:8]:
-        if isinstance(detail, Mapping):
-            mapping = cast("Mapping[str, Any]", detail)
-            if str(mapping.get("schema", "")).startswith(_SCHEMA) and isinstance(mapping.get("kind"), str):
+    for detail in islice(sequence_of(details), 8):
+        mapping = as_dict(detail)
+        if mapping is not None:
+            schema = mapping.get("schema")
+            if type(schema) is str and schema.startswith(_SCHEMA) and isinstance(mapping.get("kind"), str):
                 return mapping
     return None
 

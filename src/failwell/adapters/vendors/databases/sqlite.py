@@ -2,7 +2,7 @@
 
 import re
 
-from failwell.adapters.printed import printed
+from failwell.adapters.printed import words_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_call, str_attr
@@ -47,7 +47,7 @@ _NAMED = re.compile(
 
 
 def _read(error: BaseException) -> Reading:
-    code = str_attr(error, "sqlite_errorname") or _code_in(safe_call(printed, "", error)[:60])
+    code = str_attr(error, "sqlite_errorname") or _code_in(safe_call(words_of, "", error)[:60])
     if code is not None:
         # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
         primary = "_".join(code.split("_")[:2])
