@@ -15,12 +15,11 @@ Example:
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from failwell.adapters.printed import arguments_text
+from failwell.adapters.printed import arguments_text, as_dict, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.logs import error_in
 from failwell.delivery.paging import page_severity
 from failwell.fault.base import is_fault
-from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
@@ -41,6 +40,7 @@ _FREE_FORM = ("extra", "message", "tags", "transaction", "user", "server_name", 
 _SOURCE_LINES = frozenset({"context_line", "pre_context", "post_context", "filename", "abs_path"})
 _WITHHELD = "withheld"
 _SHORTEST_QUOTE = 8
+_DEEPEST = 300
 
 
 def before_send(event: Event, hint: dict[str, Any]) -> Event:
@@ -100,13 +100,22 @@ def _quotes(event: Event, error: BaseException | None) -> list[str]:
     return sorted(quotes, key=len, reverse=True)
 
 
-def _without(value: Any, quotes: list[str]) -> Any:
-    def without(text: str) -> str:
+def _without(value: Any, quotes: list[str], deepest: int = _DEEPEST) -> Any:
+    """`value` without the quotes in its texts. What is neither text nor container is left for `redact_value` to name."""
+    if issubclass(type(value), str):
+        text = str.__str__(value)
         for quote in quotes:
             text = text.replace(quote, MARK)
         return text
-
-    return map_texts(value, without, keys=False)
+    members = as_dict(value)
+    if members is None and not issubclass(type(value), list | tuple):
+        return value
+    if deepest <= 0:
+        # Nobody has looked through it, so it cannot stay.
+        return "… [too deep]"
+    if members is not None:
+        return {key: _without(inner, quotes, deepest - 1) for key, inner in members.items()}
+    return [_without(inner, quotes, deepest - 1) for inner in sequence_of(value)]
 
 
 def _say(event: Event, report: ErrorReport) -> None:
@@ -135,7 +144,7 @@ def _values_of(report: ErrorReport | None) -> Callable[[object, bool], str]:
             return _WITHHELD
         if outermost:
             return report.message
-        known = find_kind(kinds.get(str(name)) or "")
+        known = find_kind(kinds.get(name) or "") if type(name) is str else None
         return _WITHHELD if known is None else known.summary
 
     return value_of
@@ -145,17 +154,21 @@ def _keep_template(event: Event, quotes: list[str]) -> None:
     # The template is the program's own; parameters and the formatted line may quote exceptions.
     if isinstance(entry := event.get("logentry"), dict):
         template = cast("dict[str, Any]", entry).get("message")
-        event["logentry"] = {"message": redact_text(_without(str(template or ""), quotes))}
+        event["logentry"] = {
+            "message": redact_text(_without(template, quotes)) if isinstance(template, str) else ""
+        }
 
 
 def _keep_request(event: Event) -> None:
     if not isinstance(event.get("request"), dict):
         return
     request = cast("dict[str, Any]", event["request"])
-    headers = cast("dict[str, Any]", request.get("headers") or {})
+    headers = as_dict(request.get("headers")) or {}
     allowed = {key: redact_value(request[key]) for key in REQUEST_KEYS if key in request}
     allowed["headers"] = {
-        name: redact_value(value) for name, value in headers.items() if name.lower() in REQUEST_HEADERS
+        name: redact_value(value)
+        for name, value in headers.items()
+        if type(name) is str and name.lower() in REQUEST_HEADERS
     }
     event["request"] = allowed
 
@@ -171,4 +184,4 @@ def _stacks(event: Event) -> Iterator[dict[str, Any]]:
 def _values(holder: Any) -> list[dict[str, Any]]:
     # Sentry's documents allow a bare list where its SDK writes `{"values": [...]}`.
     inner = cast("dict[str, Any]", holder).get("values") if isinstance(holder, dict) else holder
-    return [value for value in cast("list[Any]", inner or []) if isinstance(value, dict)]
+    return [value for value in sequence_of(inner) if isinstance(value, dict)]

@@ -195,9 +195,10 @@ def test_an_object_is_printed_once_and_its_text_is_the_one_that_was_checked() ->
     record = logging.makeLogRecord({"msg": "saw %s", "args": (speaker,)})
 
     ReportFilter().filter(record)
+    first = record.getMessage()
     speaker.text = SECRET
 
-    assert record.getMessage() == "saw harmless"
+    assert (first, record.getMessage()) == ("saw harmless", "saw harmless")
     assert speaker.times == 1
 
 
@@ -217,8 +218,10 @@ def test_an_interrupt_in_the_text_of_an_argument_passes_through(signal: type[Bas
     speaker = type("Interrupted", (), {"__str__": interrupted})()
     record = logging.makeLogRecord({"msg": "saw %s", "args": (speaker,)})
 
+    ReportFilter().filter(record)
+
     with pytest.raises(signal):
-        ReportFilter().filter(record)
+        record.getMessage()
 
 
 def test_an_argument_that_cannot_be_printed_is_named() -> None:

@@ -7,7 +7,7 @@ what the application says to its caller in its own words, stays as it is.
 from collections.abc import Callable
 from dataclasses import replace
 from http.client import responses
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.traceback_frames import innermost
@@ -236,7 +236,7 @@ def refused(status: int, detail: object, *, is_open: bool = False) -> ErrorRepor
     is_shown = worded and (status < 500 or is_open)
     fault = HTTPRefusal(
         kind=f"http.{name}",
-        message=str(detail) if is_shown else _SUMMARY[status >= 500],
+        message=str.__str__(cast("str", detail)) if is_shown else _SUMMARY[status >= 500],
         certainty=Certainty.REJECTED,
         blame=Blame.REQUEST if status < 500 else Blame.OURSELVES,
         user_action=UserAction(action, advice),

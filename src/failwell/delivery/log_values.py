@@ -1,14 +1,16 @@
 """Values in log records and events: what may be printed as it is, and what is replaced before anybody prints it.
 
 Scalars stay. Plain containers are printed by Python if they are small, and masked as text; others are rebuilt,
-bounded and masked. An exception is named, never quoted. Any other object was passed by the program to be printed: its
-`__str__` is called once, and what it returns is cut and masked.
+bounded and masked. An exception is named, never quoted. Any other object was passed by the program to be printed. If code of an
+unknown author prints it, the handler calls that code, as it would without failwell, through a text that is made, cut and masked
+when it is first asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
-from failwell.adapters.printed import items_of, sequence_of
+from failwell.adapters.authors import runs_known_code
+from failwell.adapters.printed import is_printable, items_of, sequence_of, stored
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.delivery.plain_text import is_large
 from failwell.fault.links import type_name
@@ -22,6 +24,9 @@ MESSAGE_CAP = 16_000
 _SCALARS = (str, int, float, bool, type(None), complex)
 _BYTES = (bytes, bytearray)
 _CONTAINERS = (dict, list, tuple, set, frozenset)
+_REBUILT = (*_CONTAINERS, *_BYTES, str, int, float)
+"""Classes whose subclasses are read as the built-in class sees them."""
+_CONVERSIONS = ("__int__", "__float__", "__index__", "__trunc__")
 _MOST_ITEMS = 200
 _LARGEST_INT = 10**300
 _DEEPEST = 6
@@ -60,10 +65,10 @@ class Printable:
     __repr__ = __str__
 
     def __int__(self) -> int:
-        return int(cast("Any", self._value))
+        return int(_number(self._value))
 
     def __float__(self) -> float:
-        return float(cast("Any", self._value))
+        return float(_number(self._value))
 
 
 def printable(value: object) -> object:
@@ -73,6 +78,77 @@ def printable(value: object) -> object:
     if issubclass(type(value), str):
         return str.__str__(cast("str", value))
     return Printable(value)
+
+
+class DeferredText:
+    """A text that is made when it is first printed, by whoever prints it, and is the same from then on.
+
+    A copy of it that leaves the process, by pickle or otherwise, is the text itself.
+    """
+
+    __slots__ = ("_make", "_text")
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make: Callable[[], str] | None = make
+        self._text = ""
+
+    def __str__(self) -> str:
+        make = self._make
+        if make is not None:
+            self._text = make()
+            # What was printed is not needed any more, and must not be printed again: it may have changed.
+            self._make = None
+        return self._text
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+class MappedArguments(Mapping[str, Any]):
+    """Stands for a mapping that a log message takes its values from, as printable ones."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        return safe_member(name, printable(self._values[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return text_of(self._values)
+
+
+def needs_unknown_code(value: object) -> bool:
+    """Whether only code of an unknown author can print a value of a log message."""
+    if is_scalar(value) or is_exception(value):
+        return False
+    kind = type(value)
+    if issubclass(kind, _REBUILT):
+        return False
+    return not is_printable(value) or not runs_known_code(kind, *_CONVERSIONS)
+
+
+def _number(value: object) -> Any:
+    """What an argument of `%d` is converted from."""
+    kind = type(value)
+    if issubclass(kind, int):
+        return int.__index__(cast("int", value))
+    if issubclass(kind, float):
+        return float.__float__(cast("float", value))
+    if issubclass(kind, _REBUILT) or is_exception(value):
+        # A subclass may say that it is one.
+        raise TypeError("no number")
+    return value
 
 
 def text_of(value: object) -> str:
@@ -86,7 +162,7 @@ def text_of(value: object) -> str:
         return repr(value)
     if _is_one_of(value, _CONTAINERS):
         return repr(value) if _is_plain(value, [_MOST_ITEMS], 0) else str(redact_value(value))
-    if issubclass(kind, dict | list | tuple | set | frozenset | bytes | bytearray | int | float):
+    if issubclass(kind, _REBUILT):
         # A subclass may print anything; the built-in class knows what it holds.
         return str(redact_value(value))
     text = safe_call(str, None, value)
@@ -108,7 +184,7 @@ def safe_member(name: str, value: object) -> Any:
     kind = type(value)
     if issubclass(kind, str):
         text = redact_text(cast("str", value), MESSAGE_CAP)
-        return value if text == value else text
+        return value if text == str.__str__(cast("str", value)) else text
     if is_exception(value):
         return named(value)
     if _is_one_of(value, _BYTES):
@@ -118,19 +194,21 @@ def safe_member(name: str, value: object) -> Any:
         return value if _is_clean(value) else redact_value(value)
     fields = safe_getattr(kind, "__dataclass_fields__")
     if type(fields) is dict:
-        stored = {
-            field: safe_call(object.__getattribute__, None, value, field)
-            for field in cast("dict[str, Any]", fields)
-        }
-        return value if _is_clean(stored) else redact_value(stored)
+        held = {field: stored(value, field) for field in cast("dict[str, Any]", fields)}
+        return value if _is_clean(held) else redact_value(held)
     return value
 
 
 def rendered_member(name: str, value: object) -> Any:
-    """`safe_member` for a value that is rendered next: an object whose text holds a secret becomes that text, masked."""
+    """`safe_member` for a value that is rendered next: an object becomes its text if that holds a secret.
+
+    An object that code of an unknown author prints becomes a text that is made, and masked, when it is rendered.
+    """
     safe = safe_member(name, value)
     if safe is not value or is_scalar(value) or _is_one_of(value, _CONTAINERS + _BYTES):
         return safe
+    if needs_unknown_code(value):
+        return DeferredText(lambda: redact_text(text_of(value), MESSAGE_CAP))
     text = text_of(value)
     masked = redact_text(text, MESSAGE_CAP)
     return value if masked == text else masked

@@ -7,15 +7,24 @@ replaced. Types, files, lines and functions stay: an operator never loses the st
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, cast
 
-from failwell.adapters.printed import items_of, sequence_of
+from failwell.adapters.printed import is_mapping, items_of, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
-from failwell.delivery.log_values import MESSAGE_CAP, is_exception, is_scalar, printable, safe_member
+from failwell.delivery.log_values import (
+    MESSAGE_CAP,
+    DeferredText,
+    MappedArguments,
+    is_exception,
+    is_scalar,
+    needs_unknown_code,
+    printable,
+    safe_member,
+)
 from failwell.delivery.paging import page_severity
 from failwell.delivery.plain_text import json_text, neutral, one_line
 from failwell.fault.axes import Blame, Category
@@ -106,13 +115,13 @@ class ReportFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         report = report_of(record)
-        message = message_of(record)
+        message = _safe_message(record)
         if not _is_as_shown(record, message):
             # What was checked is what is printed: an object may print another text the second time.
             record.msg, record.args = message, ()
         if "message" in vars(record):
             # An earlier formatter left its text here.
-            record.message = message
+            record.message = cast("str", message)
         record.exc_info = None
         if report is not None:
             record.failwell = report.view("operator")
@@ -168,31 +177,59 @@ def error_in(exc_info: object) -> BaseException | None:
 
 def message_of(record: logging.LogRecord) -> str:
     """The record's message, redacted; exceptions among its arguments are named, not quoted."""
-    return redact_text(_text(record), MESSAGE_CAP)
+    return _message(record.msg, record.args)
 
 
-def _text(record: logging.LogRecord) -> str:
+def _safe_message(record: logging.LogRecord) -> str | DeferredText:
+    """`message_of`, or a text that becomes it when it is printed, if code of an unknown author has to run for it."""
+    template: object = record.msg
     arguments: Any = record.args
-    template = str(printable(record.msg))
-    if not arguments:
+    if type(template) is DeferredText and _is_empty(arguments):
+        # Another filter was here before.
         return template
-    if isinstance(arguments, Mapping):
-        pairs = islice(items_of(cast("Mapping[Any, Any]", arguments)), _MOST_ARGUMENTS)
+    if any(map(needs_unknown_code, (template, *islice(_values(arguments), _MOST_ARGUMENTS)))):
+        return DeferredText(lambda: _message(template, arguments))
+    return _message(template, arguments)
+
+
+def _values(arguments: Any) -> Iterable[Any]:
+    """What a message is formatted with. A mapping that cannot be read stands for its values."""
+    if not issubclass(type(arguments), Mapping):
+        return sequence_of(arguments)
+    return chain.from_iterable(items_of(arguments)) if is_mapping(arguments) else (arguments,)
+
+
+def _is_empty(arguments: Any) -> bool:
+    return arguments is None or ((type(arguments) is tuple or type(arguments) is dict) and not arguments)
+
+
+def _message(template: object, arguments: Any) -> str:
+    return redact_text(_text(template, arguments), MESSAGE_CAP)
+
+
+def _text(message: object, arguments: Any) -> str:
+    template = str(printable(message))
+    if _is_empty(arguments):
+        return template
+    if issubclass(type(arguments), dict):
+        pairs = islice(items_of(arguments), _MOST_ARGUMENTS)
         arguments = {key: safe_member(str(printable(key)), printable(value)) for key, value in pairs}
+    elif isinstance(arguments, Mapping):
+        arguments = MappedArguments(cast("Mapping[str, Any]", arguments))
     else:
         arguments = tuple(printable(value) for value in islice(sequence_of(arguments), _MOST_ARGUMENTS))
     # An argument's number may raise anything, and a log call must not.
     return safe_call(_formatted, template, template, arguments)
 
 
-def _is_as_shown(record: logging.LogRecord, message: str) -> bool:
+def _is_as_shown(record: logging.LogRecord, message: str | DeferredText) -> bool:
     """Whether every formatter prints `message` for the record: only scalars are in it, and no secret."""
-    arguments: Any = record.args or ()
-    if isinstance(arguments, Mapping):
-        if type(cast("object", arguments)) is not dict:
-            return False
-        arguments = cast("dict[str, Any]", arguments).values()
-    if type(record.msg) is not str or not all(map(is_scalar, arguments)):
+    arguments: Any = () if record.args is None else record.args
+    kind = cast("type[Any]", type(arguments))
+    if kind is not dict and kind is not tuple:
+        return False
+    values = arguments.values() if kind is dict else arguments
+    if type(message) is not str or type(record.msg) is not str or not all(map(is_scalar, values)):
         return False
     # Nothing foreign is called by this: template and arguments are texts and numbers.
     return message == safe_call(record.getMessage, None)

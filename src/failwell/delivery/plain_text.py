@@ -5,11 +5,12 @@ escape such as `\x1b`, so that it is seen and does nothing.
 """
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Sized
 from json import dumps
 from math import isfinite
 from typing import Any, cast
 
+from failwell.adapters.printed import as_dict, is_printable, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.report.redact import cut
 
@@ -39,12 +40,12 @@ def is_large(value: object) -> bool:
 
 
 def bounded_str(value: object) -> str:
-    """`str(value)` where that is short work: large containers and objects that raise are named by their type."""
+    """`str(value)` where that is short work: what is large, raises or runs unknown code is named by its type."""
     if isinstance(value, str):
         return value
     if is_large(value):
         return f"<large {type(value).__name__}>"
-    return safe_call(str, f"<{type(value).__name__}>", value)
+    return safe_call(str, _named(value), value) if is_printable(value) else _named(value)
 
 
 def text_or(value: object, default: str) -> str:
@@ -79,12 +80,22 @@ def finite(value: Any) -> Any:
     """`value` with every number that JSON cannot write replaced by null."""
     if isinstance(value, float):
         return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {key if type(key) is str else bounded_str(key): finite(inner) for key, inner in items}
-    if isinstance(value, list | tuple):
+    kind = cast("type[Any]", type(value))
+    if kind is list or kind is tuple:
         return [finite(inner) for inner in cast("list[Any]", value)]
+    # A mapping of an unknown author is not walked. It is named by its type.
+    members = cast("dict[Any, Any]", value) if kind is dict else _members(value)
+    if members is not None:
+        return {
+            key if type(key) is str else bounded_str(key): finite(inner) for key, inner in members.items()
+        }
+    if issubclass(kind, list | tuple):
+        return [finite(inner) for inner in sequence_of(value)]
     return value
+
+
+def _members(value: object) -> dict[Any, Any] | None:
+    return None if value is None or isinstance(value, str | int) else as_dict(value)
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:

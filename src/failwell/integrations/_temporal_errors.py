@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from failwell._extras import need
 from failwell.adapters.answers import take
+from failwell.adapters.printed import words_of
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.adapters.traceback_frames import innermost
 from failwell.adapters.vendors.temporalio import MODEL_ERROR, report_in
@@ -192,7 +193,7 @@ def _deepest_message(error: BaseException) -> str:
     chain = [error, *(link.error for link in links(error)[0])]
     for link in reversed(chain):
         text = safe_getattr(link, "message")
-        text = text if isinstance(text, str) else safe_call(str, "", link)
+        text = text if isinstance(text, str) else safe_call(words_of, "", link)
         # Temporal writes the second in the place of an empty message.
         if text.strip() not in ("", "Application error"):
             return cut(masked(text.strip()))

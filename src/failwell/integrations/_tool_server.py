@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
+from failwell.adapters.printed import words_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.decision.bounds import check_callable
 from failwell.decision.match import Match
@@ -202,5 +203,5 @@ def _word_of_tool(error: Exception) -> str | None:
     inner = error.__cause__ if type(error.__cause__) is type(error) else error
     if inner is None or inner.__cause__ is not None or inner.__context__ is not None:
         return None
-    text = safe_call(str, None, inner)
+    text = safe_call(words_of, None, inner)
     return cut(str(redact_value(text)), _LONGEST_WORD) if isinstance(text, str) and text else None

@@ -10,12 +10,14 @@ from json import loads
 from pathlib import Path
 from typing import Any, cast
 
+from failwell.adapters.printed import words_of
+from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.vendors.field_paths import declared_names, field_path
 from failwell.agents.tool_loop import ToolLoopBreaker
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
-from failwell.delivery.plain_text import bounded_str, finite, json_text
+from failwell.delivery.plain_text import finite, json_text
 from failwell.fault.base import Fault
 from failwell.fault.classes import ToolTerminal, ToolTransient
 from failwell.fault.frozen import frozen
@@ -344,7 +346,8 @@ def _seen_failure(report: ErrorReport, detail: str | None) -> str:
 
 def _text_of(error: Exception) -> str:
     """The text of what a tool raised, redacted and cut."""
-    return redact_text(f"{type(error).__name__}: {bounded_str(error)}", _LONGEST_DETAIL)
+    words = safe_call(words_of, "", error)
+    return redact_text(f"{type(error).__name__}: {words}", _LONGEST_DETAIL)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 VARIABLE = "FAILWELL_TRACEBACK"
 """Says how much foreign text is recorded. The host sends the policy, and the worker sets the variable."""
 _LONGEST = 4000
+_arguments_of: Any = BaseException.__dict__["args"].__get__
 _T = TypeVar("_T")
 
 
@@ -53,7 +54,7 @@ def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: di
     if report.kind == "internal.bug" and scene["job"] is not None:
         return _blame_capability(report, scene)
     if memory and report.resource_shortfall is None:
-        return _with_memory(report, memory, str(error))
+        return _with_memory(report, memory, _words(error))
     return report
 
 
@@ -140,11 +141,23 @@ def class_names_and_text(error: BaseException) -> dict[str, Any]:
         for cls in type(error).__mro__
         if cls is not object
     ]
-    return {"classes": classes, "text": _sendable(error)}
+    return {"classes": classes, "text": _sendable(_words(error))}
 
 
-def _sendable(value: object) -> str:
-    text = attempt(lambda: str(value), "")
+def _words(error: BaseException) -> str:
+    """What an exception says, without running code of an author who is not known."""
+    # An installed failwell of another version may have no such function.
+    texts = (value for value in _arguments_of(error) if type(value) is str)
+    return attempt(lambda: _printed(error), " ".join(texts))
+
+
+def _printed(error: BaseException) -> str:
+    from failwell.adapters.printed import words_of
+
+    return words_of(error)
+
+
+def _sendable(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST - 200]}…{text[-199:]}"
     return text.encode("utf-8", "replace").decode()
@@ -153,7 +166,7 @@ def _sendable(value: object) -> str:
 def _free_memory(error: BaseException) -> dict[str, float]:
     """Free memory at the moment it ran out, as reported by torch, jax or the system."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    text = attempt(lambda: str(error), "")[:2000].lower()
+    text = _words(error)[:2000].lower()
     if (
         isinstance(error, MemoryError)
         or "OutOfMemoryError" in names
