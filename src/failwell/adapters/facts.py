@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from failwell.adapters.protocols.vendor_codes import edge_code
 
@@ -227,25 +227,25 @@ def as_objects(body: Any) -> Any:
 
 def _collect(body: Any, depth: int, objects: Objects) -> None:
     """The objects in a body, `error` and its details before what is around them."""
-    if depth > _DEEPEST:
-        return
-    if issubclass(type(body), list):
-        for inner in _item_of(body, _FIRST_FEW):
-            _collect(inner, depth + 1, objects)
+    if type(body) is dict:
+        _collect_object(body, depth, objects)
     elif issubclass(type(body), dict):
         # A subclass may put code of its own under every method.
-        if type(body) is not dict:
-            body = dict(_items_of(body))
-        _collect_object(cast("dict[str, Any]", body), depth, objects)
+        _collect_object(dict(_items_of(body)), depth, objects)
+    elif issubclass(type(body), list) and depth <= _DEEPEST:
+        for inner in _item_of(body, _FIRST_FEW):
+            _collect(inner, depth + 1, objects)
 
 
-def _collect_object(body: dict[str, Any], depth: int, objects: Objects) -> None:
+def _collect_object(body: Any, depth: int, objects: Objects) -> None:
+    if depth > _DEEPEST:
+        return
     if not _FIRST_SET.isdisjoint(body):
         for key in _FIRST:
             if key in body:
                 inner = body[key]
                 if type(inner) is dict:
-                    _collect(inner, depth + 1, objects)
+                    _collect_object(inner, depth + 1, objects)
                 else:
                     _collect_first(key, inner, depth + 1, objects)
     objects.append(body)
