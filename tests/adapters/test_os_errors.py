@@ -39,7 +39,7 @@ def failing_with(name: str) -> OSError:
 
 
 STARVED = """
-import asyncio, os, resource, sqlite3, subprocess, sys, urllib.request
+import asyncio, gc, os, resource, sqlite3, subprocess, sys, urllib.request
 from pathlib import Path
 import aiohttp, httpx, openai, requests
 import failwell
@@ -61,6 +61,9 @@ async def main():
     for starved in (False, True):
         # The first round loads whatever a library loads lazily.
         if starved:
+            # A collection in the middle would close sockets of the first round, and their handles would be free again.
+            gc.collect()
+            gc.disable()
             resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
             try:
                 while True:
