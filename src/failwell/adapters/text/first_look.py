@@ -25,19 +25,23 @@ _PARTS = (
 )
 _WORDS = frozenset(
     """
-    abort aborted actively address addresssanitizer allocate allocated allocation already argument associated authenticate
-    authentication bad_alloc broken busy canceled candidate cannot certificate close closed code command configuration conflict
-    connect connected connecting connection connections context core credential credentials cuda curl daemon database deadline
-    deadlock declined denied device died directory disconnected disk distribution docker dpkg dumped duplicate enough env eof error
-    exceeded exec executable execute exist exit exited externally-managed-environment failed fatal floating forcibly format
-    found gh006 git goaway handshake hang heap host hung illegal imds insufficient interrupted kex_exchange_identification killed
-    knownhosts loading lock locks logged lookup matches memory merge methods misbehaving module module_not_found network
-    noauth nodename non-zero npm os overwritten package packet panic password pathspec peer period permitted pg_hba pipe pkix
-    premature progress properly read-only received recognized recovery refs refused rejected remote reset resolution resolve
-    resource respond return returned route rpc rule satisfies segmentation self-signed server service sh shared shutting
-    sideband serialize sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification starting status
-    such symbolic system target terminated threadsanitizer time-out timed timeout too toomanyrequests translate trusted
-    unable unauthorized unexpected unexpectedeof unknown unreachable username violates websocket wget wrongpass x509
+    abort aborted account/partition actively address addresssanitizer administratively allocate allocated allocation already
+    argument artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc broken bundler busy
+    canceled candidate cannot cask certificate close closed code command configuration conflict conflicting connect connected
+    connecting connection connections context core couldn credential credentials cuda curl daemon database deadline deadlock
+    declined denied device died directory disconnected disk distribution docker dpkg driver dumped duplicate emerg enough entry
+    env eof error exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal floating
+    forcibly format formula found gem gh006 git goaway goroot handshake hang hashes heap host hung illegal imds installable
+    insufficient interrupted kex_exchange_identification killed knownhosts limiting loading lock locks logged login lookup
+    manifest matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found network noauth
+    nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period
+    permitted pg_hba pipe pkix platform playwright premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
+    received recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve
+    resolvepackagenotfound resource respond return returned route rpc rule satisfies segmentation self-signed serialize server
+    service sh shared shutting sideband sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification
+    starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timeout too
+    toomanyrequests translate trusted unable unauthorized undefined unexpected unexpectedeof unknown unmet unreachable
+    unsatisfiableerror username violates websocket wget wrongpass x509
     """.split()  # noqa: SIM905  (a list of its words would fill two hundred lines)
 )
 """A word of every sentence that the reader looks for, in lower case."""

@@ -60,6 +60,7 @@ _WORDS_BEFORE = re.compile(
     | (?:error|exception)\(
     | (?:https?://|/)\S{1,70}:[ ] | ^\S{60,72}:[ ]
     | resulted[ ]in[ ]an?[ ]
+    | \bfailed[,:;]?[ ](?:with[ ])?response[ ] | \bhttp[ ](?:code|status|response)[ ] | \breturned[ ]http[ ]
     | (?:^|[{,(\[\n"'])[ ]{0,8}["']?code["']?[ ]?[:=][ ]?
     )["'`(\[<]{0,2}$""",
     re.VERBOSE,

@@ -50,7 +50,7 @@ _ODBC_LOGIN = ("(SQLDriverConnect)", "(SQLConnect)")
 _ERRNO_NAME = re.compile(r"\b(?:Errno::)?(E(?:AI_)?[A-Z0-9]{3,16})\b")
 _NUMBERED = re.compile(
     r"\[Errno (?P<python>-?\d{1,5})\]|\(os error (?P<rust>\d{1,5})\)|\bOs \{ code: (?P<debug>\d{1,5}),|\[WinError (?P<win>\d{1,5})\]"
-    r"|SocketException \((?P<net>\d{1,5})\)|\b\w{1,60}(?:Error|Exception)\((?P<repr>\d{1,3}), ['\"]",
+    r"|SocketException \((?P<net>\d{1,5})\)|\((?P<server>\d{1,3}): [A-Z]|\b\w{1,60}(?:Error|Exception)\((?P<repr>\d{1,3}), ['\"]",
     re.IGNORECASE,
 )
 _ANYWHERE = frozenset(
@@ -95,7 +95,8 @@ _SHELL = re.compile(
 )
 _ENDINGS = ("exit", "return", "died with", "sig", "*** [", "code ", "status ")
 _OOM_KILLED = re.compile(
-    r"\bOOMKilled\b|\boom-kill(?:er)?\b|\bOut of memory: Killed process\b|\bKilled process \d+ "
+    r"\bOOMKilled\b|\boom[-_]kill(?:er)?\b|\bOOM Killed\b|\bOut of memory: Killed process\b|\bKilled process \d+ |\bKilled signal terminated program\b"
+    r"|\bkilled by signal: Killed\b|\b(?:received|with|by|caught|got) (?:signal )?SIGKILL\b|\bsignal: 9\b|\bsignal 9\b"
 )
 
 

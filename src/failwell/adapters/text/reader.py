@@ -5,9 +5,11 @@ It reads what the text itself shows and decides nothing. `adapters.text.verdict`
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
+from failwell.adapters.registrations import is_known_code
 from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class
 from failwell.adapters.text.commands import ToolFacts, tool_facts
 from failwell.adapters.text.error_chain import PrintedError, chain_in
@@ -44,6 +46,11 @@ _BRACED = re.compile(
 _ANGLED = re.compile(
     r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) "
 )
+_HEADED = re.compile(
+    # As clients in Go and command-line tools print the code before the sentence: `creating X: VcpuLimitExceeded: You have …`.
+    r"(?:^|: |\n|\* )[ \t(\[]{0,4}(?P<code>[A-Z][a-z]{1,24}(?:[A-Z][A-Za-z0-9]{1,24}){1,6}(?:\.[A-Z]\w{2,40})?)[)\]]{0,1}: (?=\S)"
+)
+_MOST_HEADS = 4
 _LOG_LINE = re.compile(
     r"^\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ]?|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)[^\n]{0,60}?",
     re.MULTILINE,
@@ -130,6 +137,8 @@ def _codes(text: str, body: Any) -> tuple[str, ...]:
     for pattern in (_AWS, _ANGLED, _LABELLED, _BRACED) if ":" in text or "=" in text or "(" in text else ():
         codes += [next(filter(None, match.groups())).lower() for match in pattern.finditer(text[:4_000])][:8]
     codes += codes_in_text(text)
+    heads = [match["code"].lower() for match in islice(_HEADED.finditer(text[:4_000]), _MOST_HEADS)]
+    codes += [head for head in heads if not head.endswith(("error", "exception")) and is_known_code(head)]
     return tuple(
         code
         for code in dict.fromkeys(codes)
