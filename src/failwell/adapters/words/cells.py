@@ -33,6 +33,8 @@ class Cell(NamedTuple):
     """Whether it counts only where no status says more."""
     strong: bool = False
     """Whether it holds for a status, too, that allows its kind no other way."""
+    elsewhere: bool = False
+    """Whether it is not looked for in a reply about a full window, of which a quick look for a few words is taken."""
 
     @property
     def name(self) -> str:
@@ -48,20 +50,34 @@ def _cell(kind: str, subjects: str, states: str = "", **flags: Any) -> Cell:
 CELLS: tuple[Cell, ...] = (
     _cell("resource.gpu_memory", "gpu", "out_of_memory", anywhere=True),
     _cell("resource.system_memory", "out_of_memory"),
-    _cell("resource.system_memory", "memory", "exhausted exceeded required overloaded"),
+    _cell("resource.system_memory", "memory", "exhausted exceeded required overloaded unavailable"),
     _cell("resource.system_memory", "memory", "failed", reach=1),
     _cell("resource.disk", "full"),
     _cell("resource.exhausted", "thread"),
+    _cell("internal.bug", "assertion", "failed", reach=2),
     _cell("provider.quota_exhausted", "money", "exhausted exceeded reached invalid disabled denied expired"),
     _cell("provider.quota_exhausted", "plan", "expired"),
     _cell("provider.quota_exhausted", "money", "failed", reach=2),
+    _cell("provider.quota_exhausted", "money", "lacking", reach=4),
+    _cell("provider.quota_exhausted", "account", "exhausted", reach=4, elsewhere=True),
+    _cell("provider.quota_exhausted", "tokens", "exhausted", reach=3, elsewhere=True),
     _cell("provider.quota_exhausted", "money plan", "required", weak=True),
     _cell("provider.quota_exhausted", "plan", "reached exceeded maximum", weak=True),
     _cell("provider.quota_exhausted", "long_window", "exceeded reached exhausted"),
     _cell("provider.quota_exhausted", "limit quota rate tokens request", "long_window"),
     _cell("provider.context_too_long", "prompt input content context request", "too_big", strong=True),
     _cell("provider.context_too_long", "prompt input content context", "too_many"),
-    _cell("provider.context_too_long", "prompt context tokens request", "above"),
+    _cell(
+        "provider.context_too_long",
+        "prompt input content context tokens request",
+        "above",
+        strong=True,
+        elsewhere=True,
+    ),
+    _cell(
+        "provider.context_too_long", "size", "too_big exceeded above", reach=6, strong=True, elsewhere=True
+    ),
+    _cell("provider.context_too_long", "size request", "maximum", reach=4),
     _cell("provider.context_too_long", "model", "too_big", reach=6),
     _cell("provider.context_too_long", "context", "maximum exceeded"),
     _cell("provider.context_too_long", "tokens", "too_big too_many maximum"),
@@ -75,14 +91,24 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
     _cell("provider.auth", "authentication", "failed invalid missing absent required denied expired"),
     _cell("provider.auth", "unauthenticated"),
-    _cell("provider.model_not_found", "model model_name this_model", "missing retired unknown"),
+    _cell("provider.auth", "login", "failed invalid expired"),
+    _cell("provider.auth", "login", "required", reach=1),
+    _cell("provider.model_not_found", "model model_name this_model version", "missing retired unknown"),
     _cell("provider.model_not_found", "model_name", "not_offered", reach=3, in_order=True),
     _cell("provider.model_not_found", "model", "not_offered", reach=4, in_order=True, needs="many_models"),
     _cell("provider.permission", "account", "disabled denied contention"),
     _cell("provider.capability_missing", "this_model", "denied"),
-    _cell("provider.permission", "region", "unsupported not_offered denied overloaded"),
+    _cell("provider.permission", "region", "unsupported not_offered denied unavailable"),
     _cell("provider.permission", "terms", "required"),
-    _cell("provider.permission", "access", "denied exhausted required"),
+    _cell("provider.permission", "access", "denied exhausted required lacking blocked failed"),
+    _cell(
+        "extension.dependency_missing",
+        "dependency version",
+        "missing absent required mismatched contention not_offered unsupported unavailable unknown failed",
+        without_status=True,
+    ),
+    _cell("extension.dependency_missing", "install", without_status=True),
+    _cell("validation.config_invalid", "port", "exists", reach=4, without_status=True),
     _cell("provider.rate_limited", "throughput", "exceeded"),
     _cell("provider.rejected", "throughput", strong=True),
     _cell("provider.rejected", "provider", "not_offered unknown", reach=4),
@@ -115,9 +141,16 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.rate_limited", "request", "too_many"),
     _cell("provider.rate_limited", "limit", "reached exceeded", without_status=True),
     _cell("provider.overloaded", "overloaded"),
+    _cell(
+        "provider.overloaded", "server service model model_name this_model provider request", "unavailable"
+    ),
     _cell("provider.unavailable", "server", "failed"),
     _cell("provider.bad_request", "missing"),
     _cell("provider.bad_request", "out_of_bounds"),
+    _cell("provider.bad_request", "malformed"),
+    _cell("provider.bad_request", "mismatched"),
+    _cell("provider.bad_request", "reading", "failed", reach=3),
+    _cell("provider.bad_request", "unknown", "name", reach=3, in_order=True, without_status=True),
 )
 
 

@@ -27,13 +27,17 @@ _LONG_WINDOW = re.compile(
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d)|\b(?:in|after) \d{1,3} ?d(?:ays?)?\b"
 )
 _STOPPED = re.compile(
-    r"\b(?:cancell?ed|interrupted|aborted|stopped) by (?:the )?user\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
-    r"|^\W{0,3}(?:the )?(?:operation|request|run|task|job|query)(?: was| has been)? cancell?ed\W{0,3}$",
+    r"\b(?:cancell?ed|interrupted|aborted|stopped|terminated) by (?:the )?(?:user|administrator|operator|client)\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
+    r"|^\W{0,3}(?:(?:fatal )?error: |failed: )?(?:the |this )?(?:operation|request|run|task|job|query|step|build|workflow|pipeline|execution|statement|command)"
+    r"(?: was| has been| is)? cancell?ed\W{0,3}$"
+    # Slurm prints when it was cancelled, and the time limit where that was the cause.
+    r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}(?! due to)|^\^c\W{0,3}$|\bcancell?ing due to (?:user|request)",
     re.MULTILINE,
 )
 _COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d")
 _SHAPE = re.compile(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
 _NUMBER = re.compile(r"\d+")
+_WRAPPED = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z]{2,} ?[a-z])")
 _PAGE = ("<!doctype html", "<html")
 _HEADING = re.compile(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
 _statements: "dict[int, Statement]" = {}
@@ -53,9 +57,9 @@ class Statement(NamedTuple):
     was_stopped: bool
     """Whether somebody stopped the work on purpose."""
 
-    def has(self, kind: str) -> bool:
-        """Whether a row of that kind holds."""
-        return any(cell.kind == kind for cell in self.cells)
+    def has(self, kind: str, *, beside_a_status: bool = False) -> bool:
+        """Whether a row of that kind holds; beside a status, one that counts there."""
+        return any(cell.kind == kind and not (beside_a_status and cell.without_status) for cell in self.cells)
 
 
 def words_of(message: str) -> str:
@@ -63,6 +67,9 @@ def words_of(message: str) -> str:
 
     The rest of a page is written for people who look at a site: links, styles, an id, a word about the company.
     """
+    if "\n" in message:
+        # A sentence that was wrapped is one sentence.
+        message = _WRAPPED.sub(" ", message[:_LONGEST])
     low = message[:_LONGEST].lower()
     if low[:1] != "<" and not low[:1].isspace():
         return low
@@ -96,7 +103,11 @@ def statement_of(low: str) -> Statement:
 @cache
 def _signs_of_used_up() -> tuple[list[str], list[str]]:
     """Pieces of text, one of which must occur for a row to hold that says more than a full window does; Chinese ones apart."""
-    cells = [cell for cell in CELLS if cell.kind == QUOTA or (cell.kind == LONG and cell.strong)]
+    cells = [
+        cell
+        for cell in CELLS
+        if not cell.elsewhere and (cell.kind == QUOTA or (cell.kind == LONG and cell.strong))
+    ]
     needed = {
         concept for cell in cells for concept in (cell.states if cell.subjects & _COMMON else cell.subjects)
     }
