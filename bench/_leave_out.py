@@ -84,7 +84,7 @@ def _install(lexicon: grammar.Lexicon) -> None:
     reader.forget()
     grammar.concepts_of_code.cache_clear()
     codes.said_by_code.cache_clear()
-    for name in ("_said_by", "_said_by_name"):
+    for name in ("_said_by", "_said_by_name", "_said_by_classes"):
         vars(codes)[name].cache_clear()
 
 

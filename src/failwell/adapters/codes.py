@@ -1,5 +1,6 @@
 """What a code or the name of a class says: a kind, or the status that it stands for."""
 
+import builtins
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -8,10 +9,13 @@ from typing import NamedTuple
 from failwell.adapters.rules import (
     BAD,
     CAPABILITY,
+    CLASS_FAMILIES,
     CLASSES,
+    CODE_FAMILIES,
     CODES,
     MODEL,
     RATE,
+    REFUSED_INPUT,
     STATUS_CODES,
     STATUS_WORDS,
     UNSURE,
@@ -28,6 +32,13 @@ _COUNTED = re.compile(
     r"(?!.{0,60}?(?:size|length|depth|time|duration|tokens|rows|column|field|nest))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
 )
 """How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
+_SUFFIX = re.compile(r"(?:error|exception|fault|failure|warning|result)+$")
+_PYTHONS = frozenset(
+    name.lower().removesuffix("error").removesuffix("exception")
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+) - {"timeout", "permission"}
+"""Python's own classes are read by their table. Two of them name a status all the same."""
 _OF_A_NAME = ("", "name", "id", "exception")
 """What may stand in a code beside a model that is not valid. `InvalidTemplateDeployment` speaks of another thing."""
 
@@ -88,9 +99,42 @@ def _said_by_name(name: str) -> Said:
     return _said_by_words_of(name, "class")
 
 
+def _said_by_kind(kind: str, basis: str, saw: str) -> Said:
+    """What a family of names says. Of a rate limit and of a bad request the words beside the name may say more."""
+    status = {RATE: 429, BAD: 400}.get(kind)
+    rule = None if status is not None else Rule(f"{kind.partition('.')[2]}.{basis}", kind, basis, saw)
+    return Said(rule, status, saw)
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _said_by_family(name: str) -> Said:
+    """What the name of a class says by the way in which libraries name such classes."""
+    bare = _SUFFIX.sub("", name.translate(_SEPARATORS))
+    if not bare or bare in _PYTHONS:
+        return _NOTHING
+    for kind, family in CLASS_FAMILIES:
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "class", name[:80])
+    return _NOTHING if REFUSED_INPUT.search(bare) is None else Said(None, 400, name[:80])
+
+
 def said_by_class(names: tuple[str, ...]) -> Said:
     """What the names of an exception's classes say, the nearest first."""
-    return _said_by(names, _said_by_name) if names else _NOTHING
+    return _said_by_classes(names) if names else _NOTHING
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _said_by_classes(names: tuple[str, ...]) -> Said:
+    said = _said_by(names, _said_by_name)
+    if said.rule is not None:
+        return said
+    nearest = _said_by_family(names[0])
+    if nearest.rule is not None:
+        # `ServerSelectionTimeoutError` says more than that something took too long.
+        return nearest
+    if said.status is not None:
+        return said
+    return next((found for name in names if (found := _said_by_family(name)) is not _NOTHING), said)
 
 
 _DECIDING = frozenset({
@@ -109,6 +153,10 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
         # `unauthorized` is the name of the status, and not a word about what somebody may do.
         return Said(None, status, code[:80])
+    if basis == "code":
+        for kind, family in CODE_FAMILIES:
+            if family.search(compact) is not None:
+                return _said_by_kind(kind, "code", code[:80])
     if word == "alreadyexists":
         # gRPC and Kubernetes put it under the status of a conflict, but what exists is there at the next try too.
         return Said(Rule(f"bad_request.{basis}", BAD, basis, code[:80]), status, code[:80])

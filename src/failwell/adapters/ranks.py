@@ -15,6 +15,7 @@ from failwell.adapters.rules import (
     AUTH,
     BAD,
     CAPABILITY,
+    CONNECTION,
     GENERIC,
     GIVING_WAY,
     KINDS_OF_STATUSES,
@@ -89,7 +90,9 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     if status == 502 and (upstream := _UPSTREAM.search(facts.message[:_LONGEST])) is not None:
         # A gateway repeats what the service behind it answered.
         status = int(upstream[1] or upstream[2])
-    base = _by_status(facts, status)
+    base = _by_status(
+        facts, status, "" if status == own else codes.saw if codes.status == status else names.saw
+    )
     if base is not None and status != own:
         base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
     # Beside a status that was sent, a class that stands for a status only repeats one.
@@ -143,8 +146,9 @@ def _is_generic(facts: Facts, status: int | None) -> bool:
     if status is None or status < 400 or status in GENERIC:
         return True
     # A status word of gRPC stands for what the transport saw, too: a socket that was closed.
+    # The class of a client calls a connection that never came about a time-out, too.
     return (status == 500 and facts.provider in SERVERS_OF_ONE_STATUS) or (
-        status == 503 and facts.status is None
+        status in (408, 503) and facts.status is None
     )
 
 
@@ -177,6 +181,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         if facts.status is not None and not may_be_used_up(low):
             return None
     said = statement_of(low)
+    if status == 401 and said.has(AUTH):
+        return None
     if status is None and said.was_stopped:
         return Rule("cancelled.words", "cancel.run", "message", "stopped by a person")
     for cell in said.cells:
@@ -197,7 +203,7 @@ def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) ->
         return RATE
     if cell.kind == QUOTA and (
         (cell.soft and _names_short_window(facts))
-        or (cell.weak and said.has(RATE))
+        or (cell.weak and said.has(RATE, beside_a_status=(status or 0) >= 400))
         or (cell.soft and "rate" in said.concepts)
     ):
         return RATE
@@ -217,7 +223,13 @@ def _may_mean(kind: str, cell: Cell, facts: Facts, status: int | None) -> bool:
     """Whether the words of a row may turn the status into `kind`."""
     if status == 503:
         return kind in _TRANSPORT_KINDS
+    if status == 408:
+        return kind == CONNECTION
+    if status == 401:
+        return kind == QUOTA and not cell.weak and not cell.soft
     if status == 429:
+        if cell.elsewhere and facts.status is not None:
+            return False
         is_machine = facts.status is None and kind.startswith("resource.")
         return kind == QUOTA or (kind == LONG and cell.strong) or is_machine
     if cell.without_status and status is not None and status >= 400:
@@ -267,6 +279,10 @@ def _by_parameter(facts: Facts) -> Rule | None:
     return None
 
 
+_NAMED_THING = re.compile(
+    r"(?!(?:model|deployment|page|url|uri|route|path|endpoint|method|api|http|resource)?_?not_?found)[a-z0-9_.]*?[a-z][_.]?not_?found"
+)
+"""A code or a class that names what is missing: `channel_not_found`, `ColumnNotFoundError`."""
 _NOTHING_SAID = re.compile(
     r"\b(?:not|found|error|code|status|resource|page|the|requested|was|url|uri|path|route|endpoint|method|api|server|client"
     r"|for|http|no|detail|message|matched|with|those|values|unknown|invalid|this|on|is|response|backend|service|rules|non"
@@ -274,11 +290,11 @@ _NOTHING_SAID = re.compile(
 )
 
 
-def _by_status(facts: Facts, status: int | None) -> Rule | None:
+def _by_status(facts: Facts, status: int | None, code: str) -> Rule | None:
     if status is None:
         return None
     if status == 404:
-        return _missing(facts)
+        return _MISSING_THING if _NAMED_THING.match(code) else _missing(facts)
     if status < 400:
         return _NOT_AN_API if _is_page(facts) else None
     return _BY_STATUS.get(status)

@@ -4,6 +4,7 @@ A code means a kind, or it stands for a status (`invalid_argument` is a 400 in a
 words (`insufficient_quota`, `ModelNotFoundException`) are read as words and need no row here.
 """
 
+import re
 from dataclasses import dataclass
 
 from failwell.adapters.protocols import vendor_codes
@@ -62,6 +63,119 @@ CLASSES: dict[str, str] = {
 }
 """Names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
 
+_FAMILIES: tuple[tuple[str, str], ...] = (
+    (
+        "extension.dependency_missing",
+        r"notinstalled|(?:missing|optional)dependency|dependency(?:missing|notfound|notinstalled)?$",
+    ),
+    (
+        "extension.dependency_missing",
+        r"(?:packages?|module|library|driver|executable|binary|feature|plugin|command)not(?:found|available)",
+    ),
+    (
+        "extension.dependency_missing",
+        r"(?:version|driver)mismatch|incompatible\w{0,20}version|no(?:backend|keyring|driver)$",
+    ),
+    (
+        "validation.config_invalid",
+        r"improperlyconfigured|misconfigur|notconfigured|unconfigured|(?:config|configuration|settings?)$",
+    ),
+    (
+        "validation.config_invalid",
+        r"(?:config|configuration|settings?|profile|template)(?:file)?(?:notfound|missing|invalid)|sessionnotcreated",
+    ),
+    (
+        AUTH,
+        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|(?:expired|invalid|bad)(?:signature|credentials?|password|login)",
+    ),
+    (AUTH, r"(?:signature|credentials?|session|token)(?:expired|invalid)|refresh$"),
+    (
+        PERM,
+        r"(?:missing|insufficient|invalid)(?:scopes?|permissions?|privileges?|rights)|privileged\w{0,20}required",
+    ),
+    (
+        CONNECTION,
+        r"serverselection|unambiguoustimeout|(?:socket|connection)open$|connectionrefused|connect(?:ion)?fail(?:ed|ure)?$",
+    ),
+    (
+        CONNECTION,
+        r"no(?:brokers?|hosts?|servers?|nodes?|connections?)available|noservers$|unreachable|nameresolution|cannotconnect",
+    ),
+    (
+        UNSURE,
+        r"(?:connection|channel|socket|stream|comm|target|transport|link)(?:was)?(?:closed|lost|reset|aborted|broken)",
+    ),
+    (UNSURE, r"(?<!stream)disconnected|brokenpipe|incompleteread|(?:hard|soft)?timelimit(?:exceeded)?"),
+    (RATE, r"retryafter$|flood(?:wait|control)?$"),
+    (
+        "tool.busy",
+        r"deadlock|^stale|(?:database|file|resource|table|row|record|state|object|document)?locked$|^busy|busy$",
+    ),
+    (
+        "tool.busy",
+        r"serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
+    ),
+    ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
+    ("cancel.run", r"cancell?ed$|cancell?ation$"),
+    ("internal.bug", r"^notimplemented$|assertion"),
+)
+CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern)) for kind, pattern in _FAMILIES
+)
+"""Kind → how libraries name their classes for it, in lower case and without the ending `Error` or `Exception`.
+
+Libraries that know nothing of each other name the same failure alike. The first row that fits decides.
+"""
+_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
+    (
+        AUTH,
+        r"notauthed|notloggedin|log[io]nrequired|authfail|bad(?:apikey|token|credentials?|auth|clientsecret)",
+    ),
+    (
+        AUTH,
+        r"(?:token|apikey|key|secret|session|credentials?|cookie)(?:is)?(?:revoked|blocked|expired|missing|unauthorized)",
+    ),
+    (
+        AUTH,
+        r"invalid(?:client$|clientid|grant|session|subscriptionkey|apptoken)|missingauthori[sz]ation|reauth",
+    ),
+    (
+        PERM,
+        r"(?:missing|insufficient|invalid)(?:scopes?|rights)|(?:resource|plan|feature|org\w{0,12})restricted|restrictedresource",
+    ),
+    (
+        PERM,
+        r"(?:user|account|project|organi[sz]ation|team|app|subscription)(?:is)?(?:disabled|suspended|blocked|banned|locked|deactivated|notregistered)",
+    ),
+    (QUOTA, r"overdue|arrears|unpaid|freetier\w{0,6}(?:exhausted|exceeded|ended)"),
+    (RATE, r"over(?:query|rate)limit|concurren\w{1,12}limit|activitylimit"),
+    ("tool.busy", r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress$|alreadyrunning"),
+    (OVER, r"resourceinsufficient|insufficient(?:resources?|capacity)|nocapacity|stockout"),
+    (
+        LONG,
+        r"(?:msg|message|text|file|body|payload|string|name|input|audio|video|document|attachment)too(?:long|large|big)",
+    ),
+    (
+        BAD,
+        r"(?:name|id|email|username|slug)taken|already(?:in|is|has|taken|used)|(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
+    ),
+    (
+        BAD,
+        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^missing(?:version|param|field|value|arg)|^notin[a-z]{3,20}$",
+    ),
+)
+CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern)) for kind, pattern in _CODE_FAMILIES
+)
+"""Kind → how services spell their codes for it, in lower case and without what separates the words."""
+REFUSED_INPUT = re.compile(
+    r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|mismatch|integrity"
+    r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|emptydata|merge|disambiguation|notdecrypted|datatype"
+    r"|type|shape|dimension|unknown\w{0,30}|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
+    r"|nosuch\w{2,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)$"
+)
+"""The last words of a class for input that a library does not take; they say what a 400 says."""
+
 STATUS_CODES: dict[str, int] = {
     **vendor_codes.STATUSES, "api_error": 500, "limitexceededexception": 429, "limitexceeded": 429, "1300": 429, "requests": 429, "tokens": 429,
 }  # fmt: skip
@@ -97,6 +211,8 @@ KINDS_OF_STATUSES: dict[int, str] = {
 _ANY = frozenset({QUOTA, AUTH, PERM, MODEL, CAPABILITY, LONG, REFUSED, BAD})
 GENERIC: dict[int, frozenset[str]] = {
     400: _ANY,
+    # SendGrid and others answer 401 where the credits are used up. No word makes it more than that.
+    401: frozenset({QUOTA}),
     403: frozenset({QUOTA, AUTH, MODEL, CAPABILITY, REFUSED}),
     404: frozenset({MODEL, CAPABILITY, PERM, AUTH}),
     409: frozenset({BAD}),

@@ -5,6 +5,7 @@ For people who only have a log: by the provider rules where a reply or a transpo
 
 import builtins
 import re
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
@@ -55,6 +56,9 @@ _GENERAL_CLASSES = frozenset(
 """Classes of Python that programs raise for anything."""
 _DRIVERS_ERROR = re.compile(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})")
 """How SQLAlchemy prints the exception of the driver that it wraps."""
+_SAYING_NOTHING = frozenset({"Exception", "OSError", "RuntimeError", "LookupError"})
+"""Those of them that do not even say whose mistake it was."""
+_SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
@@ -70,7 +74,11 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         return known.classified(classify(facts, now))
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
-    own = None if is_reply else _own(*_own_message(class_name, facts.message), facts.body)
+    own = (
+        None
+        if is_reply
+        else _own(*_own_message(_with_home(class_name, facts.sdk), facts.message), facts.body)
+    )
     if (
         facts.phase == "closed"
         and own is not None
@@ -97,14 +105,28 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     if own is None and reading.kind == "provider.unknown":
         bugs = [error.name for error in text.errors if error.name in BUGS]
         return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
+    is_refused = _is_of_a_library(row, class_name, reading)
     # A class that a library made for one failure says more than words; Python's own classes say less.
     is_own = own is not None and (own.evidence[0].basis == "errno" or class_name not in _GENERAL_CLASSES)
-    is_vague = reading.kind in ("provider.unknown", "provider.bad_request")
+    is_own = is_own and not (own is not None and own.kind == "internal.bug" and is_refused)
+    is_vague = reading.kind in _SAY_LITTLE and not is_refused
     return (
         own
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) -> bool:
+    """Whether a library refused its input with a class of Python that says nothing: a `RuntimeError` about two shapes."""
+    if reading.kind != "provider.bad_request":
+        return False
+    if class_name.rpartition(".")[2] in _DB_API:
+        # A statement that a database refuses.
+        return True
+    if class_name not in _SAYING_NOTHING:
+        return False
+    return row.get("sdk") not in (None, "", "python") and row.get("sdk") not in sys.stdlib_module_names
 
 
 def _is_pythons(name: str) -> bool:
@@ -196,6 +218,14 @@ def _own_message(dotted: str, text: str) -> tuple[str, str]:
             break
     driver = _DRIVERS_ERROR.match(text)
     return (dotted, text) if driver is None else (driver[1], driver[2])
+
+
+def _with_home(name: str, sdk: str | None) -> str:
+    """A class that was saved without its module, with that of the library that the row names, if it has such a class."""
+    if not name or "." in name or not sdk or sdk not in HOMES or hasattr(builtins, name):
+        return name
+    is_known = find(sdk, name) is not None or (name in _DB_API and find(sdk, "Error") is not None)
+    return f"{sdk}.{name}" if is_known else name
 
 
 def _own(dotted: str, message: str, output: object = None) -> Reading | None:
