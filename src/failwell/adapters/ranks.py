@@ -66,6 +66,8 @@ _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
+_COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
+"""What a limit counts that opens again by itself."""
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 _ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
 
@@ -207,7 +209,18 @@ def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) ->
         or (cell.soft and "rate" in said.concepts)
     ):
         return RATE
-    return QUOTA if cell.kind == RATE and status is None and said.names_long_window else cell.kind
+    if cell.kind == RATE and status is None and said.names_long_window:
+        return QUOTA
+    if (
+        cell.kind == RATE
+        and cell.without_status
+        and status is None
+        and said.concepts.isdisjoint(_COUNTED)
+        and not said.names_short_window
+    ):
+        # A limit that is not said to count what comes in: the number of things that an account may have.
+        return QUOTA
+    return cell.kind
 
 
 def _by_numbers(said: Statement, status: int | None) -> Rule | None:

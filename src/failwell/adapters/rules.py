@@ -64,6 +64,7 @@ CLASSES: dict[str, str] = {
 """Names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
 
 _FAMILIES: tuple[tuple[str, str], ...] = (
+    (REJECTED, r"cannotpull|imagepull|imagenotfound"),
     (
         "extension.dependency_missing",
         r"notinstalled|(?:missing|optional)dependency|dependency(?:missing|notfound|notinstalled)?$",
@@ -74,7 +75,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         "extension.dependency_missing",
-        r"(?:version|driver)mismatch|incompatible\w{0,20}version|no(?:backend|keyring|driver)$",
+        r"(?:version|driver|cuda|abi)mismatch|incompatible\w{0,20}version|no(?:backend|keyring|driver)$",
     ),
     (
         "validation.config_invalid",
@@ -82,7 +83,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         "validation.config_invalid",
-        r"(?:config|configuration|settings?|profile|template)(?:file)?(?:notfound|missing|invalid)|sessionnotcreated",
+        r"(?:config|configuration|settings?|profile|template)(?:file)?(?:notfound|missing|invalid)|sessionnotcreated|no(?:section|option)$",
     ),
     (
         AUTH,
@@ -99,13 +100,16 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         CONNECTION,
-        r"no(?:brokers?|hosts?|servers?|nodes?|connections?)available|noservers$|unreachable|nameresolution|cannotconnect",
+        r"no(?:brokers?|hosts?|servers?|nodes?|connections?)available|noservers$|unreachable|nameresolution|cannotconnect|dns(?:lookup)?$",
     ),
     (
         UNSURE,
         r"(?:connection|channel|socket|stream|comm|target|transport|link)(?:was)?(?:closed|lost|reset|aborted|broken)",
     ),
-    (UNSURE, r"(?<!stream)disconnected|brokenpipe|incompleteread|(?:hard|soft)?timelimit(?:exceeded)?"),
+    (
+        UNSURE,
+        r"(?<!stream)disconnected|brokenpipe|incompleteread|neverreceived|tooslow|noresponse|network$|(?:hard|soft)?timelimit(?:exceeded)?",
+    ),
     (RATE, r"retryafter$|flood(?:wait|control)?$"),
     (
         "tool.busy",
@@ -170,7 +174,7 @@ CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 """Kind → how services spell their codes for it, in lower case and without what separates the words."""
 REFUSED_INPUT = re.compile(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|mismatch|integrity"
-    r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|emptydata|merge|disambiguation|notdecrypted|datatype"
+    r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
     r"|type|shape|dimension|unknown\w{0,30}|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
     r"|nosuch\w{2,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)$"
 )

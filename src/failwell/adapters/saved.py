@@ -99,9 +99,11 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         # A runtime prints the class before the message, and some replies are known by both.
         text.database = database_kind_in(f"{name}: {facts.message}")
     printed = read_printed(text, facts, now)
-    if printed is not None:
+    if printed is not None and printed.kind not in _SAY_NOTHING:
         return printed
     reading = classify(facts, now)
+    if printed is not None and reading.kind in _SAY_NOTHING:
+        return printed
     if own is None and reading.kind == "provider.unknown":
         bugs = [error.name for error in text.errors if error.name in BUGS]
         return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading

@@ -1,8 +1,8 @@
-"""The error codes of Oracle, SQL Server, Snowflake, ClickHouse, Prisma, AMQP, Kafka, Kubernetes and mail servers, as they are printed.
+"""The error codes of Oracle, SQL Server, Snowflake, ClickHouse, Prisma, AMQP, MQTT, Kafka, Kubernetes and mail servers, as they are printed.
 
 Oracle: "Database Error Messages". SQL Server: "Database engine events and errors", and "Troubleshoot transient
 connection errors in SQL Database". Snowflake: "Error messages". ClickHouse: `ErrorCodes.cpp`. Prisma: "Error message reference". AMQP: the
-constants of version 0-9-1, section 1.1. Kafka: "Protocol
+constants of version 0-9-1, section 1.1. MQTT: version 3.1.1, section 3.2.2.3. Kafka: "Protocol
 guide", table of error codes with its column *retriable*, and `rd_kafka_err_descs` of librdkafka. Kubernetes: reasons of pods, containers and nodes in its API. Mail: RFC 5321
 section 4.2 (reply codes) and RFC 3463 (enhanced status codes).
 """
@@ -105,6 +105,13 @@ _AMQP: dict[str, str] = {
     _DOWN: "541 INTERNAL_ERROR",
 }  # fmt: skip
 """A broker's numbers look like statuses of HTTP and mean other things, so each counts with its name alone."""
+_MQTT: dict[str, str] = {
+    _REJECTED: "unacceptable protocol version|incorrect protocol version|identifier rejected|invalid client identifier|client identifier not valid",
+    _DOWN: "server unavailable|broker unavailable",
+    _AUTH: "bad user name or password|bad username or password",
+    _PERMISSION: "not authorised|not authorized",
+}  # fmt: skip
+"""What clients print for the return codes of CONNACK: the connection came about, and the broker ended it."""
 _RDKAFKA: dict[str, str] = {
     _CONNECTION: "Host resolution failure|All broker connections are down",
     _UNSURE: "Broker transport failure|Communication failure with broker|Timed out|Message timed out|Request timed out|"
@@ -141,6 +148,11 @@ AMQP_ERRORS = {
     for number, name in zip(words.split()[::2], words.split()[1::2], strict=True)
 }
 RDKAFKA_ERRORS = {words.lower(): kind for kind, every in _RDKAFKA.items() for words in every.split("|")}
+
+MQTT_ERRORS = {words: kind for kind, every in _MQTT.items() for words in every.split("|")}
+_CONNACK = re.compile(
+    r"\bconnection (?:refused|error)[:,]? ?(?:- )?(?P<words>[a-z][a-z ]{8,40})", re.IGNORECASE
+)
 
 _CLICKHOUSE_CODE = re.compile(
     r"\bCode: (?P<number>\d{1,4})(?:\.|, e\.displayText\(\) =)\s{1,4}DB::(?:Net)?Exception\b"
@@ -231,6 +243,16 @@ def amqp_in(text: str) -> tuple[str, str] | None:
         if kind is not None:
             return kind, name
     return None
+
+
+def mqtt_in(text: str) -> tuple[str, str] | None:
+    """The kind and the words of a connection that an MQTT broker refused."""
+    match = _CONNACK.search(text)
+    if match is None:
+        return None
+    words = match["words"].strip().lower()
+    kind = MQTT_ERRORS.get(words)
+    return None if kind is None else (kind, words)
 
 
 def kubernetes_in(text: str) -> tuple[str, str] | None:

@@ -149,11 +149,12 @@ _MYSQL: dict[str, tuple[int, ...]] = {
         1365, 1366, 1367, 1390, 1406, 1411, 1416, 1425, 1426, 1441, 1451, 1452, 1525, 1557, 1582, 1586, 1690, 3140,
         3141, 3143, 3819, 4025,
     ),
-    _BUSY: (1205, 1206, 1213, 1614, 3058, 3101, 3572),  # lock waits and deadlocks
+    # Lock waits and deadlocks; and the write conflicts of TiDB, "Error codes": https://docs.pingcap.com/tidb/stable/error-codes
+    _BUSY: (1205, 1206, 1213, 1614, 3058, 3101, 3572, 8002, 8005, 8022, 8028, 9003, 9004, 9007),
     _TIMEOUT: (1969, 3024),  # the server's own time limit for a statement, which it undoes
     _DISK: (1021, 1114, 3),
     _MEMORY: (5, 1037, 1038, 1041),
-    _DOWN: (1053, 1077, 1078, 1079, 1152, 1158, 1159, 1160, 1161, 1180, 1927, 2020, 3168),
+    _DOWN: (1053, 1077, 1078, 1079, 1152, 1158, 1159, 1160, 1161, 1180, 1927, 2020, 3168, 9001, 9002, 9005),
     "provider.rate_limited": (1226,),  # so many queries, updates or connections an hour
     "provider.context_too_long": (1153,),  # a packet larger than `max_allowed_packet`
     "cancel.run": (1317,),  # somebody killed the query

@@ -143,6 +143,13 @@ _ALL: tuple[tuple[str, str], ...] = (
     # Azure Storage, "Common REST API error codes" and those of blobs, files, queues and tables: https://learn.microsoft.com/rest/api/storageservices
     (_BUSY, "containerbeingdeleted sharebeingdeleted queuebeingdeleted tablebeingdeleted blobbeingrehydrated"),
     (_BUSY, "containerbeingdisabled pendingcopyoperation"),
+    # Heroku, "Error codes" of its router, its runtime and its logs: https://devcenter.heroku.com/articles/error-codes
+    (_DOWN, "h10 h13 h14 h15 h16 h18 h20 h22 h23 h25 h26 h80 h99 r10 r12 l10 l15"),
+    (_CONNECTION, "h19 h21"),
+    (_UNSURE, "h12 h27 h28"),
+    (_OVER, "h11"),
+    (_REJECTED, "h17 h24 h31 h81 h82 h83 r16 r17"),
+    ("resource.system_memory", "r14 r15"),
     # New API, a gateway, `ErrorCode` in its source: https://github.com/QuantumNous/new-api
     (_REFUSED, "sensitive_words_detected violation_fee.grok.csam"),
     (_QUOTA, "pre_consume_token_quota_failed"),

@@ -4,6 +4,7 @@ Python's classes are in the vendors' tables. A class of a transport says how far
 """
 
 import re
+import sys
 
 from failwell.adapters.facts import Phase
 from failwell.adapters.sdk import PHASES
@@ -133,7 +134,10 @@ CANCELLED = ("context canceled", "operation was canceled by the user", "This ope
 def phase_of_class(dotted: str, message: str) -> Phase | None:
     """How far the call got, from the name of a transport's class."""
     name = _last(dotted)
-    phase = _PHASES.get(dotted) or _PHASES.get(name)
+    module = dotted.rpartition(".")[0]
+    is_foreign = module in sys.stdlib_module_names and module not in PHASES
+    # `tarfile.ReadError` is no `httpx.ReadError`.
+    phase = _PHASES.get(dotted) or (None if is_foreign else _PHASES.get(name))
     if phase is None:
         return None
     low = message.lower()

@@ -79,7 +79,9 @@ _FAILURE_BEFORE = re.compile(
 )
 _PAREN_AFTER = re.compile(r"\)\s{0,4}\n?\s{0,4}reason:")
 _MANY_AFTER = re.compile(r"[ ]error responses")
-_KIND_AFTER = re.compile(r"[ ](?:client|server) error\b")
+_KIND_AFTER = re.compile(
+    r"[ ](?:(?:client|server) error|http (?:response|error|status)|(?:response|status) code)\b"
+)
 _LEADING = re.compile(r"[\s\-:,()\"'`/.]{1,4}")
 _CLICKHOUSE_AFTER = re.compile(r"(?:\.|, e\.displaytext\(\) =)\s{1,4}db::")
 _COUNT_AFTER = re.compile(

@@ -10,6 +10,7 @@ from failwell.adapters.protocols.services import (
     kafka_in,
     kubernetes_in,
     mail_in,
+    mqtt_in,
     oracle_in,
     prisma_in,
     snowflake_in,
@@ -56,7 +57,8 @@ _NUMBERED = re.compile(
 _ANYWHERE = frozenset(
     name
     for name, kind in KIND_BY_NAME.items()
-    if kind.startswith(("provider.", "resource.")) and name not in ("EFBIG", "ETIMEDOUT")
+    if name == "EADDRINUSE"
+    or (kind.startswith(("provider.", "resource.")) and name not in ("EFBIG", "ETIMEDOUT"))
 )
 """Errors whose sentence means them wherever it is printed. The others are ordinary words, so they count at the end of a line."""
 _AT_END = re.compile(r"[ \t]*(?:$|\n|\(os error|\(\d|[.;'\"\])]\s*(?:$|\n)|: ['\"/\w])")
@@ -184,6 +186,7 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         clickhouse_in,
         prisma_in,
         amqp_in,
+        mqtt_in,
         mail_in,
         kubernetes_in,
         kafka_in,

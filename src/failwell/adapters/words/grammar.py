@@ -130,6 +130,8 @@ class Lexicon:
             text = text.replace("\n", " \n ")
         if "’" in text:
             text = text.replace("’", "'")
+        if "[" in text:
+            text = text.replace("[", " [")
         words = self.words
         tokens: list[str] = []
         for piece in text.split(" "):

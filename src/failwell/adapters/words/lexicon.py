@@ -12,10 +12,11 @@ Every alternative stands on at least three errors of the corpus or on a page of 
 
 SUBJECTS: dict[str, str] = {
     "model": "(model/deployment)~|engine|application|模型",
-    "version": "version",
+    "version": "version~|or (higher/newer/later/above)",
     "this_model": "this model",
-    "key": "(api key/credential/password/secret/signature)~|token",
+    "key": "(api key/credential/password/secret)~|token",
     "authentication": "authenticat*",
+    "signature": "signature~",
     "login": "(log/sign)(/ )in",
     "account": "account~|organi[sz]ation~",
     "money": "balance|(credit/fund)~|billing|payment|spend*|budget|(余额/欠费)",
@@ -40,7 +41,7 @@ SUBJECTS: dict[str, str] = {
     "provider": "provider",
     "access": "access|(permission/privilege)~|authori[sz]ation",
     "terms": "terms",
-    "memory": "memory",
+    "memory": "(memory/heap/malloc/allocate)",
     "gpu": "cuda|gpu|mps",
     "connection": "connect*",
     "certificate": "certificate~",
@@ -49,7 +50,7 @@ SUBJECTS: dict[str, str] = {
     "field": "(parameter/argument/field/role/column)~|schema|output tokens",
     "bug": "has no attribute",
     "assertion": "assert*",
-    "dependency": "(package/module/driver/executable/plugin/artifact/gem)~|(librar/dependenc/binar)*",
+    "dependency": "(package/module/driver/executable/plugin/artifact/gem/compiler)~|(librar/dependenc/binar)*",
     "install": "install*",
     "size": "(size/byte/file/row/character)~",
     "service": "service~",
@@ -63,6 +64,7 @@ SUBJECTS: dict[str, str] = {
 
 STATES: dict[str, str] = {
     "absent": "missing",
+    "none": "no",
     "missing": "no such|不存在",
     "retired": "(deprecat/retir/discontinu/decommission)*|removed|no longer|下线",
     "unsupported": "不支持",
@@ -74,31 +76,32 @@ STATES: dict[str, str] = {
     "too_big": "too (long/large/big)|reduce the length|过长",
     "too_many": "too many",
     "above": "(longer/larger/greater) than",
-    "out_of_bounds": "(must/should) be (between/greater/less/larger/at/one)",
+    "out_of_bounds": "out of (bounds/range)|(must/should) be (between/greater/less/larger/at/one)",
     "expired": "(expired/ended)|过期",
     "invalid": "(incorrect/wrong/unexpected/improper)|无效",
     "malformed": "(malform/corrupt)*|syntax error",
-    "mismatched": "(mismatch/mismatched/incompatible)",
+    "mismatched": "(mismatch/mismatched/incompatible/out of date)",
     "required": "requir*|must|need~",
-    "blocked": "(blocked/refused/filtered/flagged)|(violat/reject)*|violation",
+    "blocked": "(blocked/refused/filtered/flagged)|(violat/reject)*",
     "overloaded": "overload*|(high/heavy) (demand/load/traffic)|capacity|busy|繁忙",
     "failed": "fail*|error~",
     "timed_out": "time(/d / )out|(execution time/time limit)",
     "closed": "reset|closed",
-    "out_of_memory": "(out of memory/oom)",
+    "out_of_memory": "(out of memory/outofmemory/oom)",
     "full": "(no space left/space exceeded/out of space/disk full/disk is full)",
     "maximum": "max(/imum)",
-    "exists": "already|(duplicate/unique constraint)",
+    "exists": "already (exist/exists/has/have/in use/used/taken/registered/defined/a/being)|(duplicate/unique constraint)",
 }
 
 NEGATED: dict[str, str] = {
     "unknown": "un-known",
-    "missing": "f(ou/i)nd|non-exist(/s/ent)",
-    "unsupported": "support",
+    "missing": "f(ou/i)nd|locat*|non-exist(/s/ent)",
+    "unsupported": "support|implemented",
+    "mismatched": "match*",
     "not_offered": "un-supported",
     "disabled": "enabled|in-active",
     "lacking": "ha(s/ve)",
-    "malformed": "(pars/decod/convert/identif)*|recogni[sz]*",
+    "malformed": "(pars/decod/convert/identif)*|recogni[sz]*|format",
     "denied": "allowed|un-authori[sz]*|access(/ible)|(grant/approv)*",
     "unavailable": "un-available",
     "invalid": "in-valid",
@@ -110,4 +113,4 @@ NEGATED: dict[str, str] = {
 }
 """What a word means after a negation: `not found`, `could not find` and `no … found` say that it is missing."""
 
-NEGATIONS = "not|no|cannot|unable|failed|n't"
+NEGATIONS = "not|no|cannot|unable|failed|n't|only"
