@@ -174,6 +174,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     """The rule of the words, where the status leaves something to say."""
     if status == 404 and _is_page(facts):
         return None
+    if status == 401 and not _speaks_of_money(facts.message):
+        return None
     low = words_of(facts.message)
     if status == 429:
         if _is_larger_than_window(facts):
@@ -197,6 +199,11 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+
+
+def _speaks_of_money(text: str) -> bool:
+    """Whether it is worth reading what is said about a refused key: only an empty account is something else."""
+    return "redit" in text or "alance" in text or "und" in text or "ayment" in text
 
 
 def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) -> str:

@@ -67,14 +67,11 @@ def words_of(message: str) -> str:
 
     The rest of a page is written for people who look at a site: links, styles, an id, a word about the company.
     """
-    if "\n" in message:
+    text = message[:_LONGEST]
+    low = text.lower()
+    if (low[:1] != "<" and not low[:1].isspace()) or not low.lstrip().startswith(_PAGE):
         # A sentence that was wrapped is one sentence.
-        message = _WRAPPED.sub(" ", message[:_LONGEST])
-    low = message[:_LONGEST].lower()
-    if low[:1] != "<" and not low[:1].isspace():
-        return low
-    if not low.lstrip().startswith(_PAGE):
-        return low
+        return _WRAPPED.sub(" ", text).lower() if "\n" in text else low
     return "\n".join([heading for _, heading in _HEADING.findall(low)])
 
 
