@@ -32,13 +32,13 @@ _COUNTED = re.compile(
     r"(?!.{0,60}?(?:size|length|depth|time|duration|tokens|rows|column|field|nest))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
 )
 """How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
-_SUFFIX = re.compile(r"(?:error|exception|fault|failure|warning|result)+$")
+_SUFFIX = re.compile(r"(?:error|exception|fault|warning|result)+$")
 _PYTHONS = frozenset(
-    name.lower().removesuffix("error").removesuffix("exception")
+    name.lower()
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, BaseException)
-) - {"timeout", "permission"}
-"""Python's own classes are read by their table. Two of them name a status all the same."""
+) - {"timeouterror", "permissionerror", "memoryerror"}
+"""Python's own classes are read by their table. Three of them say the same in any other place."""
 _OF_A_NAME = ("", "name", "id", "exception")
 """What may stand in a code beside a model that is not valid. `InvalidTemplateDeployment` speaks of another thing."""
 
@@ -96,7 +96,7 @@ def _said_by_name(name: str) -> Said:
     kind = CLASSES.get(name) or CODES.get(name)
     if kind is not None:
         return Said(Rule(f"{kind.partition('.')[2]}.code", kind, "code", name, is_documented=True))
-    return _said_by_words_of(name, "class")
+    return _NOTHING if name in _PYTHONS else _said_by_words_of(name, "class")
 
 
 def _said_by_kind(kind: str, basis: str, saw: str) -> Said:
@@ -110,7 +110,7 @@ def _said_by_kind(kind: str, basis: str, saw: str) -> Said:
 def _said_by_family(name: str) -> Said:
     """What the name of a class says by the way in which libraries name such classes."""
     bare = _SUFFIX.sub("", name.translate(_SEPARATORS))
-    if not bare or bare in _PYTHONS:
+    if not bare or name in _PYTHONS:
         return _NOTHING
     for kind, family in CLASS_FAMILIES:
         if family.search(bare) is not None:

@@ -51,7 +51,20 @@ _FIRST = (
 _FIRST_SET = frozenset(_FIRST)
 _TEXTS = frozenset({"raw", "details"})
 """Members that hold an object, or else a sentence."""
-_AFTER = frozenset({"violations", "innererror", "inner_error", "body", "detail", "data"})
+_AFTER = frozenset(
+    {
+        "violations",
+        "innererror",
+        "inner_error",
+        "body",
+        "detail",
+        "data",
+        "header",
+        "fault",
+        "Fault",
+        "Response",
+    }
+)
 """Members of a body that are searched: those before the object around them, and those after it."""
 _MESSAGE_KEYS = (
     "message",

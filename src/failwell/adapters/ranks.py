@@ -172,9 +172,7 @@ def _by_machine(rule: Rule, status: int | None) -> Rule | None:
 
 def _by_words(facts: Facts, status: int | None) -> Rule | None:
     """The rule of the words, where the status leaves something to say."""
-    if status == 404 and _is_page(facts):
-        return None
-    if status == 401 and not _speaks_of_money(facts.message):
+    if (status == 404 and _is_page(facts)) or (status == 401 and not _speaks_of_money(facts.message)):
         return None
     low = words_of(facts.message)
     if status == 429:
@@ -185,8 +183,6 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         if facts.status is not None and not may_be_used_up(low):
             return None
     said = statement_of(low)
-    if status == 401 and said.has(AUTH):
-        return None
     if status is None and said.was_stopped:
         return Rule("cancelled.words", "cancel.run", "message", "stopped by a person")
     for cell in said.cells:
@@ -194,7 +190,7 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         if (kind == BAD and status in (400, 422)) or (kind == PERM and status == 403):
             # The words say what the status says.
             return _by_parameter(facts) if kind == BAD else None
-        if _may_mean(kind, cell, facts, status):
+        if _may_mean(kind, cell, said, facts, status):
             return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
@@ -239,14 +235,14 @@ def _by_numbers(said: Statement, status: int | None) -> Rule | None:
     return None
 
 
-def _may_mean(kind: str, cell: Cell, facts: Facts, status: int | None) -> bool:
+def _may_mean(kind: str, cell: Cell, said: Statement, facts: Facts, status: int | None) -> bool:
     """Whether the words of a row may turn the status into `kind`."""
     if status == 503:
         return kind in _TRANSPORT_KINDS
     if status == 408:
         return kind == CONNECTION
     if status == 401:
-        return kind == QUOTA and not cell.weak and not cell.soft
+        return kind == QUOTA and not cell.weak and not cell.soft and not said.has(AUTH)
     if status == 429:
         if cell.elsewhere and facts.status is not None:
             return False

@@ -110,7 +110,10 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
         UNSURE,
         r"(?<!stream)disconnected|brokenpipe|incompleteread|neverreceived|tooslow|noresponse|network$|(?:hard|soft)?timelimit(?:exceeded)?",
     ),
-    (RATE, r"retryafter$|flood(?:wait|control)?$"),
+    (RATE, r"retryafter$|flood(?:wait|control)?$|pleasewait"),
+    (PERM, r"(?:challenge|verification|captcha|consent|mfa|otp|twofactor)required"),
+    (CONNECTION, r"^pool(?:timedout|timeout|exhausted)|poolexhausted|poolacquire"),
+    (OVER, r"(?:server|service|host|backend|exchange|node|cluster|broker|replica)notavailable$"),
     (
         "tool.busy",
         r"deadlock|^stale|(?:database|file|resource|table|row|record|state|object|document)?locked$|^busy|busy$",
@@ -133,7 +136,7 @@ Libraries that know nothing of each other name the same failure alike. The first
 _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     (
         AUTH,
-        r"notauthed|notloggedin|log[io]nrequired|authfail|bad(?:apikey|token|credentials?|auth|clientsecret)",
+        r"notauthed|notloggedin|(?:log[io]n|challenge|verification|captcha|consent|mfa|otp|twofactor)required|authfail|bad(?:apikey|token|credentials?|auth|clientsecret)",
     ),
     (
         AUTH,
@@ -151,7 +154,10 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
         PERM,
         r"(?:user|account|project|organi[sz]ation|team|app|subscription)(?:is)?(?:disabled|suspended|blocked|banned|locked|deactivated|notregistered)",
     ),
-    (QUOTA, r"overdue|arrears|unpaid|freetier\w{0,6}(?:exhausted|exceeded|ended)"),
+    (
+        QUOTA,
+        r"overdue|arrears|unpaid|(?:free|prepaid|pack|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
+    ),
     (RATE, r"over(?:query|rate)limit|concurren\w{1,12}limit|activitylimit"),
     ("tool.busy", r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress$|alreadyrunning"),
     (OVER, r"resourceinsufficient|insufficient(?:resources?|capacity)|nocapacity|stockout"),
@@ -175,8 +181,8 @@ CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 REFUSED_INPUT = re.compile(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
-    r"|type|shape|dimension|unknown\w{0,30}|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
-    r"|nosuch\w{2,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)$"
+    r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
+    r"|nosuch\w{2,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
 )
 """The last words of a class for input that a library does not take; they say what a 400 says."""
 

@@ -103,6 +103,7 @@ NAME_BY_SENTENCE: dict[str, str] = {
     "too many open files": "EMFILE",
     "address already in use": "EADDRINUSE",
     "device or resource busy": "EBUSY",
+    "being used by another process": "EBUSY",
     "text file busy": "ETXTBSY",
     "resource temporarily unavailable": "EAGAIN",
     "resource deadlock avoided": "EDEADLK",

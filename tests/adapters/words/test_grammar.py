@@ -6,6 +6,7 @@ from failwell.adapters.saved import read_saved
 from failwell.adapters.words import reader
 from failwell.adapters.words.grammar import LEXICON, Hit, concepts_of_code
 from failwell.adapters.words.reader import forget, statement_of
+from failwell.fault.registry import kind as registered_kind
 
 
 def kind_of(text: str) -> str | None:
@@ -206,3 +207,99 @@ def test_one_word_in_brackets_interrupts_no_clause() -> None:
     hits = LEXICON.read("memory limit (total) exceeded: would use 56 gib (of 64)")
 
     assert {clause for _, clause, concept in hits if concept in ("memory", "exceeded")} == {0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (
+            "extension.dependency_missing",
+            [
+                "The acme package is not installed",
+                "Please install acme to read this file",
+                "No suitable driver found",
+                "The library could not be found",
+                "acme requires Python 3.12 or newer",
+                "Driver and library version mismatch",
+                "This build only supports GPUs of another generation",
+                "these package versions have conflicting dependencies",
+                "Your version of acme is out of date",
+            ],
+        ),
+        (
+            "provider.bad_request",
+            [
+                "Could not parse the document",
+                "cannot convert string to float",
+                "unable to decode the body",
+                "The archive is corrupt",
+                "Unexpected token < at position 0",
+                "mismatched types",
+                "a duplicate name",
+                "that name is already taken",
+                "index out of range",
+            ],
+        ),
+        (
+            "provider.context_too_long",
+            [
+                "The file exceeds the size that is allowed",
+                "received message larger than max",
+                "request body too large",
+                "exceeded model token limit",
+            ],
+        ),
+        ("provider.auth", ["Login failed", "no api key", "The signature is invalid", "login required"]),
+        ("provider.permission", ["Authorization violation", "You do not have permission for that"]),
+        (
+            "validation.config_invalid",
+            ["the configuration is missing", "no DISPLAY environment variable", "unknown directive"],
+        ),
+        ("provider.outcome_unknown", ["The script ran into its time limit", "it took longer", "time out"]),
+    ],
+)
+def test_what_is_not_installed_too_large_or_malformed_is_said_in_many_ways(
+    kind: str, texts: list[str]
+) -> None:
+    assert {text: kind_of(text) for text in texts} == dict.fromkeys(texts, kind)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The public key is not available",
+        "No available formula with that name",
+        "Nothing is available here",
+        "You have exceeded your limit of networks",
+        "these tensors have already been freed",
+    ],
+)
+def test_what_is_not_available_or_at_its_limit_is_not_repeated(text: str) -> None:
+    kind = read_saved({"message": text, "transport": "local"}).kind
+
+    assert not registered_kind(kind).category.retryable
+
+
+def test_a_sentence_that_was_wrapped_is_one_sentence() -> None:
+    wrapped = "The identity does not have\npermissions for that action"
+
+    assert read_saved({"message": wrapped, "transport": "http"}).kind == "provider.permission"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: The operation was canceled.",
+        "*** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 ***",
+        "The workflow was cancelled",
+        "terminated by the administrator",
+    ],
+)
+def test_what_somebody_stopped_is_cancelled(text: str) -> None:
+    assert read_saved({"message": text, "transport": "local"}).kind == "cancel.run"
+
+
+def test_a_job_that_its_time_limit_ended_was_not_cancelled() -> None:
+    text = "*** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"
+
+    assert read_saved({"message": text, "transport": "local"}).kind == "provider.outcome_unknown"

@@ -121,13 +121,28 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
 PHASE_BY_SENTENCE: dict[str, Phase] = {
     sentence: phase for phase, sentences in _SENTENCES for sentence in sentences
 }
+_FOUNDATION: dict[Phase, tuple[int, ...]] = {
+    "dns": (1003, 1006),
+    "connect": (1004, 1009, 1018, 1019, 1020),
+    "tls": (1022, *range(1200, 1207)),
+    "read": (1001,),
+    "closed": (1005, 1011, 1017),
+}
+"""Apple, "URL Loading System Error Codes", without their signs."""
+_FOUNDATION_CODES: dict[int, Phase] = {code: phase for phase, codes in _FOUNDATION.items() for code in codes}
+_FOUNDATION_CODE = re.compile(r"\bNSURLErrorDomain\b[^\n]{0,12}?-(\d{3,4})\b")
 _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
 _BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")
 """What Node's `fetch` says of a body that broke off."""
-CANCELLED = ("context canceled", "operation was canceled by the user", "This operation was aborted")
+CANCELLED = (
+    "NSURLErrorDomain Code=-999",
+    "context canceled",
+    "operation was canceled by the user",
+    "This operation was aborted",
+)
 """What Go and Node print for a call that the program itself ended."""
 
 
@@ -183,6 +198,9 @@ def phase_in(text: str) -> Phase | None:
         phase = _RUNTIME_CODES.get(match[1])
         if phase is not None:
             return phase
+    apple = _FOUNDATION_CODE.search(text) if "NSURLErrorDomain" in text else None
+    if apple is not None and (known := _FOUNDATION_CODES.get(int(apple[1]))) is not None:
+        return known
     low = text.lower()
     for sentence, phase in PHASE_BY_SENTENCE.items():
         if sentence in low:

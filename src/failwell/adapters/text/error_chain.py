@@ -21,7 +21,7 @@ _MOST = 12
 _LONGEST = 2_000
 _PART = r"[A-Za-z_$][\w$]{0,79}+"
 _QUALIFIED = rf"(?:{_PART}(?:\.|::|\\)){{0,12}}+"
-_SUFFIX = r"(?:Error|Exception|Failure|Fault|Timeout|Panic|Interrupt|Refused|Disconnected|Unavailable|Denied)"
+_SUFFIX = r"(?:Error|Exception|Failure|Fault|Timeout|TimedOut|Panic|Interrupt|Refused|Disconnected|Unavailable|Denied|Exceeded|Limited|NotFound|Unreachable)"
 
 _LINK = re.compile(
     r"^[ \t|]{0,24}Caused by:[ \t]*"  # Java, anyhow
@@ -56,6 +56,7 @@ _RUBY = re.compile(
     r"^(?:\S{1,300}:\d{1,7}:in [^\n]{1,200}?: )?(?P<text>[^\n]{0,1000}) \((?P<name>(?:[A-Z]\w*::)*[A-Z]\w*)\)$",
     re.MULTILINE,
 )
+_RUBYS = re.compile(r"(?:[A-Z]\w{1,40}::){1,5}[A-Z][A-Za-z]{2,60}")
 _RUST_PANIC = re.compile(
     r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}:\n(?P<text>[^\n]{0,2000}))",
     re.MULTILINE,
@@ -108,7 +109,7 @@ def _heading(part: str) -> PrintedError | None:
         prefix = _PREFIX.match(line)
         start = 0 if prefix is None else prefix.end()
         match = _HEADING.match(line, start)
-        if match is not None and (prefix is not None or _names_an_error(match["name"])):
+        if match is not None and (prefix is not None or _names_an_error(match["name"]) or _is_a_class(match)):
             code = match["code"] or (f"({match['number']})" if match["number"] else "")
             if match["code"] and _names_an_error(match["code"]):
                 return PrintedError(match["code"], match["text"] or "")
@@ -128,6 +129,11 @@ def _lines(part: str) -> list[str]:
 def _names_an_error(name: str) -> bool:
     last = re.split(r"\.|::|\\", name)[-1].split("$")[-1]
     return _SPEAKING.search(last) is not None or name.startswith("Errno::") or "Exception$" in name
+
+
+def _is_a_class(match: re.Match[str]) -> bool:
+    """Whether a heading is a class of Ruby, whose names need no ending: `ActiveRecord::RecordInvalid: Validation failed`."""
+    return _RUBYS.fullmatch(match["name"]) is not None and bool(match["text"])
 
 
 def _first_line(part: str) -> str:

@@ -26,7 +26,7 @@ _PARTS = (
 _WORDS = frozenset(
     """
     abort aborted account/partition actively address addresssanitizer administratively allocate allocated allocation already
-    argument artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc broken bundler busy
+    argument artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc being broken bundler busy
     canceled candidate cannot cask certificate close closed code command configuration conflict conflicting connect connected
     connecting connection connections context core couldn credential credentials cuda curl daemon database deadline deadlock
     declined denied device died directory disconnected disk distribution docker dpkg driver dumped duplicate emerg enough entry

@@ -57,7 +57,7 @@ _NUMBERED = re.compile(
 _ANYWHERE = frozenset(
     name
     for name, kind in KIND_BY_NAME.items()
-    if name == "EADDRINUSE"
+    if name in ("EADDRINUSE", "EBUSY")
     or (kind.startswith(("provider.", "resource.")) and name not in ("EFBIG", "ETIMEDOUT"))
 )
 """Errors whose sentence means them wherever it is printed. The others are ordinary words, so they count at the end of a line."""

@@ -136,7 +136,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.outcome_unknown", "timed_out"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),
-    _cell("validation.config_invalid", "variable", "required missing absent invalid"),
+    _cell("validation.config_invalid", "variable", "required missing absent invalid unknown"),
     _cell("internal.bug", "bug"),
     _cell("provider.bad_request", "exists"),
     _cell(

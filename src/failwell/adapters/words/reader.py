@@ -31,7 +31,7 @@ _STOPPED = re.compile(
     r"|^\W{0,3}(?:(?:fatal )?error: |failed: )?(?:the |this )?(?:operation|request|run|task|job|query|step|build|workflow|pipeline|execution|statement|command)"
     r"(?: was| has been| is)? cancell?ed\W{0,3}$"
     # Slurm prints when it was cancelled, and the time limit where that was the cause.
-    r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}(?! due to)|^\^c\W{0,3}$|\bcancell?ing due to (?:user|request)",
+    r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}+(?! due to)|^\^c\W{0,3}$|\bcancell?ing due to (?:user|request)",
     re.MULTILINE,
 )
 _COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d")
