@@ -53,18 +53,9 @@ _TEXTS = frozenset({"raw", "details"})
 """Members that hold an object, or else a sentence."""
 _AFTER = frozenset(
     {
-        "violations",
-        "innererror",
-        "inner_error",
-        "body",
-        "detail",
-        "data",
-        "header",
-        "fault",
-        "Fault",
-        "Response",
+        "violations", "innererror", "inner_error", "body", "detail", "data", "header", "fault", "Fault", "Response", "status",
     }
-)
+)  # fmt: skip
 """Members of a body that are searched: those before the object around them, and those after it."""
 _MESSAGE_KEYS = (
     "message",
@@ -77,6 +68,13 @@ _MESSAGE_KEYS = (
     "title",
     "description",
     "err_msg",
+    "error_msg",
+    "errmsg",
+    "error_description",
+    "error-text",
+    "faultstring",
+    "Information",
+    "Note",
     "quotaId",
 )
 _FACT_KEYS = frozenset({*_CODE_KEYS, *_MESSAGE_KEYS})

@@ -104,7 +104,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         UNSURE,
-        r"(?:connection|channel|socket|stream|comm|target|transport|link)(?:was)?(?:closed|lost|reset|aborted|broken)",
+        r"(?:connection|channel|socket|stream|comm|target|transport|link)(?:was)?(?:closed|lost|loss|reset|aborted|broken)",
     ),
     (
         UNSURE,
@@ -122,6 +122,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
         "tool.busy",
         r"serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
     ),
+    ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
     ("cancel.run", r"cancell?ed$|cancell?ation$"),
     ("internal.bug", r"^notimplemented$|assertion"),
@@ -179,10 +180,10 @@ CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 """Kind → how services spell their codes for it, in lower case and without what separates the words."""
 REFUSED_INPUT = re.compile(
-    r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|mismatch|integrity"
+    r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
     r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
-    r"|nosuch\w{2,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
+    r"|nosuch\w{2,20}|^no(?!healthy|response|connection|network|server|memory|route)[a-z]{3,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
 )
 """The last words of a class for input that a library does not take; they say what a 400 says."""
 
@@ -192,7 +193,7 @@ STATUS_CODES: dict[str, int] = {
 """Codes that stand for a status and are no words for it."""
 
 STATUS_WORDS: dict[str, int] = {
-    "internalserver": 500, "servererror": 500, "internalerror": 500, "internal": 500, "dataloss": 500,
+    "internalserver": 500, "servererror": 500, "internalerror": 500, "internal": 500,
     "badgateway": 502, "serviceunavailable": 503, "unavailable": 503, "overloaded": 529, "gatewaytimeout": 504,
     "deadlineexceeded": 504, "timeout": 408, "timedout": 408, "unauthorized": 401, "unauthenticated": 401, "authentication": 401,
     "permissiondenied": 403, "permission": 403, "authorizationfail": 403, "accessdenied": 403, "forbidden": 403, "notfound": 404,

@@ -110,6 +110,8 @@ _LIBRARY = re.compile(
 _NCCL_NAME = re.compile(r"\bnccl(?:[A-Z][a-z]+){1,3}\b")
 _XLA_WORD = re.compile(r"\s*(?:XlaRuntimeError: |jaxlib\.[\w.]*: )?([A-Z][A-Z_]{3,30}): ")
 _SENTENCE = re.compile(r"(?:cuda|hip) (?:driver |runtime )?(?:error|failure)(?: \d+)?\W{1,4}", re.IGNORECASE)
+_UNMISTAKABLE = 28
+"""So long a sentence is printed by the runtime alone, whatever stands before it."""
 _SAYINGS = {
     "nccl error": _CRASHED,
     "no nvidia driver on your system": _MISSING,
@@ -170,4 +172,7 @@ def _by_sentence(text: str) -> tuple[str, str] | None:
             if sentence and rest.startswith(sentence):
                 return kind, name
     low = text[:2_000].lower()
+    for name, (kind, sentence) in _CUDA.items():
+        if len(sentence) >= _UNMISTAKABLE and sentence in low:
+            return kind, name
     return next(((kind, saying) for saying, kind in _SAYINGS.items() if saying in low), None)

@@ -173,7 +173,7 @@ _SENTENCES: tuple[_Row, ...] = (
     _row(ToolFacts("terraform", "terraform_locked", kind=_BUSY), "Error acquiring the state lock"),
     _row(ToolFacts("linker", "linker_library", kind=_MISSING),
          "error while loading shared libraries: ", "cannot open shared object file", ("cannot find -l", r"\bld\S{0,20}: cannot find -l\w"),
-         (".dll was not found", r"\w\.dll was not found"), ("undefined reference to", r"undefined reference to [`']"), ("' not found (required by", r"version `[^'\n]{1,60}' not found \(required by")),
+         ("SQLDriverConnect", r"Can't open lib '[^'\n]{1,200}' : file not found"), (".dll was not found", r"\w\.dll was not found"), ("undefined reference to", r"undefined reference to [`']"), ("' not found (required by", r"version `[^'\n]{1,60}' not found \(required by")),
     _row(ToolFacts("ssh", "ssh_settings", kind=_CONFIG),
          "Unable to negotiate with ", "UNPROTECTED PRIVATE KEY FILE", "administratively prohibited", "Bad owner or permissions on ", "Bad configuration option: "),
     _row(ToolFacts("git", "git_settings", kind=_CONFIG),

@@ -38,7 +38,7 @@ _WORDS = frozenset(
     permitted pg_hba pipe pkix platform playwright premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
     received recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve
     resolvepackagenotfound resource respond return returned route rpc rule satisfies segmentation self-signed serialize server
-    service sh shared shutting sideband sigkill signal slots socket space specified sql sqlstate ssh ssh_exchange_identification
+    service sh shared shutting sideband sigkill signal slots socket space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
     starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timeout too
     toomanyrequests translate trusted unable unauthorized undefined unexpected unexpectedeof unknown unmet unreachable
     unsatisfiableerror username violates websocket wget wrongpass x509
