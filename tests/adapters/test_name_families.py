@@ -153,3 +153,45 @@ def test_a_401_is_an_empty_account_only_where_the_words_say_nothing_else(message
     report = report_of({"http_status": 401, "body": {"error": {"message": message}}, "transport": "http"})
 
     assert (report.kind, report.retryable) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"code":16,"message":"no token","details":[]}', "provider.auth"),
+        ('{"code":7,"message":"not yours","details":[]}', "provider.permission"),
+        ('{"code":3,"message":"too odd","details":[]}', "provider.bad_request"),
+        ("{'code': '42501', 'details': None, 'hint': None, 'message': 'row-level security'}", "provider.permission"),
+        ("{'S': 'ERROR', 'C': '42601', 'M': 'syntax error'}", "provider.bad_request"),
+        ("(9007, 'Write conflict')", "tool.busy"),
+        ("received 401 HTTP response", "provider.auth"),
+        ("the call to the service returned HTTP 503", "provider.overloaded"),
+    ],
+)  # fmt: skip
+def test_a_status_counts_in_the_form_that_gateways_and_drivers_print(text: str, kind: str) -> None:
+    message = f"OperationalError: {text}" if text.startswith("(9") else text
+
+    assert read_saved({"message": message, "transport": "http"}).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("not authorized on admin to execute command", "provider.permission"),
+        ("Invalid API key", "provider.auth"),
+        ("it went wrong", "provider.unavailable"),
+    ],
+)
+def test_a_class_that_only_says_that_a_server_reported_it_leaves_the_rest_to_the_words(
+    message: str, kind: str
+) -> None:
+    assert read_saved(a_row("brand_new.BrandServerError", message)).kind == kind
+
+
+@pytest.mark.parametrize("key", ["error_description", "errmsg", "error_msg", "faultstring", "Information"])
+def test_the_sentence_of_a_body_is_found_under_the_names_that_services_give_it(key: str) -> None:
+    body = {key: "The daily quota is exhausted"}
+
+    assert (
+        read_saved({"http_status": 200, "body": body, "transport": "http"}).kind == "provider.quota_exhausted"
+    )

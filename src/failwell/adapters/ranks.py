@@ -103,7 +103,9 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
     if facts.message:
-        decided = _with_words(decided, facts, status)
+        # Clients name every error that the server reports a `ServerError`: such a class is no fault of the server yet.
+        is_any = status == 500 and own is None and codes.status is None
+        decided = _with_words(decided, facts, None if is_any else status)
     if status == 503 and _NO_CREDENTIALS in facts.message:
         decided = Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if decided is None and base is None:

@@ -183,7 +183,7 @@ REFUSED_INPUT = re.compile(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
     r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
-    r"|nosuch\w{2,20}|^no(?!healthy|response|connection|network|server|memory|route)[a-z]{3,20}|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
+    r"|nosuch\w{2,20}|no(?:path|item|match|data|content|file|entity|record|object|solution|convergence)s?(?:found)?|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
 )
 """The last words of a class for input that a library does not take; they say what a 400 says."""
 

@@ -43,6 +43,8 @@ _GRPC = re.compile(
 _SQLSTATE = re.compile(
     r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
     # ODBC writes it before the names of the driver and of the source: `[08001] [Microsoft][ODBC Driver 18 …]`.
+    # As PostgREST answers, and as drivers print the fields of PostgreSQL's message.
+    r"|['\"](?:C|code)['\"]: ?['\"](?P<fields>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})['\"](?=[^\n]{0,400}['\"](?:hint|M)['\"])"
     r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]",
     re.IGNORECASE,
 )
@@ -126,7 +128,7 @@ def sqlstate_in(text: str) -> str | None:
     match = _SQLSTATE.search(text)
     if match is None:
         return None
-    state = (match["state"] or match["odbc"]).upper()
+    state = (match["state"] or match["odbc"] or match["fields"]).upper()
     # ODBC has one code for both time limits; the function that it names tells the login from the query.
     return "08001" if state == "HYT00" and any(name in text for name in _ODBC_LOGIN) else state
 

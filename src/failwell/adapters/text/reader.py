@@ -6,9 +6,10 @@ It reads what the text itself shows and decides nothing. `adapters.text.verdict`
 import re
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
+from failwell.adapters.protocols.wire import GRPC_WORDS
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class
 from failwell.adapters.text.commands import ToolFacts, tool_facts
@@ -112,7 +113,7 @@ def read_text(text: str) -> TextFacts:
 
 
 def _add_protocol_facts(facts: TextFacts, text: str) -> None:
-    facts.grpc = grpc_in(text)
+    facts.grpc = grpc_in(text) or _grpc_of(facts.body)
     facts.database = database_kind_in(text)
     facts.close_code = close_code_in(text)
     facts.errno = errno_in(text)
@@ -120,6 +121,17 @@ def _add_protocol_facts(facts: TextFacts, text: str) -> None:
     facts.phase = _phase(facts.errors) or phase_in(text)
     if facts.phase == "read" and facts.errno == "ETIMEDOUT":
         facts.phase = timed_out_phase(text)
+
+
+def _grpc_of(body: Any) -> str | None:
+    """The status of a `google.rpc.Status`, which gateways to gRPC answer with: a number, a message and details."""
+    if not isinstance(body, dict):
+        return None
+    fields = cast("dict[str, Any]", body)
+    number = fields.get("code")
+    if type(number) is not int or not isinstance(fields.get("details"), list) or "message" not in fields:
+        return None
+    return GRPC_WORDS[number] if 0 < number < len(GRPC_WORDS) else None
 
 
 def _phase(errors: tuple[PrintedError, ...]) -> Phase | None:

@@ -78,7 +78,7 @@ CELLS: tuple[Cell, ...] = (
     _cell(
         "provider.context_too_long", "size", "too_big exceeded above", reach=6, strong=True, elsewhere=True
     ),
-    _cell("provider.context_too_long", "size request", "maximum", reach=4),
+    _cell("provider.context_too_long", "size", "maximum", reach=4),
     _cell("provider.context_too_long", "model", "too_big", reach=6),
     _cell("provider.context_too_long", "context", "maximum exceeded"),
     _cell("provider.context_too_long", "tokens", "too_big too_many maximum"),
@@ -92,7 +92,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
     _cell("provider.auth", "authentication", "failed invalid missing absent required denied expired"),
     _cell("provider.auth", "unauthenticated"),
-    _cell("provider.auth", "login", "failed invalid expired"),
+    _cell("provider.auth", "login", "failed invalid expired", reach=3),
     _cell("provider.auth", "signature", "invalid expired failed mismatched", reach=4),
     _cell("provider.auth", "none", "key", reach=3, in_order=True),
     _cell("provider.auth", "login", "required", reach=1),
@@ -136,7 +136,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.outcome_unknown", "timed_out"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),
-    _cell("validation.config_invalid", "variable", "required missing absent invalid unknown"),
+    _cell("validation.config_invalid", "variable", "required missing absent invalid unknown expired"),
     _cell("internal.bug", "bug"),
     _cell("provider.bad_request", "exists"),
     _cell(

@@ -27,7 +27,7 @@ _LONG_WINDOW = re.compile(
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d)|\b(?:in|after) \d{1,3} ?d(?:ays?)?\b"
 )
 _STOPPED = re.compile(
-    r"\b(?:cancell?ed|interrupted|aborted|stopped|terminated) by (?:the )?(?:user|administrator|operator|client)\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
+    r"\b(?:cancell?ed|interrupted|aborted|stopped|terminated|killed) by (?:the |its )?(?:user|owner|administrator|operator|client)\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
     r"|^\W{0,3}(?:(?:fatal )?error: |failed: )?(?:the |this )?(?:operation|request|run|task|job|query|step|build|workflow|pipeline|execution|statement|command)"
     r"(?: was| has been| is)? cancell?ed\W{0,3}$"
     # Slurm prints when it was cancelled, and the time limit where that was the cause.
