@@ -42,7 +42,7 @@ _KINDS_BY_NAME: dict[str, str] = {
         "IndexOutOfBoundsException StringIndexOutOfBoundsException IndexOutOfRangeException ConcurrentModificationException "
         "IllegalStateException InvalidOperationException ArithmeticException DivideByZeroException NegativeArraySizeException "
         "UnsupportedOperationException NotImplementedException NotSupportedException NoSuchMethodError NoSuchFieldError AbstractMethodError "
-        "StackOverflowError ReferenceError NoMethodError NoSuchElementException KeyNotFoundException ObjectDisposedException "
+        "StackOverflowError ReferenceError NoMethodError java.util.NoSuchElementException KeyNotFoundException ObjectDisposedException "
         "ArrayStoreException IllegalMonitorStateException panic"
     ),
     "validation.input_invalid": (

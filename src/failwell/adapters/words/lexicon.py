@@ -52,7 +52,7 @@ SUBJECTS: dict[str, str] = {
     "assertion": "assert*",
     "dependency": "(package/module/driver/executable/plugin/artifact/gem/compiler/device)~|(librar/dependenc/binar)*",
     "install": "install*",
-    "size": "(size/byte/file/row/character)~",
+    "size": "(size/byte/file/row/character/duration)~",
     "service": "service~",
     "port": "port",
     "reading": "(pars/decod/convert/serializ/deserializ)*",
@@ -90,7 +90,7 @@ STATES: dict[str, str] = {
     "out_of_memory": "(out of memory/outofmemory/oom)",
     "full": "(no space left/space exceeded/out of space/disk full/disk is full)",
     "maximum": "max(/imum)",
-    "exists": "already (exist/exists/has/have/in use/used/taken/registered/defined/a/being)|(duplicate/unique constraint)",
+    "exists": "already (exist/exists/has/have/in use/used/taken/registered/defined/started/a/being)|(duplicate/unique constraint)",
 }
 
 NEGATED: dict[str, str] = {
@@ -105,7 +105,7 @@ NEGATED: dict[str, str] = {
     "denied": "allowed|un-authori[sz]*|access(/ible)|(grant/approv)*",
     "unavailable": "un-available",
     "invalid": "in-valid",
-    "required": "provid*|set",
+    "required": "(provid/configur/register)*|set",
     "exhausted": "enough|any",
     "unreachable": "(connect/reach)",
     "out_of_memory": "allocate",
