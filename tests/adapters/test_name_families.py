@@ -165,6 +165,11 @@ def test_a_401_is_an_empty_account_only_where_the_words_say_nothing_else(message
         ("{'S': 'ERROR', 'C': '42601', 'M': 'syntax error'}", "provider.bad_request"),
         ("(9007, 'Write conflict')", "tool.busy"),
         ("received 401 HTTP response", "provider.auth"),
+        ("session setup failed: NT_STATUS_LOGON_FAILURE", "provider.auth"),
+        ("tree connect failed: NT_STATUS_BAD_NETWORK_NAME", "provider.rejected"),
+        ("S3 error: 403 (RequestTimeTooSkewed): the clock is wrong", "provider.auth"),
+        ("Failed to acquire the lock of the store (timeout)", "tool.busy"),
+        ("Can't contact the directory server", "provider.connection"),
         ("the call to the service returned HTTP 503", "provider.overloaded"),
     ],
 )  # fmt: skip

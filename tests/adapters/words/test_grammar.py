@@ -280,6 +280,11 @@ def test_what_is_not_available_or_at_its_limit_is_not_repeated(text: str) -> Non
     assert not registered_kind(kind).category.retryable
 
 
+@pytest.mark.parametrize("text", ["Can't connect to the server", "Couldn't reach the server"])
+def test_a_negation_may_be_the_first_word(text: str) -> None:
+    assert kind_of(text) == "provider.connection"
+
+
 def test_a_sentence_that_was_wrapped_is_one_sentence() -> None:
     wrapped = "The identity does not have\npermissions for that action"
 

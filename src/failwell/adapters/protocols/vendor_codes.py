@@ -150,6 +150,15 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_OVER, "h11"),
     (_REJECTED, "h17 h24 h31 h81 h82 h83 r16 r17"),
     ("resource.system_memory", "r14 r15"),
+    # Windows, [MS-ERREF] section 2.3.1, as clients of SMB print it: https://learn.microsoft.com/openspecs/windows_protocols/ms-erref
+    (_AUTH, "nt_status_logon_failure nt_status_wrong_password nt_status_password_expired nt_status_account_disabled nt_status_no_such_user"),
+    (_PERMISSION, "nt_status_access_denied nt_status_account_restriction nt_status_network_access_denied"),
+    (_REJECTED, "nt_status_bad_network_name nt_status_object_path_not_found nt_status_no_such_domain"),
+    (_BAD, "nt_status_object_name_not_found nt_status_no_such_file nt_status_object_name_collision nt_status_invalid_parameter"),
+    (_CONNECTION, "nt_status_connection_refused nt_status_host_unreachable nt_status_network_unreachable nt_status_bad_network_path"),
+    (_UNSURE, "nt_status_io_timeout nt_status_connection_reset nt_status_connection_disconnected"),
+    (_BUSY, "nt_status_sharing_violation nt_status_file_lock_conflict"),
+    ("resource.disk", "nt_status_disk_full"),
     # New API, a gateway, `ErrorCode` in its source: https://github.com/QuantumNous/new-api
     (_REFUSED, "sensitive_words_detected violation_fee.grok.csam"),
     (_QUOTA, "pre_consume_token_quota_failed"),

@@ -49,7 +49,7 @@ _ANGLED = re.compile(
 )
 _HEADED = re.compile(
     # As clients in Go and command-line tools print the code before the sentence: `creating X: VcpuLimitExceeded: You have …`.
-    r"(?:^|: |\n|\* )[ \t(\[]{0,4}(?P<code>[A-Z][a-z]{1,24}(?:[A-Z][A-Za-z0-9]{1,24}){1,6}(?:\.[A-Z]\w{2,40})?|[A-Z][A-Z_]{6,40})[)\]]{0,1}: (?=\S)"
+    r"(?:^|: |\n|\* |[45]\d\d )[ \t(\[]{0,4}(?P<code>[A-Z][a-z]{1,24}(?:[A-Z][A-Za-z0-9]{1,24}){1,6}(?:\.[A-Z]\w{2,40})?|[A-Z][A-Z_]{6,40})[)\]]{0,1}: (?=\S)"
 )
 _MOST_HEADS = 4
 _LOG_LINE = re.compile(

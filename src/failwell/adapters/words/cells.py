@@ -133,6 +133,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.connection", "connection", "blocked"),
     _cell("provider.outcome_unknown", "connection", "closed"),
     _cell("provider.connection", "connection", "timed_out failed"),
+    _cell("tool.busy", "contention", "timed_out", reach=6),
     _cell("provider.outcome_unknown", "timed_out"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),

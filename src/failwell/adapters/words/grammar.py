@@ -205,7 +205,8 @@ class Lexicon:
             word = words.get(token)
             if word is None:
                 if not token.isascii() or "_" in token or "'" in token:
-                    negation = self._scan_other(token, place, clause, hits) or negation
+                    turned = self._scan_other(token, place, clause, hits)
+                    negation = negation if turned is None else turned
                 continue
             if place <= skip:
                 continue

@@ -33,7 +33,7 @@ SUBJECTS: dict[str, str] = {
     "context": "context|length|上下文|长度",
     "tokens": "tokens|text bytes|token (limit/count/length)",
     "safety": "(/un)safe(/ty)|polic*|(moderation/sensitive/harmful)|(risk/guideline)~",
-    "unsafe_text": "inappropriate|nsfw|敏感|(内容违规/违规内容)",
+    "unsafe_text": "inappropriate|nsfw|(敏感/安全审核)|(内容违规/违规内容)",
     "concurrency": "(concurrent/simultaneous)",
     "contention": "deadlock|lock*|conflict*",
     "url": "url|endpoint",
@@ -107,7 +107,7 @@ NEGATED: dict[str, str] = {
     "invalid": "in-valid",
     "required": "(provid/configur/register)*|set",
     "exhausted": "enough|any",
-    "unreachable": "(connect/reach)",
+    "unreachable": "(connect/reach/contact)",
     "out_of_memory": "allocate",
     "unauthenticated": "authenticat*",
 }
