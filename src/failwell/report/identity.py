@@ -3,21 +3,34 @@
 The count is held per process, by fingerprint, within bounds. It holds names of classes, never messages.
 """
 
+import os
 import re
+import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 
 from failwell.fault.links import module_name, type_name
-from failwell.fault.time_ids import time_ids
 from failwell.report.record import ErrorReport
 
-_time_id = time_ids(16)
+_DIGITS = 16
+_random_parts: list[str] = []
+if hasattr(os, "register_at_fork"):
+    # A child process must not use the parts that its parent uses.
+    os.register_at_fork(after_in_child=_random_parts.clear)
 
 
 def new_id() -> str:
     """A new id for a report. The first part is the time in milliseconds, the second is random."""
-    return f"err_{_time_id()}"
+    try:
+        # Taking one off the end is a single step, so no two threads get the same.
+        random_part = _random_parts.pop()
+    except IndexError:
+        # To ask the system for each id would take longer than all else that is done for it.
+        digits = os.urandom(64 * _DIGITS // 2).hex()
+        random_part, *rest = [digits[at : at + _DIGITS] for at in range(0, len(digits), _DIGITS)]
+        _random_parts.extend(rest)
+    return f"err_{time.time_ns() // 1_000_000:011x}{random_part}"
 
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")

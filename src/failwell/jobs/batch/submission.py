@@ -9,7 +9,7 @@ from typing import NamedTuple
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownGroup
-from failwell.jobs.job import JobRequest, new_job_id
+from failwell.jobs.job import JobRequest, new_job_ids
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.request import check_request, with_timeout
 from failwell.jobs.store.groups import GroupPart, JobGroup
@@ -58,7 +58,7 @@ def submit_many(
     for start in starts:
         now = time()
         chunk = requests[start : start + CHUNK]
-        jobs = [new_job_id() for _ in chunk]
+        jobs = new_job_ids(len(chunk))
         is_last = start + CHUNK >= len(requests)
         part = None if group is None else GroupPart(group, callback, is_last)
         commit = queue.store.commit(
