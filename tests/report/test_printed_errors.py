@@ -120,3 +120,27 @@ def test_a_pasted_line_has_the_kind_of_the_live_exception() -> None:
 def test_output_without_a_failure_is_refused(text: str) -> None:
     with pytest.raises(Validation, match="shows no status or code of an error"):
         describe_pasted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", None),
+        (
+            "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 8.00 GiB total capacity; 1.00 GiB free)",
+            (2048.0, 1024.0),
+        ),
+        ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 20.00 MiB.", None),
+        (
+            "RuntimeError: MPS backend out of memory (MPS allocated: 9.05 GB, other allocations: 2.00 MB)",
+            None,
+        ),
+        ("[rank0]: OutOfMemoryError: XPU out of memory, please use `empty_cache`", None),
+    ],
+)
+def test_a_full_gpu_is_not_the_memory_of_the_machine(text: str, short: tuple[float, float] | None) -> None:
+    report = describe_pasted(text)
+
+    assert report.kind == "resource.gpu_memory"
+    shortfall = report.resource_shortfall
+    assert short == (None if shortfall is None else (shortfall.needed, shortfall.available))

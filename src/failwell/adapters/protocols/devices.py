@@ -113,6 +113,9 @@ _SENTENCE = re.compile(r"(?:cuda|hip) (?:driver |runtime )?(?:error|failure)(?: 
 _UNMISTAKABLE = 28
 """So long a sentence is printed by the runtime alone, whatever stands before it."""
 _SAYINGS = {
+    **dict.fromkeys(
+        ("cuda out of memory", "hip out of memory", "xpu out of memory", "mps backend out of memory"), _MEMORY
+    ),
     "nccl error": _CRASHED,
     "no nvidia driver on your system": _MISSING,
     "no cuda gpus are available": _MISSING,

@@ -58,7 +58,7 @@ _RUBY = re.compile(
 )
 _RUBYS = re.compile(r"(?:[A-Z]\w{1,40}::){1,5}[A-Z][A-Za-z]{2,60}")
 _RUST_PANIC = re.compile(
-    r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}:\n(?P<text>[^\n]{0,2000}))",
+    r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}?:\d{1,7}:\s(?P<text>[^\n]{0,2000}))",
     re.MULTILINE,
 )
 _GO_PANIC = re.compile(r"^(?P<name>panic|fatal error): (?P<text>[^\n]{0,2000})", re.MULTILINE)

@@ -3,10 +3,11 @@
 A weaker fact is looked at only where the stronger ones are missing.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from failwell.adapters.classify import classify
+from failwell.adapters.classify import classify, shortfall_of
 from failwell.adapters.facts import Facts, Objects, Phase, as_objects, message_of
 from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.reading import Reading
@@ -23,7 +24,7 @@ _LAUNCH_CODES = range(124, 193)
 """Exit codes of launchers and shells, and those above 128 that stand for a signal."""
 
 
-_DEVICE_WORDS = ("cu", "hip", "nccl", "nvidia")
+_DEVICE_WORDS = ("cu", "hip", "mps", "nccl", "nvidia", "xpu")
 """A piece of every status and sentence of a GPU runtime."""
 
 
@@ -59,7 +60,8 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
     low = facts.message.lower()
     device = device_status(facts.message) if any(word in low for word in _DEVICE_WORDS) else None
     if device is not None:
-        return _rule(device[0], "device_status", device[1], "code")
+        reading = _rule(device[0], "device_status", device[1], "code")
+        return replace(reading, resource_shortfall=shortfall_of(device[0], facts.message))
     if has_known_code(facts):
         return classify(_merged(facts, known), now)
     return _by_system(facts, known) or _by_class(facts, known)
