@@ -352,13 +352,15 @@ def _advice_to_wait(seconds: float) -> UserAction:
 
 def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple[Scene, tuple[Frame, ...]]:
     where = NOWHERE if scene is None else scene
+    stamps, around = stamps_of(error), current_scene()
+    capability = reading.details.get("capability_name") if reading.details else None
+    if where is around is NOWHERE and not stamps and capability is None:
+        return where, ()
     frames: list[Frame] = []
-    for stamp in stamps_of(error):
+    for stamp in stamps:
         frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
         where = merge(where, stamp.scene)
-    if (around := current_scene()) is not NOWHERE:
-        where = merge(where, around)
-    capability = reading.details.get("capability_name") if reading.details else None
+    where = merge(where, around)
     if type(capability) is str and capability and where.capability is None:
         where = replace(where, capability=capability)
     if where is NOWHERE:

@@ -31,7 +31,6 @@ _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
 _NO_METADATA = (None,) * 6
 _CONFIDENCES = ("high", "medium", "low")
 _PLACEHOLDERS = frozenset({"", "unknown"})
-_PLAIN_TEXTS = frozenset({str})
 _PLAIN_VALUES = frozenset({str, int, type(None)})
 _PLAIN_NUMBERS = frozenset({int, float, type(None)})
 _LONGEST_NUMBER = 2**63
@@ -87,8 +86,8 @@ def is_recordable(reading: Reading) -> bool:
     request_id = metadata.request_id
     if request_id is not None and (type(request_id) is not str or request_id not in values):
         values.append(request_id)
-    # A subclass of `str` may say of itself what it likes.
-    if not _PLAIN_VALUES.issuperset(map(type, names)) or not _PLAIN_TEXTS.issuperset(map(type, values)):
+    # A subclass of `str` may say of itself what it likes. A number among the headers raises below.
+    if not _PLAIN_VALUES.issuperset(map(type, (*names, *values))):
         return False
     is_known = names in clean_groups() or _are_clean_names(names)
     return is_known and are_clean(values) and request_id not in _PLACEHOLDERS

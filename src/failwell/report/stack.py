@@ -55,6 +55,8 @@ _sites: dict[Frames, str] = {}
 def frames_of(error: BaseException) -> Frames:
     """The frames that `error` passed through."""
     trace = traceback_of(error)
+    if trace is None:
+        return ()
     frames: list[tuple[str, str, str, int]] = []
     while trace is not None and len(frames) < _MOST_FRAMES:
         code = trace.tb_frame.f_code
