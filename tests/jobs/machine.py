@@ -1,14 +1,46 @@
 """What tests borrow of the real machine: a control group with little memory, a disk with little space."""
 
+import functools
 import os
 import subprocess
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 
 _GROUPS = Path("/sys/fs/cgroup")
+_ALONE = "FAILWELL_TEST_ALONE"
+P = ParamSpec("P")
+
+
+def in_a_small_process(test: Callable[P, None]) -> Callable[P, None]:
+    """Run a test in a pytest of its own.
+
+    Where the memory of a group runs out, the kernel ends its largest process. After thousands of tests that is the one that runs them.
+    """
+
+    @functools.wraps(test)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> None:
+        name = os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)")
+        if os.environ.get(_ALONE) == name:
+            test(*args, **kwargs)
+            return
+        outside = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_XDIST")}
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name],
+            env={**outside, _ALONE: name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "1 skipped" in ended.stdout:
+            pytest.skip("this machine lets nobody make a control group")
+        assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+    return alone
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.protocol import Supervision
-from tests.jobs.machine import a_small_disk, within_memory
+from tests.jobs.machine import a_small_disk, in_a_small_process, within_memory
 from tests.jobs.queues import (
     a_capability,
     a_holder,
@@ -361,6 +361,7 @@ def test_the_largest_idle_holder_of_main_memory_makes_room_and_nobody_else(tmp_p
 
 @pytest.mark.acceptance("cjm-substrate 49", "cjm-substrate 50")
 @pytest.mark.parametrize("ending", ["completed", "cancelled"])
+@in_a_small_process
 def test_who_the_kernel_ended_for_memory_succeeds_once_the_idle_ones_are_gone(
     tmp_path: Path, ending: str
 ) -> None:
@@ -427,6 +428,7 @@ def test_memory_that_the_kernel_refuses_is_asked_for_twice(tmp_path: Path, numbe
 
 
 @pytest.mark.acceptance("cjm-substrate 51")
+@in_a_small_process
 def test_who_is_ended_for_memory_every_time_is_tried_twice(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_shipped_runtime(tmp_path) as jobs:
