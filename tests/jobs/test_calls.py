@@ -18,6 +18,7 @@ from failwell.capability import (
 )
 from failwell.jobs import Runtime
 from failwell.jobs.job import JobState
+from failwell.jobs.worker import supervisor
 from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
 from failwell.report.record import ErrorReport, TracebackPolicy
 from tests.jobs.workers import SAMPLES, a_manifest, a_worker, failure, reported, run
@@ -50,6 +51,29 @@ def test_a_result_comes_back_as_it_was_returned() -> None:
             return await worker.call("one", {"value": given})
 
     assert run(work()) == given
+
+
+def test_a_worker_that_was_woken_for_nothing_still_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Also on a machine with a single core, where nothing is woken.
+    monkeypatch.setattr(supervisor, "_CORES", 2)
+
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            await worker.start()
+            for _ in range(3):
+                worker.wake()
+            return await worker.call("one", {"value": 7}), await worker.call("two", {"value": 8})
+
+    assert run(work()) == (7, 8)
+
+
+def test_a_worker_that_has_no_process_is_not_woken() -> None:
+    async def work() -> int:
+        async with a_worker() as (worker, _):
+            worker.wake()
+            return worker.generation
+
+    assert run(work()) == 0
 
 
 def test_a_function_is_a_capability_too() -> None:

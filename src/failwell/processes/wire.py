@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from json import encoder
+from time import monotonic
 from typing import Any, cast
 
 PROTOCOL = 1
@@ -137,7 +138,7 @@ def _too_deep(body: bytearray) -> dict[str, Any]:
     }
 
 
-def _poller(sock: socket.socket) -> Callable[[], object] | None:
+def _poller(sock: socket.socket) -> Callable[..., list[tuple[int, int]]] | None:
     """Waits until a socket can be read.
 
     A thread that waits inside `recv` is also woken when the other side reads what was sent to it, for nothing. That costs the
@@ -227,6 +228,14 @@ class Line:
         except OSError:
             return True
         return True
+
+    def expect(self, seconds: float) -> None:
+        """Wait without sleeping until there is something to receive, `seconds` at most."""
+        if self._poll is None or self._buffered:
+            return
+        end = monotonic() + seconds
+        while not self._poll(0) and monotonic() < end:
+            pass
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""

@@ -26,6 +26,9 @@ from .pulse import Pulse
 from .subject import WHOLE_MODULE, Subject, find_capabilities
 from .values import frame_of
 
+_SOON = 0.0003
+"""Seconds within which a call follows that was announced. To record its start takes a third of that."""
+
 
 def work(line: int) -> int:
     """Serve the host at the other end of the socket `line` until it sends `stop` or ends; return the exit code."""
@@ -132,6 +135,8 @@ class _Worker:
             job = frame["job"]
             call = self._calls[job] = Call(self._line, job, self._name, frame.get("window", 0))
             self._inbox.add((frame, call))
+        elif kind == "wake":
+            self._line.expect(_SOON)
         elif kind == "more":
             call = self._calls.get(frame["job"])
             if call is not None:

@@ -148,6 +148,9 @@ class Queue:
         state = self.state
         self.outside.refill()
         starting = [] if self._record.trouble is not None else self._admission.admit()
+        if len(starting) == 1:
+            # The time that its worker takes to wake passes while the start is recorded.
+            state.instances[starting[0].request.instance].worker.wake()
         if not self._record.write(starting, self._launch):
             return
         if self._empty is not None and not state.live and not self._empty.done():

@@ -6,6 +6,7 @@ failwell may not be installed; a test compares the two.
     host → worker
         load        module, object, path, lanes, pulse     import the capability
         call        job, action, arguments, stream, window, phase
+        wake                                                a call follows at once: wait for it without sleeping
         cancel      job                                     ask one call to stop
         more        job, count                              room for further items of a stream
         stop                                                finish, clean up and exit

@@ -326,6 +326,10 @@ class Worker(Protocol):
         """
         ...
 
+    def wake(self) -> None:
+        """Wake the process if it waits for calls, because one follows at once. Nothing is called by this."""
+        ...
+
     def flush(self) -> None:
         """Send the calls that were begun."""
         ...

@@ -1,6 +1,7 @@
 """The real `Worker`: calls, streams, cancels and reconfigures a capability in its process."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,10 @@ from failwell.jobs.worker.frames import encode_call
 from failwell.jobs.worker.lifecycle import Config, WorkerLifecycle
 from failwell.jobs.worker.protocol import Answer, CancelPhased, WorkerState
 from failwell.jobs.worker.startup import Startup, inspect_capability
+from failwell.processes.wire import encoded
+
+_WAKE = encoded({"type": "wake"})
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class SupervisedWorker(WorkerLifecycle):
@@ -44,6 +49,18 @@ class SupervisedWorker(WorkerLifecycle):
             return False
         self._calls.begin(job, encode_call(job, action, arguments), timeout, done)
         return True
+
+    def wake(self) -> None:
+        """Wake the process if it waits for calls; see `Worker.wake`."""
+        # On a single core it would keep the host from its work while it waits.
+        if (
+            _CORES > 1
+            and self._state is WorkerState.READY
+            and self._calls.is_idle
+            and self._process is not None
+        ):
+            self._process.write(_WAKE)
+            self._process.flush()
 
     def flush(self) -> None:
         """Send calls that were begun; see `Worker.flush`."""
