@@ -238,40 +238,40 @@ def calls() -> dict[str, Call]:
     return found | {"litellm": by_litellm}
 
 
-def measured(make: Make, call: Call, *, rounds: int, number: int, first: int) -> list[float]:
-    """Microseconds of CPU time for one exception, once per round; each exception is made for this one call.
+def measured(make: Make, call: Call, *, number: int, first: int) -> float:
+    """Microseconds of CPU time for one exception; each of `number` is made for this one call.
 
     Collecting the garbage that making them leaves is not part of it, as in `timeit`.
     """
-    spent: list[float] = []
-    for turn in range(rounds):
-        gc.collect()
-        gc.disable()
-        errors = [make(first + turn * number + i) for i in range(number)]
-        before = time.thread_time_ns()
-        for error in errors:
-            call(error)
-        spent.append((time.thread_time_ns() - before) / 1_000 / number)
-        gc.enable()
-    return spent
+    gc.collect()
+    gc.disable()
+    errors = [make(first + i) for i in range(number)]
+    before = time.thread_time_ns()
+    for error in errors:
+        call(error)
+    spent = time.thread_time_ns() - before
+    gc.enable()
+    return spent / 1_000 / number
 
 
 def main(arguments: list[str]) -> None:
     rounds, number = (3, 20) if "--quick" in arguments else (15, 100)
-    told: dict[str, dict[str, list[float]]] = {}
     tools, known = calls(), shapes()
+    told = {shape: {name: [0.0] * rounds for name in tools} for shape in known}
     # The modules of the SDKs are many objects, and looking through them again each round takes minutes.
     gc.collect()
     gc.freeze()
-    # Ids are counted on from shape to shape: the second shape of an SDK must not find those of the first one known.
-    first = 1
-    for shape, make in known.items():
+    for make in known.values():
         for call in tools.values():
             call(make(0))
-        told[shape] = {}
-        for name, call in tools.items():
-            told[shape][name] = measured(make, call, rounds=rounds, number=number, first=first)
-            first += rounds * number
+    # Ids are counted on: no shape and no round must find those of another one known.
+    first = 1
+    # The shapes take turns, so that a slow minute of the machine is slow for all alike.
+    for turn in range(rounds):
+        for shape, make in known.items():
+            for name, call in tools.items():
+                told[shape][name][turn] = measured(make, call, number=number, first=first)
+                first += number
     versions: dict[str, str] = {}
     for name in ("openai", "anthropic", "botocore", "litellm"):
         try:
