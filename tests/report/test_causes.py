@@ -204,3 +204,54 @@ def test_an_exception_that_lies_about_its_slots_is_read_all_the_same() -> None:
     report = failwell.describe(Shadowed("x"))
 
     assert (report.kind, report.error_type, report.causes) == ("internal.bug", "Shadowed", ())
+
+
+class Wrapper(Exception):
+    """A class of a program, of which no rule knows anything."""
+
+
+def wrapped(outer: Exception, inner: BaseException) -> failwell.ErrorReport:
+    outer.__cause__ = inner
+    return failwell.describe(outer)
+
+
+@pytest.mark.parametrize("cls", [Wrapper, RuntimeError, Exception])
+def test_an_exception_that_says_nothing_is_the_failure_that_it_was_raised_from(cls: type[Exception]) -> None:
+    report = wrapped(cls("could not fetch"), ConnectionRefusedError("x"))
+
+    assert (report.kind, report.retryable, report.certainty) == ("provider.connection", True, "not_sent")
+    assert report.error_type == cls.__name__
+    assert report.evidence[-1].basis == "cause"
+
+
+@pytest.mark.parametrize("cause", [KeyError("a"), ValueError("a"), Wrapper("a")])
+def test_a_programs_own_mistake_below_it_does_not_say_what_an_unknown_exception_is(cause: Exception) -> None:
+    assert wrapped(Wrapper("order 17"), cause).kind == "internal.unknown"
+
+
+def test_a_class_that_is_known_is_not_overruled_by_what_it_was_raised_from() -> None:
+    assert wrapped(KeyError("a"), ConnectionRefusedError("x")).kind == "internal.bug"
+
+
+def test_the_context_of_an_unknown_exception_does_not_say_what_it_is() -> None:
+    error = Wrapper("while cleaning up")
+    error.__context__ = ConnectionRefusedError("x")
+
+    assert failwell.describe(error).kind == "internal.unknown"
+
+
+def test_a_chain_of_unknown_exceptions_is_the_first_failure_that_is_known() -> None:
+    inner = Wrapper("inner")
+    inner.__cause__ = TimeoutError()
+
+    assert wrapped(RuntimeError("outer"), inner).kind == "provider.outcome_unknown"
+
+
+def test_a_very_long_chain_of_unknown_exceptions_ends() -> None:
+    error: BaseException = ConnectionRefusedError("x")
+    for _ in range(5_000):
+        outer = Wrapper("again")
+        outer.__cause__ = error
+        error = outer
+
+    assert failwell.describe(error).kind == "internal.unknown"

@@ -41,6 +41,8 @@ _SEVERITY = {
     )
 }  # fmt: skip
 """The less a repeat can do, the worse."""
+_SAYING_NOTHING = ("unclassified", "python.RuntimeError")
+"""Rules for classes that say nothing: one that is raised `from` a failure that is known is that failure, in other words."""
 _MOST_MEMBERS = 1024
 """Members that are looked at below one exception, however they are nested."""
 _ENVELOPE = 128
@@ -115,6 +117,11 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
         if inside is not None:
             return inside
     if reading.kind in VERDICTS:
+        cause = cause_of(error) if reading.rule in _SAYING_NOTHING else None
+        if cause is not None and not is_fault(cause):
+            inside = _opened(reading, cause, edge, [_MOST_MEMBERS] if room is None else room)
+            if inside is not None and inside.kind not in VERDICTS:
+                return inside
         reading = seen_from(
             reading,
             edge.origin,
