@@ -112,12 +112,44 @@ def test_every_named_sqlstate_has_a_kind_and_is_found_by_the_class_of_both_drive
         (2006, "provider.outcome_unknown"),
         (2013, "provider.outcome_unknown"),
         (3024, "provider.timeout"),
+        (1176, "provider.bad_request"),
+        (3730, "provider.bad_request"),
+        (2999, None),
         (999_999, None),
         (None, None),
     ],
 )
 def test_a_number_of_mysql_decides(number: int | None, meaning: str | None) -> None:
     assert sql.kind_of_mysql(number) == meaning
+
+
+def test_a_sqlstate_beside_a_number_of_mysql_without_a_row_says_more() -> None:
+    assert sql.kind_of_mysql(1999, "40001") == "tool.busy"
+    assert sql.kind_of_mysql(1205, "HY000") == "tool.busy"
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        (
+            "Msg 4104, Level 16, State 1: The multi-part identifier could not be bound.",
+            "provider.bad_request",
+        ),
+        ("Error Number:2714,State:6,Class:16", "provider.bad_request"),
+        ("SQL Server error is: 8115, state: 8", "provider.bad_request"),
+        ("Msg 1205, Level 13, State 51: deadlocked", "tool.busy"),
+        ("Msg 99999, Level 20, State 1: the connection is broken", None),
+        ("Error Number:99999", None),
+        ("ORA-00937: not a single-group group function", "provider.bad_request"),
+        ("ORA-01847: day of month must be between 1 and last day of month", "provider.bad_request"),
+        ("ORA-00060: deadlock detected", "tool.busy"),
+        ("ORA-00600: internal error code", None),
+    ],
+)
+def test_a_number_without_a_row_is_read_by_its_severity_or_its_range(text: str, meaning: str | None) -> None:
+    found = services.sql_server_in(text) or services.oracle_in(text)
+
+    assert (found and found[0]) == meaning
 
 
 def test_every_word_of_grpc_and_every_registered_close_code_has_a_kind() -> None:

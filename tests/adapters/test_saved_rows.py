@@ -1,5 +1,7 @@
 """Failures that were written down: what runtimes print around a message, and names of classes beside a generic status."""
 
+import builtins
+
 import pytest
 
 from failwell.report.saved_failures.saved_row import classify
@@ -37,3 +39,28 @@ def test_a_class_that_only_repeats_a_bad_request_changes_no_status() -> None:
     }
 
     assert classify(row).kind == "provider.bad_request"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, cls in vars(builtins).items()
+        if isinstance(cls, type) and issubclass(cls, BaseException)
+    ],
+)
+def test_a_row_of_every_class_of_python_is_read(name: str) -> None:
+    row = {"sdk": "python", "exception_class": name, "message": "it went wrong"}
+
+    assert classify(row).evidence
+
+
+def test_a_saved_group_is_what_its_member_is() -> None:
+    row = {
+        "sdk": "python",
+        "exception_class": "ExceptionGroup",
+        "message": "unhandled errors in a TaskGroup (1 sub-exception)",
+        "cause_chain": [{"class": "httpx.ConnectError", "message": "All connection attempts failed"}],
+    }
+
+    assert classify(row).kind == "provider.connection"

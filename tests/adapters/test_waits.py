@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import multidict
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import failwell
 from failwell.adapters.facts import Facts
@@ -300,3 +302,33 @@ def test_a_time_that_is_long_past_is_no_delay(value: str) -> None:
 
 def test_a_server_whose_clock_is_a_little_behind_asks_for_no_delay() -> None:
     assert seconds({"retry-after": str(EPOCH - 5)}) == 0
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "retry-after": st.sampled_from(
+                ["0", "7", "007", "999999999", "1234567890", "-1", "1.5", "٣", "", "7 ", "7, 9"]
+            ),
+            "retry-after-ms": st.sampled_from(["0", "250", "x"]),
+            "x-ratelimit-reset-requests": st.just("9s"),
+            "x-ratelimit-remaining-requests": st.sampled_from(["0", "5"]),
+            "ratelimit": st.just('"a";r=0;t=30'),
+        },
+    ),
+    st.sampled_from(
+        [None, "a page", {"error": {"message": "no"}}, {"error": {"retry_after": 20}}, {"retryDelay": "3s"}]
+    ),
+    st.sampled_from(["", "Please try again in 12s."]),
+)
+def test_a_wait_in_its_plainest_form_is_what_all_forms_together_say(
+    headers: dict[str, str], body: object, message: str
+) -> None:
+    wait, nonsense = wait_of(Facts(headers=headers, body=body, message=message))
+    every = read_waits(headers, body, message)
+
+    latest = every.latest
+    expected = None if latest is None else (latest.seconds, latest.source, latest.confidence)
+    assert (None if wait is None else (wait.after, wait.source, wait.confidence)) == expected
+    assert nonsense == every.nonsense

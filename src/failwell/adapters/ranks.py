@@ -8,7 +8,7 @@ It does not know the provider. What tells a quota from a rate limit is the same 
 import re
 
 from failwell.adapters.codes import said_by_class, said_by_codes
-from failwell.adapters.facts import NOT_SENT, Facts, Phase, ids_of, objects_of
+from failwell.adapters.facts import NOT_SENT, Facts, Objects, Phase, ids_of, objects_of
 from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import (
@@ -57,6 +57,12 @@ _MISSING_ROUTE = Rule("status_404.route", REJECTED, "status", "HTTP 404")
 _MISSING_THING = Rule("status_404.thing", BAD, "status", "HTTP 404")
 _NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
 _UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
+_ADVICE = Rule("unavailable.advice", "provider.unavailable", "message", "asks for a repeat")
+_ASKS_FOR_REPEAT = re.compile(
+    r"\bplease (?:retry|(?:refresh and )?try again)\b(?! with| using| after)|\b(?:retry|try again) (?:later|in a (?:few|moment|minute|while))\b",
+    re.IGNORECASE,
+)
+"""What services add where they know of nothing that the caller could change. It counts where nothing else is known."""
 _UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
 _BY_STATUS = {
     status: Rule(f"status_{status}", kind, "status", f"HTTP {status}")
@@ -64,12 +70,17 @@ _BY_STATUS = {
 }
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
+_REPRINTED = re.compile(r"[\"'](?:status_)?code[\"']: ?(4\d\d)\b")
+_BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]")
+"""How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
+_SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
-_ZERO_LIMIT = re.compile(r"limit(?:\W{1,3}|\s+is\s+)0\b")
+# The look behind comes after the word, so that the word is searched for first.
+_ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+is\s+)0\b")
 
 
 def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
@@ -86,19 +97,19 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     if own is None and phase is not None and codes.rule is None:
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
-        return [_transport(phase, in_stream=facts.in_stream)]
+        return [_transport(phase, in_stream=facts.in_stream, message=facts.message)]
     names = said_by_class(facts.names)
     status = _status(own, codes.status, names.status)
-    if status == 502 and (upstream := _UPSTREAM.search(facts.message[:_LONGEST])) is not None:
-        # A gateway repeats what the service behind it answered.
-        status = int(upstream[1] or upstream[2])
+    if status == 502 or (own == 500 and "code" in facts.message):
+        status = _reprinted(status, facts.message[:_LONGEST]) or status
     base = _by_status(
         facts, status, "" if status == own else codes.saw if codes.status == status else names.saw
     )
     if base is not None and status != own:
         base = Rule(base.name, base.kind, "code", codes.saw if codes.status == status else names.saw)
-    # Beside a status that was sent, a class that stands for a status only repeats one.
-    by_name = None if own is not None and own >= 400 and names.status is not None else names.rule
+    by_name = names.rule
+    if by_name is not None and _is_refuted(by_name, names.status, facts):
+        by_name = None
     decided = (codes.rule and _by_machine(codes.rule, status)) or (by_name and _by_machine(by_name, status))
     if decided is not None and decided.is_soft and _names_short_window(facts):
         decided = None
@@ -106,8 +117,6 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         # Clients name every error that the server reports a `ServerError`: such a class is no fault of the server yet.
         is_any = status == 500 and own is None and codes.status is None
         decided = _with_words(decided, facts, None if is_any else status)
-    if status == 503 and _NO_CREDENTIALS in facts.message:
-        decided = Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if decided is None and base is None:
         decided = _otherwise(facts, own)
     if wait is not None and wait.after >= _SHORTEST_LONG_WAIT and (decided or base or _UNKNOWN).kind == RATE:
@@ -117,8 +126,23 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
     return [decided] if base is None or base.kind == decided.kind else [decided, base]
 
 
+def _is_refuted(rule: Rule, status: int | None, facts: Facts) -> bool:
+    """Whether a class only repeats a status beside one that was sent, or speaks of a connection although a reply came."""
+    if facts.status is not None and facts.status >= 400 and status is not None:
+        return True
+    return rule.kind in _TRANSPORT_KINDS and type(facts.body) is Objects
+
+
+def _reprinted(status: int | None, text: str) -> int | None:
+    """The status of another service that a reply repeats: a gateway's, or that of a program which answers 500 to everything."""
+    match = _UPSTREAM.search(text) if status == 502 else _REPRINTED.search(text)
+    return None if match is None else int(next(filter(None, match.groups())))
+
+
 def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule | None:
     """What the codes decided, where the words say no more."""
+    if status == 503 and _NO_CREDENTIALS in facts.message:
+        return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
         return _by_words(facts, status) or decided
     if decided is not None and decided.kind == PERM and status in (None, 400, 403):
@@ -185,7 +209,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         if facts.status is not None and not may_be_used_up(low):
             return None
     said = statement_of(low)
-    if status is None and said.was_stopped:
+    is_local = any(cell.kind.startswith("resource.") for cell in said.cells)
+    if status is None and said.was_stopped and not is_local:
         return Rule("cancelled.words", "cancel.run", "message", "stopped by a person")
     for cell in said.cells:
         kind = _in_window(cell, said, facts, status)
@@ -210,22 +235,23 @@ def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) ->
         return RATE
     if cell.kind == QUOTA and (
         (cell.soft and _names_short_window(facts))
-        or (cell.weak and said.has(RATE, beside_a_status=(status or 0) >= 400))
+        or (
+            cell.weak and _counts_what_comes_in(said) and said.has(RATE, beside_a_status=(status or 0) >= 400)
+        )
         or (cell.soft and "rate" in said.concepts)
     ):
         return RATE
     if cell.kind == RATE and status is None and said.names_long_window:
         return QUOTA
-    if (
-        cell.kind == RATE
-        and cell.without_status
-        and status is None
-        and said.concepts.isdisjoint(_COUNTED)
-        and not said.names_short_window
-    ):
+    if cell.kind == RATE and cell.without_status and status is None and not _counts_what_comes_in(said):
         # A limit that is not said to count what comes in: the number of things that an account may have.
         return QUOTA
     return cell.kind
+
+
+def _counts_what_comes_in(said: Statement) -> bool:
+    """Whether a text speaks of what a window counts: requests, tokens, a rate."""
+    return said.names_short_window or not said.concepts.isdisjoint(_COUNTED)
 
 
 def _by_numbers(said: Statement, status: int | None) -> Rule | None:
@@ -250,13 +276,16 @@ def _may_mean(kind: str, cell: Cell, said: Statement, facts: Facts, status: int 
             return False
         is_machine = facts.status is None and kind.startswith("resource.")
         return kind == QUOTA or (kind == LONG and cell.strong) or is_machine
-    if cell.without_status and status is not None and status >= 400:
+    if cell.without_status and (facts.status or 0) >= 400:
         return False
     if status == 403 and cell.weak:
         # A plan that does not include it is a missing permission; an empty account is said in other words.
         return False
     is_local = facts.provider in SERVERS_OF_ONE_STATUS
     allowed = None if status is None or (status == 500 and is_local) else GENERIC.get(status)
+    if allowed is not None and status == 404 and facts.status is None and facts.body is None:
+        # A name alone says it, and a name that ends in `NotFound` is also given to what is not installed.
+        allowed = allowed | _SET_UP
     if allowed is not None and kind not in allowed and not (cell.strong and status == 400):
         return False
     # A reply tells nothing about this machine.
@@ -322,7 +351,8 @@ def _missing(facts: Facts) -> Rule:
     """What a 404 misses: the model, something else that was named, or the address itself."""
     if _is_page(facts):
         return _MISSING_ROUTE
-    low = facts.message[:400].lower()
+    # The client's own text has the headers around a body that is plain text.
+    low = (facts.body if type(facts.body) is str and facts.body else facts.message)[:400].lower()
     concepts = statement_of(low).concepts
     if concepts & {"model", "model_name"} or (facts.provider and not low.strip()):
         return _MISSING_MODEL
@@ -347,11 +377,15 @@ def _otherwise(facts: Facts, status: int | None) -> Rule:
         return _transport(facts.phase, in_stream=facts.in_stream)
     if facts.in_stream:
         return _BROKEN_STREAM
+    if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
+        return _ADVICE
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
 
 
-def _transport(phase: Phase, *, in_stream: bool) -> Rule:
+def _transport(phase: Phase, *, in_stream: bool, message: str = "") -> Rule:
+    if phase == "proxy" and (refused := _BY_PROXY.search(message[:_LONGEST])) is not None:
+        return _BY_STATUS[int(refused[1])]
     return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
 
 

@@ -168,11 +168,11 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         BAD,
-        r"(?:name|id|email|username|slug)taken|already(?:in|is|has|taken|used)|(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
+        r"duplicate|(?:name|id|email|username|slug)taken|already(?:in|is|has|taken|used)|(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
     ),
     (
         BAD,
-        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^missing(?:version|param|field|value|arg)|^notin[a-z]{3,20}$",
+        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^no(?:text|user|file|data|content|message|name|query|id|item|record|result)s?$|^missing(?:version|param|field|value|arg)|^notin[a-z]{3,20}$",
     ),
 )
 CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -207,7 +207,7 @@ STATUS_WORDS: dict[str, int] = {
 KINDS_OF_STATUSES: dict[int, str] = {
     **dict.fromkeys(range(400, 500), REJECTED),
     **dict.fromkeys(range(500, 600), DOWN),
-    **dict.fromkeys((400, 422, 424), BAD),
+    **dict.fromkeys((400, 414, 422, 424), BAD),
     **dict.fromkeys((409, 425), DOWN),
     **dict.fromkeys((408, 499, 504, 524), UNSURE),
     **dict.fromkeys((521, 522, 523), CONNECTION),

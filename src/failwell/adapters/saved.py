@@ -22,6 +22,7 @@ from failwell.adapters.facts import (
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.origin import VERDICTS
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
@@ -60,7 +61,7 @@ _SAYING_NOTHING = frozenset({"Exception", "OSError", "RuntimeError", "LookupErro
 """Those of them that do not even say whose mistake it was."""
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
-_SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
+_SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
 
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
@@ -104,6 +105,10 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     reading = classify(facts, now)
     if printed is not None and reading.kind in _SAY_NOTHING:
         return printed
+    if reading.kind == "provider.unknown" and (own is None or own.rule == "python.RuntimeError"):
+        inner = _inside(row, now)
+        if inner is not None:
+            return inner
     if own is None and reading.kind == "provider.unknown":
         bugs = [error.name for error in text.errors if error.name in BUGS]
         return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
@@ -117,6 +122,19 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:
+    """The reading of the cause of a row whose own class says nothing; `None` if that is a plain error of Python's, or unknown."""
+    causes = _dicts(row.get("cause_chain"))
+    if not causes:
+        return None
+    first, *rest = causes
+    below = read_saved(
+        {"exception_class": first.get("class"), "message": first.get("message"), "cause_chain": rest}, now
+    )
+    is_plain = below.rule.startswith("python.") and below.kind in VERDICTS
+    return None if is_plain or below.kind in _SAY_NOTHING else below
 
 
 def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) -> bool:
@@ -241,6 +259,9 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
         if is_javascript(message) or not (isinstance(cls, type) and issubclass(cls, BaseException)):
             kind = kind_of_class(name, message, in_javascript=is_javascript(message)) if name else None
             return None if kind is None else Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
+        if issubclass(cls, BaseExceptionGroup):
+            # What it is depends on its members, which its name does not tell.
+            return None
         # Of the built-in classes only this one is read by its message.
         error = cls.__new__(cls, message) if cls is ImportError else cls.__new__(cls)
         if isinstance(error, OSError) and (number := _ERRNO.search(message)):

@@ -380,6 +380,9 @@ def refined(step: Phase | None, message: str) -> Phase | None:
     """The phase, refined by the message of a transport. Most transports drop the original exception."""
     if is_certificate(message):
         return "tls"
+    if step == "closed" and "REFUSED_STREAM" in message:
+        # HTTP/2: the server did nothing with the request.
+        return "connect"
     return "handles" if message.startswith(_ERRNO) and _is_handles(message) else step
 
 

@@ -53,6 +53,9 @@ _OUTRIGHT = {
     "grpc-retry-pushback-ms": 0.001,
 }
 """Headers that name a wait, each with its unit in seconds."""
+_FINER = frozenset(_OUTRIGHT) - {"retry-after"}
+_RETRY_AFTER = "header retry-after"
+_SURE: Confidence = "high"
 _LONGEST_TEXT = 4_000
 _LONGEST_VALUE = 64
 _MOST_NAMES = 64
@@ -127,16 +130,38 @@ class _Statements:
 
 def wait_of(facts: Facts, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
     """The delay that a reply asks for, and the headers and fields that name a time that makes no sense."""
-    statements = _collect(facts.headers, facts.body, facts.message, now)
-    nonsense, waits = tuple(statements.nonsense), statements.waits
-    if not waits:
-        return None, nonsense
-    _, seconds, source, confidence = waits[0] if len(waits) == 1 else max(waits)
+    nonsense: tuple[str, ...] = ()
+    plain = _plain_wait(facts)
+    if plain is not None:
+        seconds, source, confidence = plain, _RETRY_AFTER, _SURE
+    else:
+        statements = _collect(facts.headers, facts.body, facts.message, now)
+        nonsense, waits = tuple(statements.nonsense), statements.waits
+        if not waits:
+            return None, nonsense
+        _, seconds, source, confidence = waits[0] if len(waits) == 1 else max(waits)
     not_before = _new_delay()
     not_before.after, not_before.at = seconds, None
     not_before.source, not_before.confidence = source, confidence
     not_before.__class__ = NotBefore
     return not_before, nonsense
+
+
+def _plain_wait(facts: Facts) -> float | None:
+    """The wait of a reply that names one only, as a number of seconds in a header: most do, and nothing has to be compared then."""
+    headers = facts.headers
+    value = headers.get("retry-after")
+    if value is None or len(value) >= _SHORTER_THAN_A_DATE or not (value.isascii() and value.isdecimal()):
+        return None
+    if not _FINER.isdisjoint(headers):
+        return None
+    body = facts.body
+    if body is not None and type(body) is not str:
+        for holder in body if type(body) is Objects else objects_of(body):
+            if not _KEYS.isdisjoint(holder):
+                return None
+    seconds = float(value)
+    return seconds if seconds <= LONGEST_WAIT else None
 
 
 def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime | None = None) -> Waits:

@@ -30,6 +30,8 @@ _ORACLE: dict[str, str] = {
     _DISK: "257 1536 1628 1631 1652 1653 1654 1688 1691 19809 30036",
     _CANCELLED: "1013",
 }  # fmt: skip
+_ORACLE_BAD = (range(900, 1_000), range(1_400, 1_500), range(1_700, 1_900))
+"""Oracle's "Error messages": what is wrong with a statement, with the data in it, with a number or a date."""
 _SQL_SERVER: dict[str, str] = {
     _BAD: "102 156 207 208 213 241 245 515 547 2601 2627 2812 8134 8152 2628 8114 8115",
     _BUSY: "1205 1222 3960 3961",
@@ -64,6 +66,8 @@ _SNOWFLAKE: dict[str, str] = {
     _BAD: "1003 2043 904 100038 100046",
     _AUTH: "390100 390101 390102 390111 390114 390144 390195",
     _DOWN: "390201 253006",
+    # Settings that the connector misses: `errorcode.py` of snowflake-connector-python.
+    "validation.config_invalid": "251001 251005 251006 251007 251008",
 }  # fmt: skip
 _CLICKHOUSE: dict[str, str] = {
     _BAD: "6 27 36 42 43 46 47 48 53 57 62 70 158 307 396",
@@ -166,8 +170,9 @@ _RDKAFKA_WORDS = re.compile(r"\b(?:Local|Broker): (?P<words>[A-Z][A-Za-z-]{1,20}
 _FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
 _ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
 _MSSQL = re.compile(
-    r"\bMsg (?P<message>\d{2,5}), Level \d|\bError Number: ?(?P<net>-?\d{1,5})\b|\[SQL Server\][^\n]{0,300} \((?P<odbc>\d{3,5})\)"
-    r"|\bSqlException\b[^\n]{0,300}\bnumber[:=] ?(?P<java>\d{1,5})\b",
+    r"\bMsg (?P<message>\d{2,5}), Level (?P<level>\d{1,2})\b|\bError Number: ?(?P<net>-?\d{1,5})\b(?:,State:\d{1,3},Class:(?P<class>\d{1,2})\b)?"
+    r"|\[SQL Server\][^\n]{0,300} \((?P<odbc>\d{3,5})\)|\bSqlException\b[^\n]{0,300}\bnumber[:=] ?(?P<java>\d{1,5})\b"
+    r"|\bSQL Server error is: (?P<bulk>\d{2,5})\b",
     re.IGNORECASE,
 )
 _KAFKA_NAME = re.compile(
@@ -181,7 +186,7 @@ _REPLY = re.compile(
     r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)(?:[ -]|, ?[bu]?['\"])(?=[A-Za-z<#])", re.MULTILINE
 )
 _USED_UP = re.compile(
-    r"\bquota\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
+    r"\b(?:quota|credits?)\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
 )
 _REPLIES: dict[int, str] = {
     421: _DOWN, 450: _DOWN, 451: _DOWN, 452: _DOWN, 454: _DOWN,
@@ -195,7 +200,7 @@ def oracle_in(text: str) -> tuple[str, str] | None:
     """The kind and the number of Oracle's error in `text`. `ORA-06512` only says where one was raised."""
     for match in _ORA.finditer(text):
         number = int(match["number"])
-        kind = ORACLE_ERRORS.get(number)
+        kind = ORACLE_ERRORS.get(number) or (_BAD if any(number in some for some in _ORACLE_BAD) else None)
         if kind is not None and number != 6512:
             return kind, f"ORA-{number:05}"
     return None
@@ -206,8 +211,10 @@ def sql_server_in(text: str) -> tuple[str, str] | None:
     match = _MSSQL.search(text)
     if match is None:
         return None
-    number = next(group for group in match.groups() if group is not None)
-    kind = SQL_SERVER_ERRORS.get(int(number))
+    number = match["message"] or match["net"] or match["odbc"] or match["java"] or match["bulk"]
+    severity = match["level"] or match["class"]
+    # "Database Engine error severities": those from 11 to 16 are for the user to correct.
+    kind = SQL_SERVER_ERRORS.get(int(number)) or (_BAD if severity and 11 <= int(severity) <= 16 else None)
     return None if kind is None else (kind, number)
 
 

@@ -165,8 +165,16 @@ _MYSQL: dict[str, tuple[int, ...]] = {
     _CONFIG: (2019, 2054, 1115, 1193, 1273, 1298),
 }  # fmt: skip
 MYSQL_ERRORS = {number: kind for kind, numbers in _MYSQL.items() for number in numbers}
+_MYSQL_SERVER = (range(1_000, 2_000), range(3_000, 5_000))
+"""Numbers of the server's errors. Those of the client libraries lie between them."""
 
 
-def kind_of_mysql(number: int | None) -> str | None:
-    """The kind for an error number of MySQL, MariaDB or a client library of theirs."""
-    return None if number is None else MYSQL_ERRORS.get(number)
+def kind_of_mysql(number: int | None, state: str | None = None) -> str | None:
+    """The kind for an error number of MySQL, MariaDB or a client library of theirs, and the SQLSTATE beside it.
+
+    Where neither has a row, a number of the server's says that it refused the statement, and did nothing.
+    """
+    if number is None:
+        return None
+    known = MYSQL_ERRORS.get(number) or kind_of_sqlstate(state)
+    return known or (_BAD if any(number in numbers for numbers in _MYSQL_SERVER) else None)

@@ -42,11 +42,12 @@ _REDIS_GENERAL: tuple[tuple[str, str], ...] = (
 
 def kind_of_redis(text: str) -> str | None:
     """The kind for an error reply of Redis, which begins with its code: `OOM command not allowed …`."""
-    prefix, _, rest = text.removeprefix("-").partition(" ")
+    prefix = text.removeprefix("-").partition(" ")[0]
     kind = REDIS_PREFIXES.get(prefix)
-    if prefix != "ERR":
+    if kind is not None and prefix != "ERR":
         return kind
-    low = rest[:200].lower()
+    # Clients leave the general prefix out.
+    low = text[:200].lower()
     return next((meaning for words, meaning in _REDIS_GENERAL if words in low), kind)
 
 

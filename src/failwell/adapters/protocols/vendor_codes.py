@@ -46,6 +46,11 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_PERMISSION, "missing_permissions detected_unusual_activity"),
     (_LONG, "max_character_limit_exceeded"),
     (_BAD, "voice_not_found"),
+    # PostgREST, "Errors": https://docs.postgrest.org/en/stable/references/errors.html
+    (_DOWN, "pgrst000 pgrst001 pgrst002 pgrst003"),
+    (_BAD, "pgrst100 pgrst101 pgrst102 pgrst103 pgrst105 pgrst108 pgrst111 pgrst112 pgrst114 pgrst115 pgrst116 pgrst118 pgrst120 pgrst121 pgrst122"),
+    (_REJECTED, "pgrst106 pgrst107 pgrst117 pgrst125 pgrst126 pgrst127 pgrst200 pgrst201 pgrst202 pgrst203 pgrst204 pgrst205"),
+    (_AUTH, "pgrst300 pgrst301 pgrst302 pgrst303"),
     # Cartesia, "API errors": https://docs.cartesia.ai/use-the-api/api-errors
     (_RATE, "concurrency_limited"),
     # Deepgram, "Errors": https://developers.deepgram.com/docs/errors

@@ -1,4 +1,4 @@
-"""gRPC's status words and WebSocket close codes."""
+"""gRPC's status words, WebSocket close codes and HTTP/2 error codes."""
 
 _GRPC: dict[str, str] = {
     "CANCELLED": "provider.outcome_unknown",
@@ -51,6 +51,15 @@ CLOSE_CODES: dict[int, str] = {
 }
 """RFC 6455 section 7.4.1, and IANA's "WebSocket Close Code Number Registry"."""
 _PRIVATE = range(4_000, 5_000)
+
+HTTP2_CODES: dict[str, tuple[int, str]] = {
+    # The server says that it did nothing with the request.
+    "REFUSED_STREAM": (7, "provider.connection"),
+    "ENHANCE_YOUR_CALM": (11, "provider.rate_limited"),
+    "INADEQUATE_SECURITY": (12, "provider.tls_failed"),
+    "HTTP_1_1_REQUIRED": (13, "provider.rejected"),
+}
+"""RFC 9113 section 7: the codes that say more than that a stream or a connection ended, each with its number."""
 
 
 def kind_of_grpc(word: str | None) -> str | None:

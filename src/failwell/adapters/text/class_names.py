@@ -98,13 +98,14 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("tls", (
         "x509: ", "certificate verify failed", "self-signed certificate", "self signed certificate", "certificate has expired",
         "unable to get local issuer certificate", "pkix path building failed", "remote certificate is invalid", "ssl certificate problem",
-        "invalid peer certificate", "certificate is not trusted", "ssl: no alternative certificate subject name",
+        "invalid peer certificate", "could not create ssl/tls secure channel", "(provider: ssl provider, error: ", "certificate is not trusted", "ssl: no alternative certificate subject name",
     )),
     ("handles", ("too many open files",)),
     ("connect", (
         "tls handshake timeout", "failed to establish a new connection", "tcp connect error", "connect timed out", "connection attempt timed out",
         "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
-        'connection to server at "', "failed to connect to ", "couldn't connect to server", "could not connect to server", "cannot connect to host",
+        'connection to server at "', "failed to connect to ", "reset reason: connection failure", "reset reason: remote connection failure",
+        "error occurred while establishing a connection to sql server", "client::legacy::error(connect", "reset reason: connection timeout", "<urlopen error timed out", "<urlopen error [winerror 10060]", "<urlopen error [errno 110]", "couldn't connect to server", "could not connect to server", "cannot connect to host",
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
@@ -115,7 +116,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "socket hang up", "unexpected eof", "unexpectedeof", "connection closed before message completed", "server closed idle connection", "premature close",
         "server sent goaway", "ssl syscall error: eof detected", "connection to the server was lost", "connection to server was lost", "remote end closed connection without response", "connection aborted", "peer closed connection",
         "connection reset", "connection closed unexpectedly", "disconnected before", "server disconnected without sending a response", "other side closed",
-        "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
+        "transport-level error has occurred", "hyper::error(incompletemessage", "received rst_stream with error code", "reset reason: connection termination", "reset reason: remote reset", "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
     )),
 )  # fmt: skip
 PHASE_BY_SENTENCE: dict[str, Phase] = {
@@ -134,6 +135,9 @@ _FOUNDATION_CODE = re.compile(r"\bNSURLErrorDomain\b[^\n]{0,12}?-(\d{3,4})\b")
 _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
+_OPENSSL = re.compile(
+    r"SSL routines:[^:\n]{0,60}:(?P<reason>[^\n]{0,20}?(?:certificate|alert (?:protocol|handshake|unknown|bad)|unsupported protocol|renegotiation|handshake failure|eof|dh key|cipher)[^\n]{0,60})"
+)
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
 _BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")
 """What Node's `fetch` says of a body that broke off."""
@@ -192,6 +196,12 @@ def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str
     return kind
 
 
+def is_tls_alert(text: str) -> bool:
+    """Whether OpenSSL names a reason that both sides' settings or certificates have; an end of the connection is none."""
+    match = _OPENSSL.search(text) if "SSL routines:" in text else None
+    return match is not None and "eof" not in match["reason"].lower()
+
+
 def phase_in(text: str) -> Phase | None:
     """How far a call got, from a code of a runtime or from a sentence that transports print."""
     for match in _RUNTIME_CODE.finditer(text) if "_" in text or "ESOCKET" in text else ():
@@ -201,6 +211,8 @@ def phase_in(text: str) -> Phase | None:
     apple = _FOUNDATION_CODE.search(text) if "NSURLErrorDomain" in text else None
     if apple is not None and (known := _FOUNDATION_CODES.get(int(apple[1]))) is not None:
         return known
+    if is_tls_alert(text):
+        return "tls"
     low = text.lower()
     for sentence, phase in PHASE_BY_SENTENCE.items():
         if sentence in low:

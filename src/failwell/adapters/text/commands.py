@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from failwell.adapters.facts import Phase
+from failwell.adapters.text.class_names import is_tls_alert
 
 
 class ToolFacts(NamedTuple):
@@ -124,6 +125,7 @@ _SENTENCES: tuple[_Row, ...] = (
          "remote: Repository not found", "does not appear to be a git repository", "remote: The project you were looking for could not be found",
          ("fatal: repository", r"fatal: repository '[^'\n]{1,300}' (?:not found|does not exist)")),
     _row(ToolFacts("git", "git_locked", kind=_BUSY), "Another git process seems to be running", (".lock", r"Unable to create '[^'\n]{1,300}\.lock': File exists")),
+    _row(ToolFacts("git", "git_branch", kind=_INPUT), ("error: src refspec ", r"error: src refspec \S{1,200} does not match any")),
     _row(ToolFacts("git", "git_rejected", kind=_REJECTED), "error: failed to push some refs", "! [rejected]", "! [remote rejected]"),
     _row(ToolFacts("git", "git_local", kind=_INPUT),
          "fatal: not a git repository", "fatal: ambiguous argument", "fatal: bad revision", "fatal: invalid reference", "CONFLICT (content)",
@@ -172,7 +174,7 @@ _SENTENCES: tuple[_Row, ...] = (
          "No valid credential sources found", "Unable to locate credentials", "could not find default credentials", "no EC2 IMDS role found"),
     _row(ToolFacts("terraform", "terraform_locked", kind=_BUSY), "Error acquiring the state lock"),
     _row(ToolFacts("linker", "linker_library", kind=_MISSING),
-         "error while loading shared libraries: ", "cannot open shared object file", ("cannot find -l", r"\bld\S{0,20}: cannot find -l\w"),
+         "error while loading shared libraries: ", "Library not loaded: ", "LoadLibrary failed with error", "undefined symbol: ", "cannot open shared object file", ("cannot find -l", r"\bld\S{0,20}: cannot find -l\w"),
          ("SQLDriverConnect", r"Can't open lib '[^'\n]{1,200}' : file not found"), (".dll was not found", r"\w\.dll was not found"), ("undefined reference to", r"undefined reference to [`']"), ("' not found (required by", r"version `[^'\n]{1,60}' not found \(required by")),
     _row(ToolFacts("ssh", "ssh_settings", kind=_CONFIG),
          "Unable to negotiate with ", "UNPROTECTED PRIVATE KEY FILE", "administratively prohibited", "Bad owner or permissions on ", "Bad configuration option: "),
@@ -235,14 +237,22 @@ _SENTENCES: tuple[_Row, ...] = (
          "couldn't communicate with the NVIDIA driver", "Failed to initialize NVML", "NVML: Driver/library version mismatch", "No devices were found", "nvidia-container-cli: "),
     _row(ToolFacts("rsync", "rsync_input", kind=_INPUT), ("rsync error", r"rsync error: [^\n]{0,200}\(code (?:1|2|3|4|23)\)")),
     _row(ToolFacts("rsync", "rsync_connect", phase="connect"), ("rsync error", r"rsync error: [^\n]{0,200}\(code (?:5|10|35)\)")),
-    _row(ToolFacts("rsync", "rsync_closed", phase="closed"), ("rsync error", r"rsync error: [^\n]{0,200}\(code (?:11|12|13|20|30|255)\)")),
+    _row(ToolFacts("rsync", "rsync_closed", phase="closed"), ("rsync error", r"rsync error: [^\n]{0,200}\(code (?:12|13|20|30|255)\)")),
     _row(ToolFacts("ffmpeg", "ffmpeg_input", kind=_INPUT), "Invalid data found when processing input", "moov atom not found"),
     _row(ToolFacts("ffmpeg", "ffmpeg_missing", kind=_MISSING), ("Unknown ", r"Unknown (?:encoder|decoder|filter|muxer) '")),
     _row(ToolFacts("playwright", "playwright_browser", kind=_MISSING), "Executable doesn't exist at ", "playwright install"),
     _row(ToolFacts("gcloud", "gcloud_login", kind=_AUTH), "Reauthentication failed", "Please run 'az login'", 'run "az login"', "gcloud auth login", "aws sso login", "gh auth login"),
+    _row(ToolFacts("assert", "assertion", kind="internal.bug"), ("ASSERT(", r"\b[A-Z_]{0,20}ASSERT\([^\n]{1,300}\) failed")),
+    _row(ToolFacts("pydantic", "pydantic_settings", kind=_CONFIG), ("validation error", r"(?:^|[:>] )\d{1,4} validation errors? for \w{0,80}Settings\b")),
+    _row(ToolFacts("pydantic", "pydantic_fields", kind="validation.shape_invalid"), ("validation error", r"(?:^|[:>] )\d{1,4} validation errors? for [A-Za-z_]\w{0,80}\s")),
     _row(ToolFacts("gitlab", "gitlab_time", phase="read"), ("Job failed: execution took longer than", r"\bexecution took longer than \d")),
 )  # fmt: skip
 
+
+_UNSET = re.compile(
+    r"\b[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}['\"`]? (?:(?:environment )?variable )?(?:is|was|are) (?:not set|unset)\b"
+)
+"""A variable of the environment by its name: `SENDER_ADDRESS is not set`."""
 
 SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
     (sign, None, row.facts)
@@ -256,7 +266,7 @@ SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
 
 def tool_facts(text: str) -> ToolFacts | None:
     """What a command-line tool printed in `text`, if a tool is recognised."""
-    if "url" in text and (curl := _curl(text)) is not None:
+    if ("url" in text or "URL" in text) and (curl := _curl(text)) is not None:
         return curl
     if ("server" in text or '"reason"' in text) and (kubernetes := _KUBERNETES.search(text)) is not None:
         reason = kubernetes["reason"] or kubernetes["login"] or kubernetes["json"]
@@ -268,6 +278,8 @@ def tool_facts(text: str) -> ToolFacts | None:
     npm = _NPM.search(text) if "npm " in text else None
     if npm is not None:
         return ToolFacts("npm", f"npm_e{npm['status']}", status=int(npm["status"]))
+    if "_" in text and _UNSET.search(text) is not None:
+        return ToolFacts("environment", "variable_unset", kind=_CONFIG)
     for word, pattern, facts in SIGNS:
         if word in text and (pattern is None or pattern.search(text) is not None):
             return facts
@@ -285,6 +297,8 @@ def _curl(text: str) -> ToolFacts | None:
         return None
     code = int(match["code"] or match["library"])
     facts = _CURL_BY_CODE.get(code)
-    if code == 28 and _CURL_CONNECTING.search(match["text"] or ""):
+    if is_tls_alert(text):
+        return ToolFacts("curl", f"curl_{code}", phase="tls")
+    if code == 28 and _CURL_CONNECTING.search(match["text"] or text[match.end() :][:100]):
         return ToolFacts("curl", "curl_28", phase="connect")
     return facts or ToolFacts("curl", f"curl_{code}")

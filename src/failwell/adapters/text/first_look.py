@@ -22,6 +22,7 @@ _PARTS = (
     "ORA-",
     "Partition",
     "BackOff",
+    "ASSERT",
 )
 _WORDS = frozenset(
     """
@@ -32,12 +33,12 @@ _WORDS = frozenset(
     declined denied device died directory disconnected disk distribution docker dpkg driver dumped duplicate emerg enough entry
     env eof error exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal floating
     forcibly format formula found gem gh006 git goaway goroot handshake hang hashes heap host hung illegal imds installable
-    insufficient interrupted kex_exchange_identification killed knownhosts limiting loading lock locks logged login lookup
+    insufficient interrupted kex_exchange_identification killed knownhosts limiting loaded loading lock locks logged login lookup
     manifest matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found network noauth
     nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period
     permitted pg_hba pipe pkix platform playwright premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
     received recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve
-    resolvepackagenotfound resource respond return returned route rpc rule satisfies segmentation self-signed serialize server
+    resolvepackagenotfound resource respond return returned route rpc rule satisfies secure segmentation self-signed serialize server
     service sh shared shutting sideband sigkill signal slots socket space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
     starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timeout too
     toomanyrequests translate trusted unable unauthorized undefined unexpected unexpectedeof unknown unmet unreachable

@@ -16,9 +16,9 @@ from failwell.adapters.protocols.services import (
     snowflake_in,
     sql_server_in,
 )
-from failwell.adapters.protocols.sql import kind_of_mysql, kind_of_sqlstate, sqlstate_of
+from failwell.adapters.protocols.sql import MYSQL_ERRORS, kind_of_mysql, kind_of_sqlstate, sqlstate_of
 from failwell.adapters.protocols.stores import kind_of_mongodb, kind_of_redis
-from failwell.adapters.protocols.wire import GRPC_WORDS, http_of_close_code, kind_of_close_code
+from failwell.adapters.protocols.wire import GRPC_WORDS, HTTP2_CODES, http_of_close_code, kind_of_close_code
 from failwell.adapters.system_errors import (
     KIND_BY_NAME,
     NAME_BY_NUMBER,
@@ -68,7 +68,8 @@ _BEFORE_END = re.compile(r"(?:[:\]]|\d\)) ?['\"(]?$")
 _RESOLVER = {-2: "ENOTFOUND", -3: "EAI_AGAIN", -4: "EAI_FAIL", -5: "EAI_NODATA"}
 """Numbers of `getaddrinfo`, which glibc counts downwards."""
 _CONNECTING = re.compile(
-    r"\bconnect(?:ing|ion|or)?\b(?! reset)|\bdial\b|\bresolv|\bproxy\b|\bssh\b|\bconnect\(2\)", re.IGNORECASE
+    r"\bconnect(?:ing|ion|or)?\b(?! reset)|\bdial\b|\bresolv|\bproxy\b|\bssh\b|\bconnect\(2\)|\btimed out \([\w.-]{1,200}:\d{1,5}\)",
+    re.IGNORECASE,
 )
 _READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
 
@@ -99,7 +100,7 @@ _SHELL = re.compile(
 )
 _ENDINGS = ("exit", "return", "died with", "sig", "*** [", "code ", "status ")
 _OOM_KILLED = re.compile(
-    r"\bOOMKilled\b|\boom[-_]kill(?:er)?\b|\bOOM Killed\b|\bOut of memory: Killed process\b|\bKilled process \d+ |\bKilled signal terminated program\b"
+    r"\bOOMKilled\b|\boom[-_]kill(?:er)?\b|\bOOM Killed\b|\bOut of memory: Killed process\b|\bKilled process \d+ |\bKilled signal terminated program\b|\bKilled \(program \w"
     r"|\bkilled by signal: Killed\b|\b(?:received|with|by|caught|got) (?:signal )?SIGKILL\b|\bsignal: 9\b|\bsignal 9\b"
 )
 
@@ -166,7 +167,9 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
         number = mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"]
-        kind = kind_of_mysql(int(number)) or kind_of_sqlstate(mysql["state"])
+        # Others print `Error 1234:` too, so such a number counts only if it has a row.
+        is_certain = (mysql["state"] or mysql["pdo"] or mysql["argument"]) is not None
+        kind = kind_of_mysql(int(number), mysql["state"]) if is_certain else MYSQL_ERRORS.get(int(number))
         if kind is not None:
             return kind, number
     if state is None and (condition := _CONDITION.search(text)) is not None:
@@ -200,9 +203,13 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
 
 
 def close_code_in(text: str) -> tuple[str | None, int | None, int] | None:
-    """The kind, or the status, that a WebSocket close code in `text` stands for, and the code."""
+    """The kind, or the status, that a WebSocket close code or a code of HTTP/2 in `text` stands for, and the code."""
+    for name, (number, meaning) in HTTP2_CODES.items():
+        if name in text:
+            return meaning, None, number
     match = _CLOSE.search(text) if "ocket" in text or "lose" in text or "received" in text else None
-    if match is None:
+    if match is None or "ping timeout" in text:
+        # Which side gave up on a connection that was silent does not matter.
         return None
     code = int(match["a"] or match["b"])
     kind, status = kind_of_close_code(code), http_of_close_code(code)

@@ -42,7 +42,7 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _BRACED = re.compile(
-    r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),? message: ?"
+    r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
 )
 _ANGLED = re.compile(
     r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) "

@@ -3,6 +3,7 @@
 A weaker fact is looked at only where the stronger ones are missing.
 """
 
+import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,9 @@ _LAUNCH_CODES = range(124, 193)
 """Exit codes of launchers and shells, and those above 128 that stand for a signal."""
 
 
+_THREADS = re.compile(
+    r"\b(?:create|start)\w{0,4} (?:a |new |native )*thread|\bpthread_create\b|\bfork\b", re.IGNORECASE
+)
 _DEVICE_WORDS = ("cu", "hip", "mps", "nccl", "nvidia", "xpu")
 """A piece of every status and sentence of a GPU runtime."""
 
@@ -38,7 +42,7 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
     status = facts.status or (tool.status if tool is not None else None)
     if status is not None:
         return classify(_merged(facts, known, status=status), now)
-    if facts.grpc is not None and not (facts.grpc == "UNKNOWN" and _says_more(facts)):
+    if facts.grpc is not None and not _says_more(facts):
         name = known.exception_type or _outermost(facts)
         return read_rpc(
             facts.grpc, facts.message, sdk=known.sdk or "grpc", name=name, provider=known.provider
@@ -52,6 +56,11 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
         kind, code = facts.database
         return _rule(kind, "database_code", code, "code")
     if tool is not None and (tool.kind or tool.phase or tool.exit_code):
+        if tool.tool == "pydantic":
+            # As the exception itself would be read: who gave the data is known where it arose.
+            return Reading.from_rule(
+                kind=tool.kind or "", rule="pydantic.ValidationError", saw="ValidationError"
+            )
         if tool.kind is not None:
             return _rule(tool.kind, tool.rule, tool.tool, "message")
         if tool.exit_code is not None:
@@ -68,8 +77,10 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
 
 
 def _says_more(facts: TextFacts) -> bool:
-    """Whether the text shows what gRPC calls unknown: a server that wraps the error of another library."""
-    return (facts.phase or facts.errno or facts.database) is not None
+    """Whether the text shows what gRPC calls unknown or internal: a server that wraps the error of another library."""
+    if facts.grpc == "INTERNAL":
+        return facts.database is not None
+    return facts.grpc == "UNKNOWN" and (facts.phase or facts.errno or facts.database) is not None
 
 
 def has_known_code(facts: TextFacts) -> bool:
@@ -91,6 +102,8 @@ def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
         return _rule("cancel.run", "cancelled", "context canceled", "message")
     if phase is not None:
         return classify(_merged(facts, known, phase=phase))
+    if facts.errno == "EAGAIN" and _THREADS.search(facts.message) is not None:
+        return _rule("resource.exhausted", "thread_limit", "EAGAIN", "errno")
     if facts.errno is not None:
         return read_errno(facts.errno)
     if facts.exit_code is not None and (facts.exit_code < 0 or facts.exit_code in _LAUNCH_CODES):

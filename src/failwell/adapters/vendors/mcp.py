@@ -6,6 +6,7 @@ A server's text is foreign text, so the code decides. A tool's error carries wha
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.sdk import text_of
 from failwell.adapters.vendors.rows import envelopes, rows
 from failwell.adapters.vendors.wrapper import carries, cause_of
 
@@ -25,15 +26,30 @@ _CODES: dict[int, str] = {
     -32042: "session.interaction_required",
 }
 _UNKNOWN_TOOL = ("unknown tool", "tool not found")
+_SENTENCES = {
+    "parse error": -32700,
+    "invalid request": -32600,
+    "method not found": -32601,
+    "invalid params": -32602,
+    "internal error": -32603,
+}
+"""JSON-RPC 2.0, section 5.1."""
+_TIMED_OUT = "timed out while waiting for response"
+"""What the SDK says itself, with a code or, in some releases and in logs, without."""
 
 
 def _rpc_error(error: BaseException) -> Reading:
     holder = safe_getattr(error, "error") or error
     code = int_attr(holder, "code")
+    text = (str_attr(holder, "message", limit=200) or text_of(error)[:200]).lower()
+    if code is None:
+        # Logs and some releases drop the code. The protocol has a sentence for each of its own.
+        code = _SENTENCES.get(text)
     kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
-    text = (str_attr(holder, "message", limit=200) or "").lower()
-    if kind == "tool.input_invalid" and text.startswith(_UNKNOWN_TOOL):
+    if kind in ("tool.input_invalid", "tool.failed") and text.startswith(_UNKNOWN_TOOL):
         kind = "tool.not_found"
+    elif code is None and text.startswith(_TIMED_OUT):
+        kind = "tool.timeout"
     return Reading.from_rule(
         kind=kind,
         rule="mcp.MCPError",

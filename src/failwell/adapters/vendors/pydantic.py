@@ -10,12 +10,15 @@ from typing import Any, cast
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import text_of
 from failwell.adapters.traceback_frames import reply_in, unparsed_reply
 from failwell.adapters.vendors.field_paths import field_details, field_path, whole_path
 
 _MOST = 20
 _REPLIES = ("Response", "Completion", "Chunk", "Result")
 """How clients name the classes of replies; those of requests are checked in the same frames."""
+_SETTINGS = "Settings"
+"""How the models that pydantic-settings fills from the environment are named."""
 
 
 def _read(error: BaseException) -> Reading:
@@ -34,8 +37,17 @@ def _read(error: BaseException) -> Reading:
     )
 
 
+def _title(error: BaseException) -> str:
+    """The name of the model that the data does not fit. A row that was saved has it in its text alone."""
+    title = str_attr(error, "title")
+    if title is not None:
+        return title
+    first = text_of(error)[:200].partition("\n")[0]
+    return first.rpartition(" for ")[2] if "validation error" in first else ""
+
+
 def _is_reply(error: BaseException) -> bool:
-    title = str_attr(error, "title") or ""
+    title = _title(error)
     parsed = unparsed_reply(error)
     return parsed is not None and (title.endswith(_REPLIES) or reply_in(error, parsed.client) is not None)
 
@@ -73,7 +85,7 @@ def _invalid_data(error: BaseException) -> Reading:
     names = ", ".join(f"`{where}` ({why})" for where, _, why in fields[:5])
     more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
     return Reading.from_rule(
-        kind="validation.shape_invalid",
+        kind="validation.config_invalid" if _title(error).endswith(_SETTINGS) else "validation.shape_invalid",
         rule="pydantic.ValidationError",
         saw="ValidationError",
         message=f"The data does not fit its model: {names}{more}." if fields else None,

@@ -21,4 +21,6 @@ def _read(error: BaseException) -> Reading:
     )
 
 
-TABLES: dict[str, Table] = {"yaml": {"YAMLError": _read}}
+# The classes below `YAMLError` by their names, for logs: those of a live exception are found by its base.
+_NAMES = "YAMLError MarkedYAMLError ReaderError ScannerError ParserError ComposerError ConstructorError RepresenterError"
+TABLES: dict[str, Table] = {"yaml": dict.fromkeys(_NAMES.split(), _read)}

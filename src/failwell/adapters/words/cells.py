@@ -60,7 +60,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.quota_exhausted", "money", "failed", reach=2),
     _cell("provider.quota_exhausted", "money", "lacking", reach=4),
     _cell("provider.quota_exhausted", "none", "money", reach=3, in_order=True, elsewhere=True),
-    _cell("provider.quota_exhausted", "account", "exhausted", reach=4, elsewhere=True),
+    _cell("provider.quota_exhausted", "account", "exhausted", reach=4),
     _cell("provider.quota_exhausted", "tokens", "exhausted", reach=3, elsewhere=True),
     _cell("provider.quota_exhausted", "money plan", "required", weak=True),
     _cell("provider.quota_exhausted", "plan", "reached exceeded maximum", weak=True),

@@ -31,6 +31,7 @@ _FAMILY = (
 )
 _IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|[-/_]model(?:$|[-/_:])|^models?[-/]")
 _IS_FAMILY = re.compile(_FAMILY)
+_NUMBER_ASIDE = re.compile(r"\(\d[\d.,]{0,20} ?[a-z]{0,12}\) ")
 _BETWEEN = re.compile("[-=,:;+|&#]+")
 _RUNS = re.compile(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
 _CHOICE = re.compile(r"\(([^()]*)\)")
@@ -132,6 +133,9 @@ class Lexicon:
             text = text.replace("’", "'")
         if "[" in text:
             text = text.replace("[", " [")
+        if "(" in text:
+            # A number in brackets interrupts no clause: `the request (4000 bytes) exceeds`.
+            text = _NUMBER_ASIDE.sub("", text)
         words = self.words
         tokens: list[str] = []
         for piece in text.split(" "):

@@ -39,6 +39,7 @@ _SHAPE = re.compile(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
 _NUMBER = re.compile(r"\d+")
 _WRAPPED = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z]{2,} ?[a-z])")
 _PAGE = ("<!doctype html", "<html")
+_TAG = re.compile(r"</?[a-z][^<>]{0,300}+>")
 _HEADING = re.compile(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
 _statements: "dict[int, Statement]" = {}
 
@@ -70,6 +71,8 @@ def words_of(message: str) -> str:
     text = message[:_LONGEST]
     low = text.lower()
     if (low[:1] != "<" and not low[:1].isspace()) or not low.lstrip().startswith(_PAGE):
+        if "</" in low:
+            low = text = _TAG.sub(" ", low)
         # A sentence that was wrapped is one sentence.
         return _WRAPPED.sub(" ", text).lower() if "\n" in text else low
     return "\n".join([heading for _, heading in _HEADING.findall(low)])
@@ -103,7 +106,10 @@ def _signs_of_used_up() -> tuple[list[str], list[str]]:
     cells = [
         cell
         for cell in CELLS
-        if not cell.elsewhere and (cell.kind == QUOTA or (cell.kind == LONG and cell.strong))
+        # Half of all rate limits name the account, so `out of` stands for what is said of one that is used up.
+        if not cell.elsewhere
+        and "account" not in cell.subjects
+        and (cell.kind == QUOTA or (cell.kind == LONG and cell.strong))
     ]
     needed = {
         concept for cell in cells for concept in (cell.states if cell.subjects & _COMMON else cell.subjects)
@@ -114,7 +120,7 @@ def _signs_of_used_up() -> tuple[list[str], list[str]]:
     words = [f"{first} " if firsts.count(first := word.partition(" ")[0]) > 1 else word for word in words]
     signs = dict.fromkeys(words)
     signs = [word for word in signs if not any(other in word for other in signs if other != word)]
-    return [word for word in signs if word.isascii()] + ["pd", "resets "], [
+    return [word for word in signs if word.isascii()] + ["pd", "resets ", "out of "], [
         word for word in signs if not word.isascii()
     ]
 

@@ -15,10 +15,10 @@ _CLOSED = ("already closed", "not connected", "connection not available")
 def _read(error: BaseException) -> Reading:
     sdk = type(error).__module__.partition(".")[0]
     number = _number(error)
-    kind = kind_of_mysql(number)
+    state = str_attr(error, "sqlstate")
+    kind = kind_of_mysql(number, state)
     if number is not None and kind is not None:
         return server_error(error, kind, server=_SERVER, sdk=sdk, code=str(number), label="error")
-    state = str_attr(error, "sqlstate")
     kind = kind_of_sqlstate(state)
     if state is not None and kind is not None:
         return server_error(

@@ -36,7 +36,10 @@ def _read(error: BaseException) -> Reading:
         text = f"{word} {text}"
     kind = kind_of_redis(text)
     if kind is None:
-        return client_error(error, "provider.bad_request", server=_SERVER, sdk=_SERVER)
+        # A proxy in front of the server answers in its own words.
+        said = classify(Facts(message=text)).kind
+        kind = said if said in ("provider.permission", "provider.auth") else "provider.bad_request"
+        return client_error(error, kind, server=_SERVER, sdk=_SERVER)
     return server_error(error, kind, server=_SERVER, sdk=_SERVER, code=text.partition(" ")[0], label="code")
 
 
