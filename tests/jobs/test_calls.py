@@ -18,7 +18,6 @@ from failwell.capability import (
 )
 from failwell.jobs import Runtime
 from failwell.jobs.job import JobState
-from failwell.jobs.worker import supervisor
 from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
 from failwell.report.record import ErrorReport, TracebackPolicy
 from tests.jobs.workers import SAMPLES, a_manifest, a_worker, failure, reported, run
@@ -53,15 +52,13 @@ def test_a_result_comes_back_as_it_was_returned() -> None:
     assert run(work()) == given
 
 
-def test_a_worker_that_was_woken_for_nothing_still_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Also on a machine with a single core, where nothing is woken.
-    monkeypatch.setattr(supervisor, "_CORES", 2)
-
+def test_a_worker_that_was_woken_for_nothing_still_answers() -> None:
     async def work() -> Any:
         async with a_worker() as (worker, _):
             await worker.start()
             for _ in range(3):
                 worker.wake()
+                worker.await_next()
             return await worker.call("one", {"value": 7}), await worker.call("two", {"value": 8})
 
     assert run(work()) == (7, 8)

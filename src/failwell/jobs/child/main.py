@@ -26,8 +26,8 @@ from .pulse import Pulse
 from .subject import WHOLE_MODULE, Subject, find_capabilities
 from .values import frame_of
 
-_SOON = 0.0003
-"""Seconds within which a call follows that was announced. To record its start takes a third of that."""
+_SOON = 0.0005
+"""Seconds within which a call follows that was announced. To record its start takes a fifth of that."""
 
 
 def work(line: int) -> int:

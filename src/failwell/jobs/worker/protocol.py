@@ -330,6 +330,10 @@ class Worker(Protocol):
         """Wake the process if it waits for calls, because one follows at once. Nothing is called by this."""
         ...
 
+    def await_next(self) -> None:
+        """Let the process wait without sleeping, once it has answered what was begun. `flush` sends this too."""
+        ...
+
     def flush(self) -> None:
         """Send the calls that were begun."""
         ...

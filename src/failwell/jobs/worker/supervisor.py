@@ -1,7 +1,6 @@
 """The real `Worker`: calls, streams, cancels and reconfigures a capability in its process."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -15,7 +14,6 @@ from failwell.jobs.worker.startup import Startup, inspect_capability
 from failwell.processes.wire import encoded
 
 _WAKE = encoded({"type": "wake"})
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class SupervisedWorker(WorkerLifecycle):
@@ -52,15 +50,14 @@ class SupervisedWorker(WorkerLifecycle):
 
     def wake(self) -> None:
         """Wake the process if it waits for calls; see `Worker.wake`."""
-        # On a single core it would keep the host from its work while it waits.
-        if (
-            _CORES > 1
-            and self._state is WorkerState.READY
-            and self._calls.is_idle
-            and self._process is not None
-        ):
+        if self._state is WorkerState.READY and self._calls.is_idle and self._process is not None:
             self._process.write(_WAKE)
             self._process.flush()
+
+    def await_next(self) -> None:
+        """Let the process wait for a call without sleeping; see `Worker.await_next`."""
+        if self._process is not None:
+            self._process.write(_WAKE)
 
     def flush(self) -> None:
         """Send calls that were begun; see `Worker.flush`."""
