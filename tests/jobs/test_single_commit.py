@@ -132,3 +132,38 @@ def test_the_completion_of_a_job_that_another_host_owns_is_refused_and_leaves_no
             _complete(store, job, host.key + 1)
 
         assert _tables(tmp_path) == before
+
+
+def test_the_start_of_a_pending_job_writes_every_column_that_changed(tmp_path: Path) -> None:
+    """Several of them in one commit, each as one that is read back and written whole."""
+    pending = [new_job(JobRequest(instance="worker", arguments={"number": n}), 1.0) for n in range(3)]
+    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+        blocked = [replace(job, block_reason="`worker` is full") for job in pending]
+        done = store.commit([job_values(job, None) for job in blocked], host=host.key)
+        started = [
+            replace(
+                job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at),
+                key=done.keys[job.id],
+                request=replace(job.request, priority=7),
+                charged=1,
+            )
+            for job in pending
+        ]
+        events = [Event(0, "started", 1.0, {}, job.id) for job in started]
+        store.commit([job_values(job, JobState.PENDING) for job in started], events, host=host.key)
+
+        assert [store.find(job.id) for job in started] == started
+        assert store.counts() == {**dict.fromkeys(store.counts(), 0), "running": 3}
+        assert [[event.type for event in store.events(job=job.id)] for job in started] == [["started"]] * 3
+
+
+def test_the_start_of_a_job_of_another_host_is_refused(tmp_path: Path) -> None:
+    job = new_job(JobRequest(instance="worker"), 1.0)
+    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+        key = store.commit([job_values(job, None)], host=host.key).keys[job.id]
+        started = replace(job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at), key=key)
+
+        with pytest.raises(LeaseLost):
+            store.commit([job_values(started, JobState.PENDING)], host=host.key + 1)
+
+        assert store.find(job.id) == replace(job, key=key)

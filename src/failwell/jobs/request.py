@@ -82,6 +82,10 @@ _options = attrgetter(
 _NO_OPTIONS = (None, None, None, None, None, None, FOREVER, False, 0, NO_ARGUMENTS)
 _TEXT = frozenset({str})
 _new_request = draft_of(JobRequest)
+_all_but_timeout = attrgetter(
+    "instance", "arguments", "action", "stream", "priority", "deadline", "not_before", "key", "unique", "run", "actor",
+    "control",
+)  # fmt: skip
 _KNOWN = ("idempotent", "max_attempts", "resubmitted")
 _CONTROLS = "`idempotent` and `max_attempts`"
 
@@ -136,12 +140,11 @@ def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
         return request
     # The constructor takes three times as long, and this is done for every job.
     copy = _new_request()
-    copy.instance, copy.arguments, copy.action = request.instance, request.arguments, request.action
-    copy.stream, copy.priority = request.stream, request.priority
+    (
+        copy.instance, copy.arguments, copy.action, copy.stream, copy.priority, copy.deadline, copy.not_before,
+        copy.key, copy.unique, copy.run, copy.actor, copy.control,
+    ) = _all_but_timeout(request)  # fmt: skip
     copy.timeout = None if chosen == NO_TIMEOUT else chosen
-    copy.deadline, copy.not_before = request.deadline, request.not_before
-    copy.key, copy.unique = request.key, request.unique
-    copy.run, copy.actor, copy.control = request.run, request.actor, request.control
     copy.__class__ = JobRequest
     return copy
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 
-from failwell.fault.frozen import draft_of
 from failwell.jobs.memory.system import Written, since
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.store.job_store import Profile
@@ -10,7 +9,6 @@ from failwell.jobs.store.job_store import Profile
 FORGET = 0.05
 """How far a learned peak moves towards a lower sample, so that a single outlier is forgotten in time."""
 
-_new_profile = draft_of(Profile)
 _EVERY = 32
 """Once an instance has this many samples and no peak grows, every 32nd sample is saved."""
 
@@ -79,25 +77,21 @@ class Profiles:
         if peak.config != instance.config:
             return
         key = (instance.id, instance.config)
-        old = self._profiles.get(key)
-        if old is None:
-            old = Profile(instance=instance.id, config=instance.config)
-        count = old.successes + well
-        grows = well and (peak.gpu > old.gpu_mb or peak.ram > old.ram_mb or peak.disk > old.disk_mb)
-        profile = _new_profile()
-        profile.instance, profile.config = key
-        profile.samples, profile.successes = old.samples + 1, count
-        profile.gpu_mb, profile.ram_mb, profile.disk_mb = old.gpu_mb, old.ram_mb, old.disk_mb
-        profile.seconds = old.seconds
+        profile = self._profiles.get(key)
+        if profile is None:
+            profile = self._profiles[key] = Profile(instance=instance.id, config=instance.config)
+        profile.samples += 1
+        grows = False
         if well:
             # Only a call that succeeded shows how much is enough.
-            profile.gpu_mb, profile.ram_mb = _towards(old.gpu_mb, peak.gpu), _towards(old.ram_mb, peak.ram)
+            profile.successes += 1
+            gpu, ram = profile.gpu_mb, profile.ram_mb
+            grows = peak.gpu > gpu or peak.ram > ram or peak.disk > profile.disk_mb
+            profile.gpu_mb, profile.ram_mb = _towards(gpu, peak.gpu), _towards(ram, peak.ram)
             if peak.disk_before is not None:
-                profile.disk_mb = _towards(old.disk_mb, peak.disk)
-            profile.seconds += (seconds - old.seconds) / count
+                profile.disk_mb = _towards(profile.disk_mb, peak.disk)
+            profile.seconds += (seconds - profile.seconds) / profile.successes
         profile.updated = self._now()
-        profile.__class__ = Profile
-        self._profiles[key] = profile
         if grows or profile.samples < _EVERY or profile.samples % _EVERY == 0:
             self.unsaved[key] = profile
 

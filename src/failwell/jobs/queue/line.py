@@ -20,32 +20,30 @@ class Recent(Mapping[str, Entry]):
     def __init__(self, most: int, room: int = ROOM) -> None:
         self._most = most
         self._room = room
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[int, Entry]] = OrderedDict()
+        """Each with its weight."""
         self._weight = 0
 
     def add(self, entry: Entry) -> None:
         """Add a job that has ended."""
-        entries = self._entries
-        before = entries.pop(entry.id, None)
-        if before is not None:
-            self._weight -= _weight(before)
-        entries[entry.id] = entry
-        self._weight += _weight(entry)
-        while len(entries) > self._most or (self._weight > self._room and entries):
-            self._weight -= _weight(entries.popitem(last=False)[1])
+        entries, job = self._entries, entry.id
+        weight = len(entry.request_text) + len(entry.result or "")
+        if job in entries:
+            self._weight -= entries.pop(job)[0]
+        entries[job] = weight, entry
+        weight += self._weight
+        while len(entries) > self._most or (weight > self._room and entries):
+            weight -= entries.popitem(last=False)[1][0]
+        self._weight = weight
 
     def __getitem__(self, job: str) -> Entry:
-        return self._entries[job]
+        return self._entries[job][1]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
-
-
-def _weight(entry: Entry) -> int:
-    return len(entry.request_text) + len(entry.result or "")
 
 
 Ticket = tuple[float, int, int, Entry]

@@ -6,6 +6,7 @@ A commit is one transaction: jobs, events, counts and profiles are stored togeth
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -35,9 +36,12 @@ FREE = ""
 """In place of a key: the key of this job may be used by another one."""
 
 
-@frozen
+@dataclass(slots=True, kw_only=True)
 class Profile:
-    """What calls of one instance with one configuration need, as measured; megabytes and seconds."""
+    """What calls of one instance with one configuration need, as measured; megabytes and seconds.
+
+    Each call changes it, so it is not frozen.
+    """
 
     instance: str
     config: str

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from json import loads
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +34,16 @@ def delete_files(value: Any) -> None:
             delete_files(item)
 
 
+_rare_options = attrgetter("action", "stream", "deadline", "not_before", "key", "run", "actor", "control")
+_NO_RARE_OPTIONS: tuple[Any, ...] = ("execute", False, None, None, None, None, None, {})
+
+
+@lru_cache(64, typed=True)
+def _end_with_timeout(timeout: float | str | None) -> str:
+    """The end of a request as JSON, after its arguments, if it has no rare options."""
+    return "}" if timeout is None or timeout == NO_TIMEOUT else f",{_encode({'timeout': timeout})[1:]}"
+
+
 def request_to_json(request: JobRequest, arguments: str | None = None) -> str:
     """The request as JSON, without default values; `arguments` are its arguments as JSON, if that is known.
 
@@ -40,6 +52,8 @@ def request_to_json(request: JobRequest, arguments: str | None = None) -> str:
     Raises:
         NotRecordable: an argument is not JSON.
     """
+    if arguments is not None and _rare_options(request) == _NO_RARE_OPTIONS:
+        return f'{{"arguments":{arguments}{_end_with_timeout(request.timeout)}'
     fields: dict[str, Any] = {}
     if request.action != "execute":
         fields["action"] = request.action
