@@ -359,7 +359,8 @@ def test_jobs_that_are_submitted_together_share_a_commit(tmp_path: Path) -> None
                 3,
             ]
 
-            # The first one was alone when it came.
-            assert commits[:2] == [1, 3]
+            # The first one was alone when it came. Its answer may have come in time to share the second commit.
+            assert commits[0] == 1
+            assert commits[1] in (3, 4)
 
     run(work())

@@ -145,7 +145,7 @@ class QueueState:
         self._turn_is_due = True
         if not self._is_held and not self._turn_is_scheduled:
             self._turn_is_scheduled = True
-            self.loop.call_soon(self._run_due_turn)
+            self.loop.call_soon(self._look_first)
 
     def hold(self) -> None:
         """Let what changes from now on wait for `wake_for`, which has to follow."""
@@ -167,6 +167,10 @@ class QueueState:
             self._turn()
         finally:
             self._is_turning = False
+
+    def _look_first(self) -> None:
+        """Let the loop look for events once more before the turn: answers that have arrived meanwhile share its commit."""
+        self.loop.call_soon(self._run_due_turn)
 
     def _run_due_turn(self) -> None:
         self._turn_is_scheduled = False
