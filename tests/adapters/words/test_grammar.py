@@ -102,6 +102,8 @@ def kind_of(text: str) -> str | None:
                 "Nobody approved it: not approved",
                 "Insufficient privileges",
                 "The resource is not accessible",
+                "Missing Permissions",
+                "Missing Access",
             ],
         ),
         ("provider.rate_limited", ["You are sending messages too quickly", "请求过于频繁"]),
@@ -112,6 +114,56 @@ def kind_of(text: str) -> str | None:
 )
 def test_rewordings_say_the_same(kind: str, texts: list[str]) -> None:
     assert {text: kind_of(text) for text in texts} == dict.fromkeys(texts, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Field 'x' not found in model", "provider.bad_request"),
+        ("tensor not found in the model", "provider.bad_request"),
+        ("The column 'x' was not found in model 'orders'.", "provider.bad_request"),
+        ("x-9 was not found in the model registry", "provider.model_not_found"),
+        ("x-9 is not found in model list", "provider.model_not_found"),
+        ("not found in models", "provider.model_not_found"),
+    ],
+)
+def test_what_is_looked_for_in_a_model_is_another_thing(text: str, kind: str) -> None:
+    assert kind_of(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("code", "concept"),
+    [
+        ("room_not_found", "out_of_memory"),
+        ("zoomapierror", "out_of_memory"),
+        ("too_much_data", "out_of_memory"),
+        ("invalidloadbalanceraction", "money"),
+        ("rebalancefailed", "money"),
+        ("invalid_refund", "money"),
+        ("tokenizererror", "key"),
+        ("explanation_required", "plan"),
+        ("conversion_not_found", "version"),
+    ],
+)
+def test_a_word_inside_another_word_of_a_code_is_not_read(code: str, concept: str) -> None:
+    assert concept not in {hit[2] for hit in concepts_of_code(code)}
+    assert not LEXICON.covers(code)
+
+
+@pytest.mark.parametrize(
+    ("code", "concept"),
+    [
+        ("workeroomerror", "out_of_memory"),
+        ("containeroomkilled", "out_of_memory"),
+        ("oom", "out_of_memory"),
+        ("store_balance_too_low", "money"),
+        ("token_is_expired", "key"),
+        ("plan_expired", "plan"),
+        ("min_version_required", "version"),
+    ],
+)
+def test_a_word_of_a_code_is_read_whatever_stands_before_it(code: str, concept: str) -> None:
+    assert concept in {hit[2] for hit in concepts_of_code(code)}
 
 
 def test_a_clock_or_a_calendar_says_that_a_window_is_long() -> None:

@@ -104,6 +104,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.permission", "region", "unsupported not_offered denied unavailable"),
     _cell("provider.permission", "terms", "required"),
     _cell("provider.permission", "access", "denied exhausted required lacking blocked failed"),
+    _cell("provider.permission", "access", "absent", reach=2),
     _cell(
         "extension.dependency_missing",
         "dependency version",

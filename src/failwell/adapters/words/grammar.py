@@ -23,6 +23,13 @@ _MANY = 2
 _CLAUSE_END = "clause"
 _SEPARATORS = str.maketrans("", "", "_-. ")
 _MOST_CODES = 1024
+_OTHER_WORDS = (
+    # `oom`. A class that ends in `OOMError` or `OOMKilled` may have an `r` before it.
+    r"zoom|bloom|toomuch|chatroom|^room|room(?!kill|err|exc|$)"
+    # `balance` and `fund`, which are money, `plan`, `token` and `version`.
+    r"|loadbalanc|^(?:re|un|im)balanc|refund|explanation|planner|planet|(?:control|data)plane|tokeniz|conversion"
+)
+"""Words with a word of the lexicon inside. A code is read without spaces, so `RoomNotFound` would speak of memory."""
 _PLURAL = ("", "s", "ly")
 _VERB = ("", "e", "s", "es", "d", "ed", "ing", "ion", "ions", "y", "ies")
 _FAMILY = (
@@ -41,6 +48,7 @@ _COLON = ("", "", "")
 _OPENING, _QUOTES = "([{<\"'`", "\"'`"
 _CLOSING = ")]}>\"'`.,;:!?"
 _CLAUSE_ENDS = frozenset(".\n，。；：！？")
+_ARTICLES = ("the", "this", "your", "a")
 
 
 class _Word(NamedTuple):
@@ -106,7 +114,8 @@ class Lexicon:
         # Of `rate limit` and `rate limite` only the first: the letter belongs to the word after it.
         pieces = {form.replace(" ", "") for form in (*spellings, "not", "no")}
         pieces -= {piece for piece in pieces if piece.endswith("e") and piece[:-1] in pieces}
-        self.pieces = re.compile("|".join(sorted(pieces, key=len, reverse=True)))
+        known = "|".join(sorted(pieces, key=len, reverse=True))
+        self.pieces = re.compile(f"(?P<other>{_OTHER_WORDS})|{known}")
         self.phrases = {form.replace(" ", ""): form for form in spellings if " " in form}
 
     def _add(self, table: str, concept: str, form: str) -> None:
@@ -189,8 +198,9 @@ class Lexicon:
     def read_code(self, code: str) -> list[Hit]:
         """The concepts of a code or a class name, which is written without spaces."""
         words: list[str] = []
-        for piece in self.pieces.findall(code.translate(_SEPARATORS)):
-            words += self.phrases.get(str(piece), str(piece)).split(" ")
+        for piece in self.pieces.finditer(code.translate(_SEPARATORS)):
+            if piece.lastgroup is None:
+                words += self.phrases.get(piece[0], piece[0]).split(" ")
         return self._scan(words)
 
     def covers(self, code: str) -> bool:
@@ -199,7 +209,7 @@ class Lexicon:
 
     def rest_of(self, compact: str) -> str:
         """What is left of a code without its words of the lexicon."""
-        return self.pieces.sub("", compact)
+        return self.pieces.sub(lambda piece: piece["other"] or "", compact)
 
     def _scan(self, tokens: list[str]) -> list[Hit]:
         hits: list[Hit] = []
@@ -225,7 +235,7 @@ class Lexicon:
                     skip = place + length
                     continue
             concept = word.negated if is_negated and word.negated is not None else word.concept
-            if concept is not None:
+            if concept is not None and not (concept == "model" and self._is_place(tokens, place)):
                 if concept == "name" and hits and hits[-1] == (place - 1, clause, "model"):
                     concept = "model_name"
                 hits.append((place, clause, concept))
@@ -234,6 +244,17 @@ class Lexicon:
         if sum(hit[2] == "model_name" for hit in hits) >= _MANY:
             hits.insert(0, (0, 0, "many_models"))
         return hits[:_MOST_HITS]
+
+    def _is_place(self, tokens: list[str], place: int) -> bool:
+        """Whether a model is where something else was looked for: `field not found in the model`, but not `in the model registry`."""
+        before = tokens[max(0, place - 2) : place]
+        if "in" not in before or (before[-1] != "in" and before[-1] not in _ARTICLES):
+            return False
+        return tokens[place : place + 1] == ["model"] and (
+            place + 1 == len(tokens)
+            or tokens[place + 1] in _CLAUSE_ENDS
+            or tokens[place + 1] in ("<name>", "")
+        )
 
     def _scan_other(self, token: str, place: int, clause: int, hits: list[Hit]) -> int | None:
         """A token that is no English word. The answer is its place, if it is a negation."""
