@@ -131,6 +131,22 @@ def test_a_sqlstate_beside_a_number_of_mysql_without_a_row_says_more() -> None:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
+        ("mysql.connector.errors.ProgrammingError: 1064 (42000): You have an error in your SQL syntax", "provider.bad_request"),
+        ("mysql.connector.errors.DatabaseError: 1205 (HY000): Lock wait timeout exceeded", "tool.busy"),
+        ("ProgrammingError: 1045 (28000): Access denied for user", "provider.auth"),
+        ("InterfaceError: 2003: Can't connect", None),
+        ("AssertionError: 1205 (half) of the rows", None),
+    ],
+)  # fmt: skip
+def test_a_number_is_read_in_the_form_that_connector_python_prints(text: str, meaning: str | None) -> None:
+    found = database_kind_in(text)
+
+    assert (found and found[0]) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
         (
             "Msg 4104, Level 16, State 1: The multi-part identifier could not be bound.",
             "provider.bad_request",

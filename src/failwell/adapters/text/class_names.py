@@ -150,6 +150,10 @@ CANCELLED = (
 """What Go and Node print for a call that the program itself ended."""
 
 
+_CLASS_ASIDE = re.compile(r"\(([A-Z][A-Za-z]{3,60}(?:Timeout|Error|Exception))\)")
+"""How programs name the class of what they report: `Network error (ReadTimeout), will retry`."""
+
+
 def phase_of_class(dotted: str, message: str) -> Phase | None:
     """How far the call got, from the name of a transport's class."""
     name = _last(dotted)
@@ -219,6 +223,9 @@ def phase_in(text: str) -> Phase | None:
             return "connect" if phase == "read" and _DIALING.search(low) else phase
     if _AXIOS_TIMEOUT.search(text) is not None:
         return "read"
+    for match in _CLASS_ASIDE.finditer(text) if "(" in text else ():
+        if match[1] in _PHASES:
+            return _PHASES[match[1]]
     return "closed" if _END_OF_FILE.search(text) is not None else None
 
 

@@ -138,6 +138,8 @@ _MYSQL = re.compile(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
     # Workbench: `Error Code: 2013. Lost connection …`. PDO: `SQLSTATE[HY000]: General error: 2006 MySQL server …`.
     r"|\bError Code: (?P<workbench>\d{4})\. |\bSQLSTATE\[\w{5}\]: [A-Z][\w ]{2,60}: (?P<pdo>\d{4}) "
+    # MySQL Connector/Python: `ProgrammingError: 1064 (42000): You have an error …`.
+    r"|\b\w{2,40}Error: (?P<connector>\d{4}) \((?P<its_state>[0-9A-Z]{5})\): "
     # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
     r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
@@ -166,10 +168,13 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     """The kind and the code of a database's, a queue's or a mail server's error in `text`: an SQLSTATE, a number, a reply."""
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
-        number = mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"]
+        number = (
+            mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"] or mysql["connector"]
+        )
         # Others print `Error 1234:` too, so such a number counts only if it has a row.
-        is_certain = (mysql["state"] or mysql["pdo"] or mysql["argument"]) is not None
-        kind = kind_of_mysql(int(number), mysql["state"]) if is_certain else MYSQL_ERRORS.get(int(number))
+        state_of_it = mysql["state"] or mysql["its_state"]
+        is_certain = (state_of_it or mysql["pdo"] or mysql["argument"]) is not None
+        kind = kind_of_mysql(int(number), state_of_it) if is_certain else MYSQL_ERRORS.get(int(number))
         if kind is not None:
             return kind, number
     if state is None and (condition := _CONDITION.search(text)) is not None:
