@@ -121,6 +121,10 @@ def test_a_full_graphics_card_is_known_without_any_number(error: BaseException) 
             an_error("jaxlib", "XlaRuntimeError", "INVALID_ARGUMENT: shapes differ"),
             "validation.input_invalid",
         ),
+        (
+            an_error("jaxlib", "XlaRuntimeError", "FAILED_PRECONDITION: No visible GPU devices."),
+            "validation.config_invalid",
+        ),
         (an_error("jaxlib", "XlaRuntimeError", "INTERNAL: launch failure"), "worker.crashed"),
         (an_error("jaxlib", "XlaRuntimeError", "no status word"), "internal.unknown"),
         (an_error("torch", "AcceleratorError", "CUDA error: device-side assert triggered"), "internal.bug"),

@@ -64,3 +64,20 @@ def test_a_saved_group_is_what_its_member_is() -> None:
     }
 
     assert classify(row).kind == "provider.connection"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("FAILED_PRECONDITION: DNN library initialization failed.", "validation.config_invalid"),
+        ("UNAVAILABLE: the device was reset", "worker.transient"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.", "resource.gpu_memory"),
+    ],
+)  # fmt: skip
+def test_a_saved_error_of_a_device_is_none_of_a_service_that_uses_the_same_words(
+    message: str, kind: str
+) -> None:
+    row = {"exception_class": "jaxlib.xla_extension.XlaRuntimeError", "message": message}
+
+    assert classify(row).kind == kind
+    assert classify({**row, "exception_class": "grpc.RpcError"}).kind != kind

@@ -59,6 +59,8 @@ _DRIVERS_ERROR = re.compile(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})"
 """How SQLAlchemy prints the exception of the driver that it wraps."""
 _SAYING_NOTHING = frozenset({"Exception", "OSError", "RuntimeError", "LookupError"})
 """Those of them that do not even say whose mistake it was."""
+_RUNTIMES = ("jax.",)
+"""Libraries that begin the messages of this machine's own device with the words of gRPC statuses."""
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
@@ -90,7 +92,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     is_closed = facts.phase == "closed" and close_code_in(facts.message) is not None
     if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
         return classify(facts, now)
-    if own is not None and module == "subprocess":
+    if own is not None and (
+        module == "subprocess" or (own.rule.startswith(_RUNTIMES) and own.kind not in _SAY_NOTHING)
+    ):
         return own
     text = read_text(_all_text(row))
     if not class_name and text.errors and _is_pythons(text.errors[0].name):

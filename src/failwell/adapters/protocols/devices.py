@@ -100,7 +100,8 @@ _XLA: dict[str, str] = {
     "DATA_LOSS": _CRASHED,
     "NOT_FOUND": _CONFIG,
     "PERMISSION_DENIED": _CONFIG,
-    "FAILED_PRECONDITION": _BUG,
+    # No visible device, or a library of the device that does not start.
+    "FAILED_PRECONDITION": _CONFIG,
 }
 
 _NAME = re.compile(r"\b(?:cudaError|hipError|CUDA_ERROR_)([A-Za-z_]{3,40})\b")
