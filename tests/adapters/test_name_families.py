@@ -147,6 +147,7 @@ def test_a_class_named_not_found_may_say_that_something_is_not_installed() -> No
     [
         ("Unknown tool: x", "tool.not_found"),
         ("Timed out while waiting for response to ClientRequest. Waited 9.0 seconds.", "tool.timeout"),
+        ("Connection closed", "provider.outcome_unknown"),
         ("it went wrong", "tool.failed"),
     ],
 )

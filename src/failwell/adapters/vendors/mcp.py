@@ -34,7 +34,7 @@ _SENTENCES = {
     "internal error": -32603,
 }
 """JSON-RPC 2.0, section 5.1."""
-_TIMED_OUT = "timed out while waiting for response"
+_CLOSED, _TIMED_OUT = "connection closed", "timed out while waiting for response"
 """What the SDK says itself, with a code or, in some releases and in logs, without."""
 
 
@@ -44,7 +44,7 @@ def _rpc_error(error: BaseException) -> Reading:
     text = (str_attr(holder, "message", limit=200) or text_of(error)[:200]).lower()
     if code is None:
         # Logs and some releases drop the code. The protocol has a sentence for each of its own.
-        code = _SENTENCES.get(text)
+        code = _SENTENCES.get(text, -32000 if text == _CLOSED else None)
     kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
     if kind in ("tool.input_invalid", "tool.failed") and text.startswith(_UNKNOWN_TOOL):
         kind = "tool.not_found"
