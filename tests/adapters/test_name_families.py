@@ -13,25 +13,33 @@ from failwell.report.saved_failures.saved_row import classify as report_of
 CLASSES: dict[str, str] = {
     "extension.dependency_missing": (
         "PDFInfoNotInstalledError TesseractNotInstalled MissingDependencyException PackagesNotFoundError DriverNotFound "
-        "CommandNotFoundError NoBackendError CudaMismatchException VersionMismatch"
+        "CommandNotFoundError NoBackendError CudaMismatchException VersionMismatch PluginUnavailableError ModuleUnavailable"
     ),
     "validation.config_invalid": (
         "ImproperlyConfigured MisconfigurationException ConfigError InvalidSettingsError SettingsNotFound ProfileNotFound "
         "SessionNotCreatedException NoSectionError TemplateNotFound"
     ),
-    "provider.auth": "LoginFailure LoginRequired BadCredentialsException ExpiredSignatureError TokenExpired InvalidPassword RefreshError",
-    "provider.permission": "MissingScope InsufficientPrivileges ChallengeRequired PrivilegedIntentsRequired",
+    "provider.auth": (
+        "LoginFailure LoginRequired BadCredentialsException ExpiredSignatureError TokenExpired InvalidPassword RefreshError "
+        "LangSmithAuthError MCPAuthException AuthFailureError"
+    ),
+    "provider.permission": (
+        "MissingScope InsufficientPrivileges ChallengeRequired PrivilegedIntentsRequired IpBlocked RequestBlocked BotBlocked "
+        "SSRFBlockedError AgeRestrictedError GeoRestrictedError KeyringLocked AccountLocked OperationNotPermitted"
+    ),
     "provider.connection": (
         "ServerSelectionTimeoutError UnAmbiguousTimeoutException NoBrokersAvailable NoHostAvailable NoServersError HostUnreachable "
         "DNSLookupError LDAPSocketOpenError ConnectionFailure PoolTimedOut"
     ),
-    "provider.outcome_unknown": "CommClosedError TargetClosedError ConnectionLost ResponseNeverReceived TimeLimitExceeded TooSlowError NetworkError",
+    "provider.outcome_unknown": "CommClosedError TargetClosedError ConnectionLost ResponseNeverReceived TimeLimitExceeded TooSlowError NetworkError TTransportException PyJWKClientConnectionError",
     "provider.rate_limited": "RetryAfter FloodWait YFRateLimitError PleaseWaitFewMinutes",
-    "tool.busy": "DeadlockDetected StaleElementReferenceException DatabaseLocked OptimisticLockError TransientError",
+    "tool.busy": "DeadlockDetected StaleElementReferenceException DatabaseLocked RowLockedError OptimisticLockError SerializationFailure TransientError",
+    "worker.crashed": "WorkerLostError KilledWorker TerminatedWorkerError ActorDiedError WorkerCrashedError",
     "provider.bad_request": (
         "ParserError TOMLDecodeError XMLSyntaxError SchemaError ConversionException IntegrityError DataIntegrityViolationException "
         "BadZipFile UnidentifiedImageError UnrecognizedPropertyException DuplicateKeyError EmptyDataError UnsupportedFileType "
-        "NoSuchJobError ColumnNotFoundError WorksheetNotFound AnalysisException"
+        "NoSuchJobError ColumnNotFoundError WorksheetNotFound AnalysisException ProgrammingError IllegalCharacterError "
+        "AmbiguousTimeError URLRequired LengthRequired"
     ),
     "resource.disk": "DiskFullError ObjectStoreFullError",
     "cancel.run": "TaskCancelled WorkflowCancelledError OperationCanceled JobCancellation",
@@ -62,6 +70,22 @@ def a_row(name: str | None = None, message: str = "", **fields: Any) -> dict[str
 @pytest.mark.parametrize(("name", "kind"), pairs(CLASSES))
 def test_the_name_of_a_class_says_what_failed_in_any_library(name: str, kind: str) -> None:
     assert read_saved(a_row(f"brand_new.errors.{name}")).kind == kind
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Where the words are the same and the failure is not.
+        "ThreadBlocked", "BlockedByServer", "NotLockedError", "UnlockedError", "ExtensionNotLoaded", "RetryRequired", "RestartRequired",
+        "ApprovalRequired", "IllegalAccessException", "UndefinedFunctionError", "AmbiguousForeignKeysError",
+        "OutOfResources", "ProcessNotFinished", "LoadBalancerError", "RebalanceFailedError", "TokenizationError", "ZoomApiError", "ChatRoomError",
+        "BloomFilterError", "RoomFullError",
+    ],
+)  # fmt: skip
+def test_a_class_that_only_looks_like_one_of_a_family_is_unknown_and_is_not_repeated(name: str) -> None:
+    report = report_of(a_row(f"brand_new.{name}", "it went wrong"))
+
+    assert (report.category.value, report.retryable) == ("unknown", False)
 
 
 @pytest.mark.parametrize(("code", "kind"), pairs(CODES))
@@ -168,6 +192,8 @@ def test_the_sdk_of_mcp_is_understood_without_its_code(message: str, kind: str) 
         ({"http_status": 500, "message": "failed: {'error': {'code': 400, 'message': 'no contents'}}"}, "provider.bad_request"),
         ({"http_status": 500, "message": "failed with 400 rows"}, "provider.unavailable"),
         ({"http_status": 404, "body": "404 page not found", "message": "headers: {'server': 'x'}, body: 404 page not found"}, "provider.rejected"),
+        ({"http_status": 404, "message": "POST /v1/models/m: 404 page not found"}, "provider.rejected"),
+        ({"http_status": 404, "body": {"message": "page 7 of the model was not found"}}, "provider.model_not_found"),
         ({"message": "message content can not be empty"}, "provider.bad_request"),
         ({"message": "JWT expired"}, "provider.auth"),
         ({"body": {"ok": False, "error": "no_text"}}, "provider.bad_request"),

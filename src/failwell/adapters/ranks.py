@@ -12,6 +12,7 @@ from failwell.adapters.facts import NOT_SENT, Facts, Objects, Phase, ids_of, obj
 from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import (
+    ABOUT_CONNECTION,
     AUTH,
     BAD,
     CAPABILITY,
@@ -27,6 +28,7 @@ from failwell.adapters.rules import (
     REFUSED,
     REJECTED,
     SERVERS_OF_ONE_STATUS,
+    UNSURE,
     Rule,
 )
 from failwell.adapters.words.cells import Cell
@@ -55,6 +57,8 @@ _BROKEN_STREAM = Rule("stream_broke_off", "provider.stream_interrupted", "phase"
 _MISSING_MODEL = Rule("status_404", MODEL, "status", "HTTP 404")
 _MISSING_ROUTE = Rule("status_404.route", REJECTED, "status", "HTTP 404")
 _MISSING_THING = Rule("status_404.thing", BAD, "status", "HTTP 404")
+_GO_HAS_NO_ROUTE = "404 page not found"
+"""What `http.NotFound` of Go writes, and so every server that is built on it."""
 _NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
 _UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
 _ADVICE = Rule("unavailable.advice", "provider.unavailable", "message", "asks for a repeat")
@@ -128,9 +132,10 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
 
 def _is_refuted(rule: Rule, status: int | None, facts: Facts) -> bool:
     """Whether a class only repeats a status beside one that was sent, or speaks of a connection although a reply came."""
-    if facts.status is not None and facts.status >= 400 and status is not None:
+    has_reply = facts.status is not None and facts.status >= 400
+    if has_reply and status is not None:
         return True
-    return rule.kind in _TRANSPORT_KINDS and type(facts.body) is Objects
+    return rule.kind in _TRANSPORT_KINDS and (has_reply or type(facts.body) is Objects)
 
 
 def _reprinted(status: int | None, text: str) -> int | None:
@@ -349,7 +354,7 @@ def _by_status(facts: Facts, status: int | None, code: str) -> Rule | None:
 
 def _missing(facts: Facts) -> Rule:
     """What a 404 misses: the model, something else that was named, or the address itself."""
-    if _is_page(facts):
+    if _is_page(facts) or _GO_HAS_NO_ROUTE in facts.message[:400]:
         return _MISSING_ROUTE
     # The client's own text has the headers around a body that is plain text.
     low = (facts.body if type(facts.body) is str and facts.body else facts.message)[:400].lower()
@@ -379,6 +384,8 @@ def _otherwise(facts: Facts, status: int | None) -> Rule:
         return _BROKEN_STREAM
     if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
         return _ADVICE
+    if status is None and facts.names and ABOUT_CONNECTION.search(facts.names[0]) is not None:
+        return Rule("outcome_unknown.class", UNSURE, "class", facts.names[0][:80])
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
 

@@ -71,7 +71,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         "extension.dependency_missing",
-        r"(?:packages?|module|library|driver|executable|binary|feature|plugin|command)not(?:found|available)",
+        r"(?:packages?|module|library|driver|executable|binary|feature|plugin|command)not(?:found|available)|(?:package|module|plugin)unavailable",
     ),
     (
         "extension.dependency_missing",
@@ -87,7 +87,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         AUTH,
-        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|(?:expired|invalid|bad)(?:signature|credentials?|password|login)",
+        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login)",
     ),
     (AUTH, r"(?:signature|credentials?|session|token)(?:expired|invalid)|refresh$"),
     (
@@ -112,15 +112,23 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (RATE, r"retryafter$|flood(?:wait|control)?$|pleasewait"),
     (PERM, r"(?:challenge|verification|captcha|consent|mfa|otp|twofactor)required"),
+    (
+        PERM,
+        r"(?:ip|bot|user|account|access|request|domain|region|country|geo|ssrf|network)blocked$|(?:access|age|region|country|geo)restricted$|(?:user|account|keyring|wallet)locked$|notpermitted$",
+    ),
     (CONNECTION, r"^pool(?:timedout|timeout|exhausted)|poolexhausted|poolacquire"),
     (OVER, r"(?:server|service|host|backend|exchange|node|cluster|broker|replica)notavailable$"),
     (
         "tool.busy",
-        r"deadlock|^stale|(?:database|file|resource|table|row|record|state|object|document)?locked$|^busy|busy$",
+        r"deadlock|^stale|(?:^|database|file|resource|table|row|record|state|object|document|index|queue|repository)locked$|^busy|busy$",
     ),
     (
         "tool.busy",
-        r"serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
+        r"(?<!de)serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
+    ),
+    (
+        "worker.crashed",
+        r"^(?:dead|crashed|killed|terminated)worker$|(?:worker|process|executor|actor)(?:died|dead|lost|killed|crashed|terminated)$",
     ),
     ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
@@ -183,9 +191,13 @@ REFUSED_INPUT = re.compile(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
     r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
-    r"|nosuch\w{2,20}|no(?:path|item|match|data|content|file|entity|record|object|solution|convergence)s?(?:found)?|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option)(?:failure|failed)?$"
+    r"|nosuch\w{2,20}|no(?:path|item|match|data|content|file|entity|record|object|solution|convergence)s?(?:found)?|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option|programming"
+    r"|ambiguous(?!foreign)[a-z]{3,40}|illegal(?![a-z]{0,20}(?:state|access))[a-z]{3,40}|(?:name|id|email)taken|(?:field|name|id|parameter|argument|value|url|length|input)required)(?:failure|failed)?$"
 )
 """The last words of a class for input that a library does not take; they say what a 400 says."""
+
+ABOUT_CONNECTION = re.compile(r"(?:connection|transport|communications?|comm)(?:error|exception)?$")
+"""The last word of a class for anything that goes wrong on the way. It counts where nothing else is known."""
 
 STATUS_CODES: dict[str, int] = {
     **vendor_codes.STATUSES, "api_error": 500, "limitexceededexception": 429, "limitexceeded": 429, "1300": 429, "requests": 429, "tokens": 429,
