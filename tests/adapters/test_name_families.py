@@ -46,15 +46,19 @@ CLASSES: dict[str, str] = {
 }
 CODES: dict[str, str] = {
     "provider.auth": "not_authed token_revoked session_expired bad_api_key invalid_grant invalid_client login_required AuthFailure.SignatureFailure",
-    "provider.permission": "missing_scope insufficient_scope account_suspended user_banned restricted_resource api_plan_restricted",
-    "provider.quota_exhausted": "account_overdue free_tier_exhausted FailedOperation.FreeResourcePackExhausted credits_exhausted",
+    "provider.permission": "missing_scope insufficient_scope account_suspended user_banned restricted_resource api_plan_restricted OperationNotPermittedException KMSOptInRequired SNSNoAuthorization",
+    "provider.quota_exhausted": "account_overdue free_tier_exhausted FailedOperation.FreeResourcePackExhausted credits_exhausted TooManyHostedZones TooManyDistributions MaxNumberOfConfigRulesExceededException NumberDomainsExceeded",
     "provider.rate_limited": "over_query_limit concurrency_limit_exceeded ratelimited",
-    "tool.busy": "lock_timeout UNABLE_TO_LOCK_ROW retry_later",
+    "tool.busy": (
+        "lock_timeout UNABLE_TO_LOCK_ROW retry_later ConcurrentModificationException OperationInProgressException IndexNotReadyException "
+        "DatabaseResumingException"
+    ),
     "provider.overloaded": "ResourceInsufficient insufficient_capacity",
-    "provider.context_too_long": "msg_too_long file_too_large PayloadTooBig",
+    "provider.context_too_long": "msg_too_long file_too_large PayloadTooBig RecordTooLargeException BatchRequestTooLong",
     "provider.bad_request": (
         "channel_not_found InvalidSnapshot.NotFound name_taken already_in_channel is_archived audio_too_short resource_missing "
-        "not_in_channel BAD_USER_INPUT type_mismatch"
+        "not_in_channel BAD_USER_INPUT type_mismatch CertificateInUseException IllegalUpdate IncorrectKeyMaterialException CannotDelete "
+        "BranchNameRequiredException UnknownResourceFault TooManyTagsException"
     ),
 }
 
@@ -91,6 +95,79 @@ def test_a_class_that_only_looks_like_one_of_a_family_is_unknown_and_is_not_repe
 @pytest.mark.parametrize(("code", "kind"), pairs(CODES))
 def test_the_words_of_a_code_say_what_failed_at_any_service(code: str, kind: str) -> None:
     assert classify(Facts(codes=(code.lower(),))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        # A word of a code that says more comes before the way in which such codes end.
+        ("incorrect_password", "provider.auth"),
+        ("incorrect_api_key", "provider.auth"),
+        ("password_reset_required", "provider.auth"),
+        ("api_key_disabled", "provider.auth"),
+        ("payment_required", "provider.quota_exhausted"),
+        ("unknown_model", "provider.model_not_found"),
+        ("unknown_timeout", "provider.outcome_unknown"),
+        ("maximum_context_length_exceeded", "provider.context_too_long"),
+        ("max_number_of_tokens_exceeded", "provider.context_too_long"),
+        ("too_many_requests", "provider.rate_limited"),
+        ("too_many_pending_requests", "provider.rate_limited"),
+        ("unknown_failure", "provider.unknown"),
+        ("unknown_host", "provider.unknown"),
+        ("retry_required", "provider.unknown"),
+        ("action_required", "provider.unknown"),
+        ("max_retries_exceeded", "provider.unknown"),
+        ("too_many_attempts", "provider.unknown"),
+        ("organizations_not_in_use", "provider.unknown"),
+        ("not_initialized", "provider.unknown"),
+        ("StreamingDistributionNotDisabled", "provider.unknown"),
+    ],
+)
+def test_a_code_that_only_looks_like_one_of_a_family_keeps_what_its_words_say(code: str, kind: str) -> None:
+    assert classify(Facts(codes=(code.lower(),))).kind == kind
+
+
+@pytest.mark.parametrize("code", ["duplicate_name", "email_taken", "already_in_use", "TopicExistsException"])
+def test_what_is_there_at_the_next_try_too_is_not_repeated_because_it_is_a_conflict(code: str) -> None:
+    assert classify(Facts(status=409, codes=(code.lower(),))).kind == "provider.bad_request"
+
+
+@pytest.mark.parametrize("code", ["duplicate_name", "AlreadyExists", "IllegalUpdate", "TooManyTagsException"])
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_the_words_of_a_code_do_not_blame_the_caller_for_what_a_server_calls_its_own_fault(
+    code: str, status: int
+) -> None:
+    report = report_of({"http_status": status, "body": {"error": {"code": code}}, "transport": "http"})
+
+    assert (report.category.value, report.retryable) == ("transient", True)
+
+
+@pytest.mark.parametrize("code", ["IndexNotReadyException", "OperationInProgress", "ConcurrentModification"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_code_that_asks_for_patience_does_not_make_a_denial_repeatable(code: str, status: int) -> None:
+    report = report_of({"http_status": status, "body": {"error": {"code": code}}, "transport": "http"})
+
+    assert (report.category.value, report.retryable) == ("configuration", False)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, "provider.bad_request"), (404, "provider.rejected"), (500, "provider.unavailable")],
+)
+@pytest.mark.parametrize("name", ["networkerror", "connectionlosterror", "channelclosed"])
+def test_a_class_that_speaks_of_a_connection_says_nothing_beside_a_reply(
+    name: str, status: int, kind: str
+) -> None:
+    assert classify(Facts(status=status, names=(name,))).kind == kind
+    assert classify(Facts(names=(name,))).kind == "provider.outcome_unknown"
+
+
+def test_a_class_named_after_the_connection_counts_where_nothing_else_is_known() -> None:
+    name = "brand_new.BrandConnectionError"
+
+    assert report_of(a_row(name, "it went wrong")).category.value == "ambiguous"
+    assert read_saved(a_row(name, "invalid api key")).kind == "provider.auth"
+    assert read_saved(a_row("brand_new.ConnectionRefused", "it went wrong")).kind == "provider.connection"
 
 
 def test_the_nearest_class_decides_and_a_cause_does_not_overrule_it() -> None:

@@ -13,6 +13,8 @@ from failwell.adapters.rules import (
     CLASSES,
     CODE_FAMILIES,
     CODES,
+    EXISTING,
+    LATE_CODE_FAMILIES,
     MODEL,
     RATE,
     REFUSED_INPUT,
@@ -153,12 +155,12 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
         # `unauthorized` is the name of the status, and not a word about what somebody may do.
         return Said(None, status, code[:80])
-    if basis == "code":
-        for kind, family in CODE_FAMILIES:
-            if family.search(compact) is not None:
-                return _said_by_kind(kind, "code", code[:80])
-    if word == "alreadyexists":
-        # gRPC and Kubernetes put it under the status of a conflict, but what exists is there at the next try too.
+    bare = _SUFFIX.sub("", compact) if basis == "code" else ""
+    for kind, family in CODE_FAMILIES if bare else ():
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "code", code[:80])
+    if word == "alreadyexists" or EXISTING.search(bare) is not None:
+        # Services put it under the status of a conflict, but what exists is there at the next try too.
         return Said(Rule(f"bad_request.{basis}", BAD, basis, code[:80]), status, code[:80])
     for cell in cells_of(concepts_of_code(code)):
         if (
@@ -176,6 +178,9 @@ def _said_by_words_of(code: str, basis: str) -> Said:
             return Said(None, status or (429 if cell.kind == RATE else 400), code[:80])
     if status is None and _COUNTED.fullmatch(compact):
         status = 402
+    for kind, family in LATE_CODE_FAMILIES if bare and status is None else ():
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "code", code[:80])
     return Said(None, status, code[:80])
 
 

@@ -198,6 +198,9 @@ def _by_machine(rule: Rule, status: int | None) -> Rule | None:
         return rule if rule.kind in (QUOTA, MODEL, PERM) else None
     if status == 429:
         return rule if rule.kind in GENERIC[429] else None
+    if rule.kind == BAD and status >= 500:
+        # The server says that the fault is its own, and the words of a code do not blame the caller.
+        return None
     return rule if status not in (402, 413) else None
 
 

@@ -168,25 +168,69 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
         r"overdue|arrears|unpaid|(?:free|prepaid|pack|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
     ),
     (RATE, r"over(?:query|rate)limit|concurren\w{1,12}limit|activitylimit"),
-    ("tool.busy", r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress$|alreadyrunning"),
+    # What a request is made of, and then what an account has. The names are those of 47 and of 30 service models of AWS:
+    # https://github.com/boto/botocore/tree/develop/botocore/data
+    (
+        BAD,
+        r"^toomany[a-z]{0,40}?(?:tags|tagkeys|headers|cookies|parameters|arguments|fields|columns|querystrings|names|values|parts|entries)",
+    ),
+    (
+        QUOTA,
+        r"^toomany[a-z]{0,40}?(?:distributions|policies|groups|profiles|versions|balancers|certificates|configs|applications|templates|environments|platforms|accesspoints|listeners|registrations|rules|truststores|identities|origins|subscriptions|healthchecks|zones|instances|associations|publickeys)",
+    ),
+    (
+        QUOTA,
+        r"^(?:max(?:imum)?)?number(?:of)?(?!\w*(?:token|character|retr|attempt|request|connection))[a-z]{3,60}exceeded$",
+    ),
+    (PERM, r"optinrequired|notpermitted$|noauthori[sz]ation$|^authori[sz]ation$"),
+    (
+        "tool.busy",
+        r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress(?:failure)?$|alreadyrunning",
+    ),
+    (
+        "tool.busy",
+        r"notready(?:yet)?$|^(?:resource)?concurrent(?:update|updating|modification|operation|access|write)$|(?:stopping|transitioning|resuming)$",
+    ),
     (OVER, r"resourceinsufficient|insufficient(?:resources?|capacity)|nocapacity|stockout"),
     (
         LONG,
-        r"(?:msg|message|text|file|body|payload|string|name|input|audio|video|document|attachment)too(?:long|large|big)",
+        r"(?:msg|message|text|file|body|payload|string|name|input|audio|video|document|attachment|query|batch|media|policy|request|item|record)too(?:long|large|big)",
     ),
     (
         BAD,
-        r"duplicate|(?:name|id|email|username|slug)taken|already(?:in|is|has|taken|used)|(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
+        r"(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
     ),
     (
         BAD,
-        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^no(?:text|user|file|data|content|message|name|query|id|item|record|result)s?$|^missing(?:version|param|field|value|arg)|^notin[a-z]{3,20}$",
+        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^no(?:text|user|file|data|content|message|name|query|id|item|record|result)s?$|^missing(?:version|param|field|value|arg)|^notin(?!it|stall)[a-z]{3,20}$",
     ),
 )
 CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern)) for kind, pattern in _CODE_FAMILIES
 )
 """Kind → how services spell their codes for it, in lower case and without what separates the words."""
+_LATE_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
+    (
+        BAD,
+        r"(?<!not)(?<!resource)inuse$|nonempty|^(?:illegal|incorrect)[a-z]{3,}|^cannot(?:delete|change|modify|update)|(?:name|(?<!pa)id|arn|path|content|value|type|title|list|option|field|parameter)s?required$",
+    ),
+    (
+        BAD,
+        r"^unknown(?:resource|user|operation|command|method|type|action|topic|group|member|object|entity|item|recipient)",
+    ),
+    (
+        REJECTED,
+        r"(?:key|endpoint|api|action|operation|feature|function|service|addon)(?:not(?:yet)?enabled|disabled)$|^disabled(?:api|operation|action)$|notinstalled$",
+    ),
+)
+LATE_CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern)) for kind, pattern in _LATE_CODE_FAMILIES
+)
+"""The same for spellings that say little: they count where no word of the code says more (`incorrect_password`, `unknown_model`)."""
+EXISTING = re.compile(
+    r"(?<!not)exists$|(?<!non)(?<!is)notempty$|duplicate|(?:name|id|email|username|slug)taken$|already(?:in|is|has|used|taken)"
+)
+"""Codes for what is there at the next try too, whether the status is a conflict or not."""
 REFUSED_INPUT = re.compile(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
