@@ -135,6 +135,8 @@ def test_a_sqlstate_beside_a_number_of_mysql_without_a_row_says_more() -> None:
         ("mysql.connector.errors.DatabaseError: 1205 (HY000): Lock wait timeout exceeded", "tool.busy"),
         ("ProgrammingError: 1045 (28000): Access denied for user", "provider.auth"),
         ("InterfaceError: 2003: Can't connect", None),
+        ("Database Error in model orders\n  000904 (42000): SQL compilation error: error line 11", "provider.bad_request"),
+        ("listened on 10.0.4200 (42000): ok", None),
         ("AssertionError: 1205 (half) of the rows", None),
     ],
 )  # fmt: skip

@@ -57,6 +57,7 @@ _RUBY = re.compile(
     re.MULTILINE,
 )
 _RUBYS = re.compile(r"(?:[A-Z]\w{1,40}::){1,5}[A-Z][A-Za-z]{2,60}")
+_OF_A_MODULE_OF_ERRORS = re.compile(r"(?:^|\.)(?:errors?|exceptions?|exc)\.[A-Z][A-Za-z]{2,60}$")
 _RUST_PANIC = re.compile(
     r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}?:\d{1,7}:\s(?P<text>[^\n]{0,2000}))",
     re.MULTILINE,
@@ -132,8 +133,10 @@ def _names_an_error(name: str) -> bool:
 
 
 def _is_a_class(match: re.Match[str]) -> bool:
-    """Whether a heading is a class of Ruby, whose names need no ending: `ActiveRecord::RecordInvalid: Validation failed`."""
-    return _RUBYS.fullmatch(match["name"]) is not None and bool(match["text"])
+    """Whether a heading is a class without an ending: one of Ruby (`ActiveRecord::RecordInvalid: …`), or of a module of errors (`acme.errors.Gone: …`)."""
+    name = match["name"]
+    is_class = _RUBYS.fullmatch(name) is not None or _OF_A_MODULE_OF_ERRORS.search(name) is not None
+    return is_class and bool(match["text"])
 
 
 def _first_line(part: str) -> str:

@@ -31,7 +31,7 @@ _WORDS = frozenset(
     canceled candidate cannot cask certificate close closed code command configuration conflict conflicting connect connected
     connecting connection connections context core couldn credential credentials cuda curl daemon database deadline deadlock
     declined denied device died directory disconnected disk distribution docker dpkg driver dumped duplicate emerg enough entry
-    env eof error exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal floating
+    env eof error errors exc exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal floating
     forcibly format formula found gem gh006 git goaway goroot handshake hang hashes heap host hung illegal imds installable
     insufficient interrupted kex_exchange_identification killed knownhosts limiting loaded loading lock locks logged login lookup
     manifest matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found network noauth

@@ -45,7 +45,9 @@ _SQLSTATE = re.compile(
     # ODBC writes it before the names of the driver and of the source: `[08001] [Microsoft][ODBC Driver 18 …]`.
     # As PostgREST answers, and as drivers print the fields of PostgreSQL's message.
     r"|['\"](?:C|code)['\"]: ?['\"](?P<fields>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})['\"](?=[^\n]{0,400}['\"](?:hint|M)['\"])"
-    r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]",
+    r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]"
+    # Behind the database's own number, as MySQL and Snowflake print it: `001003 (42000): SQL compilation error`.
+    r"|(?<![\w.])\d{4,6} \((?P<behind>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\): ",
     re.IGNORECASE,
 )
 _ODBC_LOGIN = ("(SQLDriverConnect)", "(SQLConnect)")
@@ -129,7 +131,7 @@ def sqlstate_in(text: str) -> str | None:
     match = _SQLSTATE.search(text)
     if match is None:
         return None
-    state = (match["state"] or match["odbc"] or match["fields"]).upper()
+    state = (match["state"] or match["odbc"] or match["fields"] or match["behind"]).upper()
     # ODBC has one code for both time limits; the function that it names tells the login from the query.
     return "08001" if state == "HYT00" and any(name in text for name in _ODBC_LOGIN) else state
 

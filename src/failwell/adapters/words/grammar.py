@@ -160,8 +160,9 @@ class Lexicon:
         core = opened.rstrip(_CLOSING)
         lead, tail = piece[: len(piece) - len(opened)], opened[len(core) :]
         if lead and lead[0] in "([{":
-            if lead == "(" and tail == ")":
-                # One word in brackets interrupts no clause: `limit (total) exceeded`.
+            if lead == "(" and tail[:1] == ")" and (tail == ")" or core in self.words):
+                # One word in brackets interrupts no clause: `limit (total) exceeded`, `could not lock x (timeout).`
+                tokens += [word for word in (core, "." if len(tail) > 1 else "") if word in self.words]
                 return
             tokens.append(".")
         if core:
