@@ -33,7 +33,8 @@ CLASSES: dict[str, str] = {
     ),
     "provider.outcome_unknown": "CommClosedError TargetClosedError ConnectionLost ResponseNeverReceived TimeLimitExceeded TooSlowError NetworkError TTransportException PyJWKClientConnectionError",
     "provider.rate_limited": "RetryAfter FloodWait YFRateLimitError PleaseWaitFewMinutes",
-    "tool.busy": "DeadlockDetected StaleElementReferenceException DatabaseLocked RowLockedError OptimisticLockError SerializationFailure TransientError",
+    "tool.busy": "DeadlockDetected StaleElementReferenceException DatabaseLocked RowLockedError OptimisticLockError SerializationFailure TransientError "
+    "LockTimeout LockAcquisitionException CannotAcquireLockException AlreadyLocked LockWaitTimeoutException",
     "worker.crashed": "WorkerLostError KilledWorker TerminatedWorkerError ActorDiedError WorkerCrashedError",
     "provider.bad_request": (
         "ParserError TOMLDecodeError XMLSyntaxError SchemaError ConversionException IntegrityError DataIntegrityViolationException "
@@ -42,6 +43,7 @@ CLASSES: dict[str, str] = {
         "AmbiguousTimeError URLRequired LengthRequired"
     ),
     "resource.disk": "DiskFullError ObjectStoreFullError",
+    "internal.bug": "NotLocked",
     "cancel.run": "TaskCancelled WorkflowCancelledError OperationCanceled JobCancellation",
 }
 CODES: dict[str, str] = {
@@ -80,7 +82,7 @@ def test_the_name_of_a_class_says_what_failed_in_any_library(name: str, kind: st
     "name",
     [
         # Where the words are the same and the failure is not.
-        "ThreadBlocked", "BlockedByServer", "NotLockedError", "UnlockedError", "ExtensionNotLoaded", "RetryRequired", "RestartRequired",
+        "ThreadBlocked", "BlockedByServer", "UnlockedError", "ExtensionNotLoaded", "RetryRequired", "RestartRequired",
         "ApprovalRequired", "IllegalAccessException", "UndefinedFunctionError", "AmbiguousForeignKeysError",
         "OutOfResources", "ProcessNotFinished", "LoadBalancerError", "RebalanceFailedError", "TokenizationError", "ZoomApiError", "ChatRoomError",
         "BloomFilterError", "RoomFullError",

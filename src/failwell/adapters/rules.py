@@ -124,7 +124,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         "tool.busy",
-        r"(?<!de)serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
+        r"(?<![bc])lock(?:timeout|timedout|wait|acquisition|conflict)|acquirelock|alreadylocked$|(?<!de)serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
     ),
     (
         "worker.crashed",
@@ -133,7 +133,8 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
     ("cancel.run", r"cancell?ed$|cancell?ation$"),
-    ("internal.bug", r"^notimplemented$|assertion"),
+    # What is released without having been locked: borg and lockfile.
+    ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
 )
 CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern)) for kind, pattern in _FAMILIES
