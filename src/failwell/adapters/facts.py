@@ -251,14 +251,15 @@ def _collect(body: Any, depth: int, objects: Objects) -> None:
 def _collect_object(body: Any, depth: int, objects: Objects) -> None:
     if depth > _DEEPEST:
         return
-    if not _FIRST_SET.isdisjoint(body):
-        for key in _FIRST:
-            if key in body:
-                inner = body[key]
-                if type(inner) is dict:
-                    _collect_object(inner, depth + 1, objects)
-                else:
-                    _collect_first(key, inner, depth + 1, objects)
+    present = _FIRST_SET.intersection(body)
+    if present:
+        # Nearly always there is one alone, and nothing has to be put in order.
+        for key in present if len(present) == 1 else [key for key in _FIRST if key in present]:
+            inner = body[key]
+            if type(inner) is dict:
+                _collect_object(inner, depth + 1, objects)
+            else:
+                _collect_first(key, inner, depth + 1, objects)
     objects.append(body)
     if not _AFTER.isdisjoint(body):
         for key, inner in body.items():

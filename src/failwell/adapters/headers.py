@@ -111,10 +111,11 @@ def _lines(headers: object) -> dict[str, str] | None:
         if len(lines) > _MOST_LINES:
             lines = lines[:_MOST_LINES]
         headers_read: dict[str, str] = {}
-        known = _names.get
+        known = _names
         for _, raw, value in lines:
-            name = known(raw)
-            if name is None:
+            try:
+                name = known[raw]
+            except KeyError:
                 name = _learn(raw, raw.decode())
             if name:
                 text = value.decode()

@@ -29,10 +29,10 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
     plain_int,
     plain_str,
+    safe_attribute,
     safe_call,
     safe_getattr,
     safe_getattrs,
-    str_attr,
 )
 from failwell.adapters.text.message import add_text_facts
 from failwell.adapters.traceback_frames import broke_in_stream
@@ -44,6 +44,12 @@ _ATTRIBUTES = (
     "error_code", "code", "type", "error_type", "reason",
 )  # fmt: skip
 """Attributes that are read from every exception; the codes come last."""
+_ELSEWHERE = (
+    "raw_response", "http_response", "headers", "response_headers", "details", "status", "http_status",
+)  # fmt: skip
+"""Attributes that are read from an exception without a `response`."""
+_STATUSES = ("status_code", "status", "http_status", "code")
+_STATUSES_OF_A_REPLY = ("status_code", "status")
 _CODE_ORDER = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
 _CODE_HEADERS = frozenset(_CODE_ORDER)
 _REQUEST_IDS = (
@@ -95,12 +101,23 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     """The facts in the usual attributes of an exception."""
     cls = type(error)
     response, body, status, request_id, model, *own = safe_getattrs(error, _ATTRIBUTES)
+    held: list[Any] = []
     if response is None:
-        response = safe_getattr(error, "raw_response", "http_response")
-    headers = _headers(error, response)
-    body = as_objects(body_of(error, response, body))
-    if type(status) is not int or not 100 <= status < 600:
-        status = status_of(error, response)
+        # All at once: to ask for one after another would take longer than to judge what is found.
+        response, replied, *held = safe_getattrs(error, _ELSEWHERE)
+        if response is None:
+            response = replied
+    if response is None:
+        sent, also_sent, details, *statuses = held
+        headers = lower_headers(also_sent if sent is None else sent)
+        body = as_objects(parse_body(details if body is None else body))
+        if type(status) is not int or not 100 <= status < 600:
+            status = _first_status([status, *statuses, own[1]])
+    else:
+        headers = _headers(error, response)
+        body = as_objects(body_of(error, response, body))
+        if type(status) is not int or not 100 <= status < 600:
+            status = status_of(error, response)
     codes: dict[str, None] = {}
     message = ""
     if type(body) is str:
@@ -108,20 +125,23 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
         codes = dict.fromkeys(codes_of(body))
     elif body is not None:
         codes, message = codes_and_message(body)
-    phase, bug = transport(error)
+    text = message or text_of(error)
+    phase, bug = transport(error, "" if message else text)
     # One by one: to hand them to the class by their names would take longer than to read them.
     facts = _new(Facts)
     facts.provider, facts.sdk = provider, sdk
     facts.exception_type, facts.names = cls.__name__, _names(cls)
     facts.status = status
     facts.codes = _codes(codes, own, headers)
-    facts.message = message or text_of(error)
+    facts.message = text
     facts.headers, facts.body = headers, body
     facts.phase, facts.cause_bug = phase, bug
     facts.in_stream = (status is not None and status < 400 and _is_stream(headers)) or (
         phase in ("read", "closed") and broke_in_stream(error)
     )
-    facts.request_id = plain_str(request_id) or str_attr(error, "_request_id") or id_in(headers)
+    facts.request_id = (
+        plain_str(request_id) or plain_str(safe_attribute(error, "_request_id")) or id_in(headers)
+    )
     facts.model = plain_str(model)
     if status is None and phase is None and bug is None and type(body) is not Objects:
         add_text_facts(facts)
@@ -129,20 +149,24 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:
-    headers = None if response is None else lower_headers(safe_getattr(response, "headers"))
+    headers = None if response is None else lower_headers(safe_attribute(response, "headers"))
     return headers or lower_headers(safe_getattr(error, "headers", "response_headers"))
 
 
 def status_of(error: object, response: object) -> int | None:
     """The HTTP status, wherever the SDK keeps it."""
-    for holder, names in (
-        (error, ("status_code", "status", "http_status", "code")),
-        (response, ("status_code", "status")),
-    ):
-        for name in names if holder is not None else ():
-            value = plain_int(safe_getattr(holder, name))
-            if value is not None and 100 <= value < 600:
-                return value
+    found = [] if error is None else safe_getattrs(error, _STATUSES)
+    if response is not None:
+        found += safe_getattrs(response, _STATUSES_OF_A_REPLY)
+    return _first_status(found)
+
+
+def _first_status(values: list[Any]) -> int | None:
+    for value in values:
+        if value is not None:
+            number = plain_int(value)
+            if number is not None and 100 <= number < 600:
+                return number
     return None
 
 
@@ -156,7 +180,7 @@ def body_of(error: object, response: object, body: Any = None) -> Any:
     body = parse_body(safe_getattr(error, "body", "details") if body is None else body)
     if response is None or (body is not None and not isinstance(body, str)):
         return body
-    attributes = safe_getattr(response, "__dict__")
+    attributes = safe_attribute(response, "__dict__")
     content = attributes.get("_content") if isinstance(attributes, _MAPPINGS) else None
     if body and type(content) is bytes and b"{" not in content and b"[" not in content:
         # A page, which has no more to say than the text of it that the error holds.
@@ -191,7 +215,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    return str_attr(error, "message", limit=_LONGEST) or safe_call(words_of, "", error)[:_LONGEST]
+    return plain_str(safe_attribute(error, "message"), _LONGEST) or safe_call(words_of, "", error)[:_LONGEST]
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:
@@ -202,8 +226,11 @@ def id_in(headers: Mapping[str, str]) -> str | None:
     return None
 
 
-def transport(error: BaseException) -> tuple[Phase | None, str | None]:
-    """How far the call got, from the exception and its causes, and the name of a programming error among them."""
+def transport(error: BaseException, text: str = "") -> tuple[Phase | None, str | None]:
+    """How far the call got, from the exception and its causes, and the name of a programming error among them.
+
+    `text` is what `error` itself says, where that has been read already.
+    """
     phase: Phase | None = None
     seen: set[int] = set()
     link = error
@@ -211,7 +238,7 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
         step = _class_phase(type(link))
         if step is not None:
             if step in ("connect", "closed"):
-                step = "handles" if _lacks_handles(link) else refined(step, text_of(link))
+                step = "handles" if _lacks_handles(link) else refined(step, text or text_of(link))
             if phase is None or step in REFINES or _is_below(link):
                 phase = step
         elif type(link) is OSError and phase is not None and link.errno in _NO_HANDLE:
@@ -223,7 +250,7 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
         inner = members(link) if under is None else under
         if not inner:
             return phase, None
-        link = inner[0]
+        link, text = inner[0], ""
         if phase is None and _is_bug(link) and _speaks_of_transport(error):
             return None, type(link).__name__
         if id(link) in seen or len(seen) >= _DEEPEST:
@@ -232,7 +259,7 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
 
 def _lacks_handles(error: BaseException) -> bool:
     """Whether a connection failed for want of a file handle: httpcore keeps the reason as its argument alone."""
-    args = safe_getattr(error, "args")
+    args = safe_attribute(error, "args")
     reason = cast("tuple[object, ...]", args)[0] if type(args) is tuple and args else None
     if type(reason) is not OSError:
         return False

@@ -284,7 +284,8 @@ def _prose(message: str, statements: _Statements) -> None:
     low = message[:_LONGEST_TEXT].lower()
     places: list[int] = []
     for word in _INVITING:
-        at = low.find(word)
+        # Most messages hold none of them, and this is the quickest way to see it.
+        at = low.find(word) if word in low else -1
         while at >= 0:
             if word == "try" and low.startswith("re", max(0, at - 2)):
                 places.append(max(0, at - 2))

@@ -7,7 +7,7 @@ status; a connection error says only "Connection error." and keeps the rest in i
 from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.safe_getattr import safe_attribute, str_attr
 from failwell.adapters.sdk import adapter, in_stream, provider_of
 from failwell.adapters.vendors.rows import rows
 
@@ -15,7 +15,7 @@ from failwell.adapters.vendors.rows import rows
 def _refine(error: BaseException, facts: Facts) -> None:
     facts.provider = provider_of(error, "openai")
     in_stream(error, facts)
-    completion = safe_getattr(error, "completion")
+    completion = safe_attribute(error, "completion")
     facts.model = None if completion is None else str_attr(completion, "model")
 
 
