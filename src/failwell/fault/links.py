@@ -132,7 +132,9 @@ def links(error: BaseException) -> tuple[list[Link], bool]:
 
 
 def _under(error: BaseException, level: int) -> list[Link]:
-    chain = [Link(member, "member", level) for member in members(error)[: MOST_LINKS + 1]]
+    chain: list[Link] = []
+    if is_group(error):
+        chain = [Link(member, "member", level) for member in members(error)[: MOST_LINKS + 1]]
     under = below(error)
     if under is not None:
         chain.append(Link(under[0], under[1], level))
