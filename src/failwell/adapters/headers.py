@@ -135,7 +135,9 @@ def _items(headers: object) -> dict[str, str]:
         if name is None:
             name = _learn(raw, _text(raw))
         if name:
-            text = _text(value)[:_LONGEST_READ]
+            text = value if type(value) is str else _text(value)
+            if len(text) > _LONGEST_READ:
+                text = text[:_LONGEST_READ]
             # Most libraries list a header that was sent twice as two items.
             headers_read[name] = f"{headers_read[name]}, {text}" if name in headers_read else text
     return headers_read
@@ -143,6 +145,8 @@ def _items(headers: object) -> dict[str, str]:
 
 def _text(raw: object) -> str:
     """A name or a value as text; some libraries keep the bytes that were sent, or a list of values."""
+    if type(raw) is str:
+        return raw
     if type(raw) is bytes:
         return raw.decode("latin-1")
     if type(raw) is list or type(raw) is tuple:

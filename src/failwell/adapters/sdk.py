@@ -197,7 +197,7 @@ def _codes(codes: dict[str, None], own: list[object], headers: Mapping[str, str]
             code = value.strip().lower()
             if code not in _PHRASES:
                 codes[code] = None
-    if not _CODE_HEADERS.isdisjoint(headers):
+    if not headers.keys().isdisjoint(_CODE_HEADERS):
         first = [value.partition(":")[0].lower() for name in _CODE_ORDER if (value := headers.get(name))]
         return tuple(dict.fromkeys((*first, *codes)))
     return tuple(codes)

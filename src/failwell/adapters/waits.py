@@ -153,7 +153,7 @@ def _plain_wait(facts: Facts) -> float | None:
     value = headers.get("retry-after")
     if value is None or len(value) >= _SHORTER_THAN_A_DATE or not (value.isascii() and value.isdecimal()):
         return None
-    if not _FINER.isdisjoint(headers):
+    if not headers.keys().isdisjoint(_FINER):
         return None
     body = facts.body
     if body is not None and type(body) is not str:
