@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from itertools import pairwise
+from typing import cast
 
 from failwell.jobs.job import JobRequest
 from failwell.jobs.queue.busy_wait import BusyWait
@@ -74,11 +75,11 @@ class Machine:
         self.loop.run_once()
         return looks
 
-    def run(self, jobs: int, **times: Any) -> list[str]:
+    def run(self, jobs: int) -> list[str]:
         """What the worker is told while so many jobs run one after another."""
         self.process.told.clear()
         for _ in range(jobs):
-            self.answer(self.start(times.get("recorded", RECORDED)), times.get("answered", ANSWERED))
+            self.answer(self.start())
         return self.process.told
 
 
@@ -91,11 +92,12 @@ def test_a_worker_is_woken_while_the_start_of_its_job_is_recorded() -> None:
 
 def test_between_short_jobs_that_follow_each_other_nobody_sleeps() -> None:
     machine = Machine()
-    machine.run(1)
+    machine.run(2)
 
     looks = machine.answer(machine.start())
 
-    assert machine.process.told == ["wake", "await next"]
+    # The second one was close to the first, so the worker waited for the third, and need not be woken.
+    assert machine.process.told == ["wake", "wake", "await next", "await next"]
     assert looks > 1
     assert not machine.loop.ready
 
@@ -143,33 +145,69 @@ def test_with_a_single_core_nobody_waits_without_sleeping() -> None:
     assert Machine(cores=1).run(10) == []
 
 
-def test_waits_that_do_not_help_are_given_up_and_tried_again_later() -> None:
+TRIAL, HOLD = 64, 1024
+
+
+def _seconds(machine: Machine, awake: float, asleep: float, jobs: int) -> list[bool]:
+    """Run jobs that take `awake` seconds where nobody sleeps, else `asleep`; returns for which of them nobody slept."""
+    waits: list[bool] = []
+    for _ in range(jobs):
+        machine.process.told.clear()
+        entry = machine.start()
+        waits.append(bool(machine.process.told))
+        machine.answer(entry, (awake if waits[-1] else asleep) - RECORDED)
+    return waits
+
+
+def test_both_ways_are_tried_and_the_faster_one_is_kept() -> None:
+    waits = _seconds(Machine(), awake=0.0003, asleep=0.0004, jobs=2 * TRIAL + HOLD)
+
+    assert waits[1:TRIAL] == [True] * (TRIAL - 1)
+    assert waits[TRIAL + 1 : 2 * TRIAL] == [False] * (TRIAL - 1)
+    assert waits[2 * TRIAL + 1 :] == [True] * (HOLD - 1)
+
+
+def test_where_waits_take_the_processor_from_the_other_process_everybody_sleeps() -> None:
+    waits = _seconds(Machine(), awake=0.0009, asleep=0.0004, jobs=2 * TRIAL + HOLD)
+
+    assert waits[TRIAL + 1 :] == [False] * (TRIAL + HOLD - 1)
+
+
+def test_the_ways_are_tried_again_later_and_less_and_less_often() -> None:
+    waits = _seconds(Machine(), awake=0.0009, asleep=0.0004, jobs=20 * HOLD)
+
+    starts = [number for number in range(1, len(waits)) if waits[number] and not waits[number - 1]]
+    pauses = [later - earlier for earlier, later in pairwise(starts)]
+    assert len(pauses) >= 3
+    assert all(later == earlier * 2 - 2 * TRIAL for earlier, later in pairwise(pauses))
+
+
+def test_a_machine_that_becomes_busy_is_noticed_at_once() -> None:
     machine = Machine()
-    # Another program uses the processors, so every answer comes late.
-    machine.run(64, answered=0.0008)
-    assert machine.run(200, answered=0.0004) == []
+    assert _seconds(machine, awake=0.0003, asleep=0.0004, jobs=4 * TRIAL)[-1]
 
-    machine.loop.now += 1.0
-    assert machine.run(2)[-1] == "await next"
+    waits = _seconds(machine, awake=0.0009, asleep=0.0005, jobs=5 * TRIAL)
 
-    machine.run(62, answered=0.0008)
-    machine.loop.now += 1.0
-    assert machine.run(2) == []
-    machine.loop.now += 1.0
-    assert machine.run(2)[-1] == "await next"
+    assert waits[-TRIAL:] == [False] * TRIAL
 
 
-def test_a_worker_that_takes_the_processor_from_its_host_is_woken_no_more() -> None:
+def test_a_worker_whose_wake_delays_its_host_is_woken_no_more() -> None:
     machine = Machine()
-    machine.run(64, recorded=0.003)
 
-    assert machine.run(10, recorded=0.003) == []
+    for _ in range(3 * TRIAL):
+        machine.process.told.clear()
+        entry = machine.start(0.003 if machine.waits.prefers_awake else RECORDED)
+        machine.answer(entry)
+
+    assert not machine.process.told
 
 
-def test_a_late_answer_now_and_then_changes_nothing() -> None:
+def test_pauses_between_jobs_are_no_part_of_the_comparison() -> None:
     machine = Machine()
-    for _ in range(40):
-        machine.run(9)
-        machine.run(1, answered=0.0006)
+    _seconds(machine, awake=0.0003, asleep=0.0004, jobs=3 * TRIAL)
 
-    assert machine.run(3)[-1] == "await next"
+    for _ in range(3 * TRIAL):
+        machine.loop.now += 0.1
+        machine.run(1)
+
+    assert machine.run(2) == ["wake", "await next", "await next"]

@@ -3,7 +3,7 @@
 Waking a process that sleeps on another core costs both sides 30 to 50 µs, and its caches are cold after it: more than a
 third of the time of a job that does little. So both wait for each other without sleeping, half a millisecond at most. That
 takes processor time, which is spent only while one job at a time starts within a millisecond after the one before, and
-only as long as it helps: on a busy machine the one that waits takes the processor from the one it waits for.
+only where it helps: on a busy machine the one that waits takes the processor from the one it waits for.
 """
 
 import os
@@ -16,11 +16,12 @@ _CLOSE = 0.001
 """Seconds between two starts of jobs that follow each other closely."""
 _SOON = 0.0005
 """Seconds within which a short job is over."""
-_WAITS = 64
-"""Waits after which it is decided whether they help. The scheduler needs some of them to move the two to different cores."""
-_MOST_LATE = 16
-_REST, _LONGEST_REST = 1.0, 64.0
-"""Seconds until the next attempt, after waits that did not help; each further attempt in vain doubles them."""
+_APART = 0.005
+"""Seconds between two starts that say nothing about either way to wait."""
+_TRIAL = 64
+"""Jobs for which each way is tried. The scheduler needs some of them to move the two processes to different cores."""
+_HOLD, _LONGEST_HOLD = 1024, 65536
+"""Jobs until both ways are tried again: at first, and after many trials. Earlier if jobs take longer than the other way took."""
 
 
 def count_cores() -> int:
@@ -34,70 +35,96 @@ class BusyWait:
     def __init__(self, loop: AbstractEventLoop, cores: int) -> None:
         self._loop = loop
         self._has_cores = cores > 1
+        self._comparison = Comparison()
         self._worker: Worker | None = None
         """The worker of the job before, if that was the only one."""
         self._started = 0.0
         """When that job started, by the clock of the loop."""
+        self._is_awake = False
+        """Whether the worker was told to wait for the next job."""
         self._entry: Entry | None = None
         """The job that the loop stays awake for."""
         self._until = 0.0
-        self._woken = 0.0
-        self._waits = 0
-        self._late = 0
-        """How many of them were in vain."""
-        self._rest = _REST
-        self._rests_until = 0.0
+
+    @property
+    def prefers_awake(self) -> bool:
+        """Whether waiting without sleeping is used now: it is the faster way, or is being tried."""
+        return self._has_cores and self._comparison.prefers_awake
 
     def before_start(self, worker: Worker, *, is_only_job: bool) -> None:
         """Wake the worker of the next job, so that this happens while the start is recorded. It may be awake already."""
+        if not self._has_cores:
+            return
         if not is_only_job:
             self._worker = None
-        now = self._loop.time()
-        if self._is_allowed(now) and not self._is_awake(worker, now):
+        elif worker is self._worker:
+            self._comparison.add(self._loop.time() - self._started)
+        if self.prefers_awake and not (self._is_awake and self._follows(worker)):
             worker.wake()
-            self._woken = now
 
     def started(self, worker: Worker, entry: Entry) -> None:
         """The only job there is was added to what the worker is sent next."""
-        now = self._loop.time()
-        if not self._is_allowed(now):
+        if not self._has_cores:
             return
-        if self._is_awake(worker, now):
+        self._is_awake = self.prefers_awake and self._follows(worker)
+        now = self._loop.time()
+        if self._is_awake:
             # The worker reads this after it has answered the job.
             worker.await_next()
             if self._entry is None:
                 self._loop.call_soon(self._stay_awake)
             self._entry, self._until = entry, now + _SOON
-        else:
-            self._count(now, is_late=now - self._woken > _SOON)
         self._worker, self._started = worker, now
 
-    def _is_allowed(self, now: float) -> bool:
-        return self._has_cores and now >= self._rests_until
-
-    def _is_awake(self, worker: Worker, now: float) -> bool:
-        """Whether jobs follow each other so closely that the worker was told to wait for this one."""
-        return worker is self._worker and now - self._started < _CLOSE
+    def _follows(self, worker: Worker) -> bool:
+        return worker is self._worker and self._loop.time() - self._started < _CLOSE
 
     def _stay_awake(self) -> None:
         """Let the loop look for events without sleeping until the job is answered, or is no short one."""
-        entry, now = self._entry, self._loop.time()
-        is_late = now >= self._until
-        if entry is not None and entry.is_sent and not is_late:
+        if self._entry is not None and self._entry.is_sent and self._loop.time() < self._until:
             self._loop.call_soon(self._stay_awake)
         else:
             self._entry = None
-            self._count(now, is_late=is_late)
 
-    def _count(self, now: float, *, is_late: bool) -> None:
-        """Remember whether a wait helped. While too many do not, both sleep."""
-        self._waits += 1
-        self._late += is_late
-        if self._waits < _WAITS:
+
+class Comparison:
+    """Finds out which way is faster by trying both, since it depends on the machine and on what else runs there."""
+
+    def __init__(self) -> None:
+        self.prefers_awake = True
+        self._is_trial = True
+        self._jobs = 0
+        self._seconds = 0.0
+        """What the latest jobs took, `_TRIAL` of them at most."""
+        self._awake = 0.0
+        """What as many took in the last trial during which nobody slept."""
+        self._asleep = 0.0
+        self._hold = _HOLD
+        self._left = 0
+        """Jobs until the next trial."""
+
+    def add(self, seconds: float) -> None:
+        """Take in the time between the starts of two jobs that followed each other."""
+        if seconds > _APART:
             return
-        if self._late > _MOST_LATE:
-            self._rests_until, self._worker = now + self._rest, None
-            self._rest = min(2 * self._rest, _LONGEST_REST)
+        self._jobs += 1
+        self._seconds += seconds
+        if self._jobs == _TRIAL:
+            self._compare(self._seconds)
+            self._jobs, self._seconds = 0, 0.0
+
+    def _compare(self, seconds: float) -> None:
+        if not self._is_trial:
+            self._left -= _TRIAL
+            other = self._asleep if self.prefers_awake else self._awake
+            if seconds > other:
+                # Something else has changed.
+                self._left, self._hold = 0, _HOLD
+            if self._left <= 0:
+                self._is_trial, self.prefers_awake = True, True
+        elif self.prefers_awake:
+            self._awake, self.prefers_awake = seconds, False
         else:
-            self._rest = _REST
-        self._waits = self._late = 0
+            self._asleep, self._is_trial = seconds, False
+            self.prefers_awake = self._awake < seconds
+            self._left, self._hold = self._hold, min(2 * self._hold, _LONGEST_HOLD)
