@@ -58,6 +58,8 @@ BATCH = 2_000 if QUICK else 50_000
 OWN = "the durable queue"
 BARE = "a bare queue in SQLite"
 ONE_AIM = 300e-6
+BARE_AIM = 300 / 132
+"""The same as a multiple of the bare queue, which took 132 µs on the machine that the aim is from: others are slower."""
 MANY_AIM = 10_000
 BATCH_AIM = 20_000
 CAPABILITY = """
@@ -197,7 +199,7 @@ def line(name: str, rounds: Sequence[Figures]) -> str:
 
 
 def targets(found: Mapping[str, Sequence[Figures]]) -> Iterator[str]:
-    """What the durable queue is to reach, whether it did, and its ratio to the bare queue."""
+    """What the durable queue is to reach, and whether it did."""
     ours, bare = found[OWN], found[BARE]
     one, beside = (
         statistics.median(statistics.median(each.one) for each in rounds) for rounds in (ours, bare)
@@ -205,7 +207,9 @@ def targets(found: Mapping[str, Sequence[Figures]]) -> Iterator[str]:
     way = best_way(ours)
     assert way is not None
     rate = statistics.median(each.rates[way] for each in ours)
-    yield f"one, median ≤ {ONE_AIM * 1e6:.0f} µs: {one * 1e6:,.0f} µs, {verdict(one <= ONE_AIM)}; {one / beside:.1f} × the bare queue"
+    ratio = one / beside
+    yield f"one, median ≤ {ONE_AIM * 1e6:.0f} µs: {one * 1e6:,.0f} µs, {verdict(one <= ONE_AIM)}"
+    yield f"one, median ≤ {BARE_AIM:.2f} × the bare queue in the same run: {ratio:.2f} ×, {verdict(ratio <= BARE_AIM)}"
     yield f"many at once ≥ {MANY_AIM:,} /s: {rate:,.0f} /s, {verdict(rate >= MANY_AIM)}"
 
 
