@@ -51,7 +51,9 @@ def test_the_bench_of_jobs_prints_its_table_and_says_what_it_could_not_measure(t
     assert all(" /s " in line for line in lines[3:6])
     assert all(line.endswith("not measured: no redis-server on the PATH") for line in lines[6:8])
     assert re.search(r"one, median ≤ 300 µs: [\d,]+ µs, (met|missed)$", lines[8])
-    assert re.search(r"one, median ≤ 2.27 × the bare queue in the same run: [\d.]+ ×, (met|missed)$", lines[9])
+    assert re.search(
+        r"one, median ≤ 2.27 × the bare queue in the same run: [\d.]+ ×, (met|missed)$", lines[9]
+    )
     assert re.search(r"many at once ≥ 10,000 /s: [\d,]+ /s, (met|missed)", lines[10])
     assert "over 400 jobs" in lines[-1]
 
