@@ -49,7 +49,7 @@ _FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _SUBMITTED, _ONCE = 0, 1, 2, 4, 6, 19
 """Positions in `Values`."""
 _states = itemgetter(_WAS, _STATE)
-_FIRST_START, _COMPLETION = ("pending", "running"), ("running", "completed")
+_START_OF_PENDING, _COMPLETION = ("pending", "running"), ("running", "completed")
 _NOTHING = (None, None, None, None)
 """Of a job that is not due later, is not blocked and was not cancelled."""
 
@@ -211,12 +211,11 @@ def _move(
     completed: list[Values] = []
     others: list[Values] = []
     for job in moved:
-        events, key, change = numbers.get(job[_ID], ""), job[_KEY], _states(job)
-        if host is None or job[12:16] != _NOTHING:
-            others.append((*job[4:6], *job[7:16], *job[17:19], events, key))
-        elif change == _COMPLETION:
+        events, key = numbers.get(job[_ID], ""), job[_KEY]
+        change = _states(job) if host is not None and job[12:16] == _NOTHING else None
+        if change == _COMPLETION:
             completed.append((job[8], job[17], events, key, host))
-        elif change == _FIRST_START and job[17] is job[18] is None:
+        elif change == _START_OF_PENDING and job[17] is job[18] is None:
             started.append((job[5], job[7], job[9], job[10], events, key, host))
         else:
             others.append((*job[4:6], *job[7:16], *job[17:19], events, key))
