@@ -8,6 +8,7 @@ only where it helps: on a busy machine the one that waits takes the processor fr
 
 import os
 from asyncio import AbstractEventLoop
+from math import inf
 
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.worker.protocol import Worker
@@ -19,7 +20,9 @@ _SOON = 0.0005
 _APART = 0.005
 """Seconds between two starts that say nothing about either way to wait."""
 _TRIAL = 64
-"""Jobs for which each way is tried. The scheduler needs some of them to move the two processes to different cores."""
+"""Jobs for which a way is tried at a time."""
+_ROUNDS = 2
+"""How often each way is tried before they are compared. During the first jobs the scheduler moves the processes to different cores."""
 _HOLD, _LONGEST_HOLD = 1024, 65536
 """Jobs until both ways are tried again: at first, and after many trials. Earlier if jobs take longer than the other way took."""
 
@@ -88,17 +91,21 @@ class BusyWait:
 
 
 class Comparison:
-    """Finds out which way is faster by trying both, since it depends on the machine and on what else runs there."""
+    """Finds out which way is faster by trying both in turns, since it depends on the machine and on what else runs there.
+
+    The faster try of each way counts: what disturbs one only ever adds time.
+    """
 
     def __init__(self) -> None:
         self.prefers_awake = True
-        self._is_trial = True
+        self._rounds = _ROUNDS
+        """Rounds of the trial that are left, the present one included; none between trials."""
         self._jobs = 0
         self._seconds = 0.0
         """What the latest jobs took, `_TRIAL` of them at most."""
-        self._awake = 0.0
-        """What as many took in the last trial during which nobody slept."""
-        self._asleep = 0.0
+        self._awake = inf
+        """What as many took in the last trial while nobody slept."""
+        self._asleep = inf
         self._hold = _HOLD
         self._left = 0
         """Jobs until the next trial."""
@@ -114,17 +121,20 @@ class Comparison:
             self._jobs, self._seconds = 0, 0.0
 
     def _compare(self, seconds: float) -> None:
-        if not self._is_trial:
+        if not self._rounds:
             self._left -= _TRIAL
             other = self._asleep if self.prefers_awake else self._awake
             if seconds > other:
                 # Something else has changed.
                 self._left, self._hold = 0, _HOLD
             if self._left <= 0:
-                self._is_trial, self.prefers_awake = True, True
+                self._rounds, self.prefers_awake = _ROUNDS, True
+                self._awake = self._asleep = inf
         elif self.prefers_awake:
-            self._awake, self.prefers_awake = seconds, False
+            self._awake, self.prefers_awake = min(seconds, self._awake), False
         else:
-            self._asleep, self._is_trial = seconds, False
-            self.prefers_awake = self._awake < seconds
-            self._left, self._hold = self._hold, min(2 * self._hold, _LONGEST_HOLD)
+            self._asleep = min(seconds, self._asleep)
+            self._rounds -= 1
+            self.prefers_awake = self._rounds > 0 or self._awake < self._asleep
+            if not self._rounds:
+                self._left, self._hold = self._hold, min(2 * self._hold, _LONGEST_HOLD)
