@@ -26,7 +26,7 @@ _item_of: Any = vars(list)["__getitem__"]
 _items_of: Any = vars(dict)["items"]
 _BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
-    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)|\b(?:code=|Error )([HLR]\d\d)\b"""
+    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)|\b(?:code=|Error )([HLR]\d\d)\b|\b(toomanyrequests): """
 )
 _DEEPEST = 6
 _FEW = 6
@@ -210,7 +210,7 @@ def _id(value: object) -> str:
 
 def codes_in_text(text: str) -> tuple[str, ...]:
     """Codes in a message that has a body printed into it, as several SDKs do."""
-    codes = [(code or symbol or router).lower() for code, symbol, router in _PRINTED.findall(text[:4_000])]
+    codes = [next(filter(None, found)).lower() for found in _PRINTED.findall(text[:4_000])]
     return tuple(dict.fromkeys(codes))[:8]
 
 

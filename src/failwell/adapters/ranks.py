@@ -31,8 +31,10 @@ from failwell.adapters.rules import (
     UNSURE,
     Rule,
 )
-from failwell.adapters.words.cells import Cell
+from failwell.adapters.words.cells import Cell, cells_of
+from failwell.adapters.words.grammar import concepts_of_code
 from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
+from failwell.adapters.words.sentences import complains_of_an_argument, complains_of_the_order
 from failwell.fault.facts import DENYING, NotBefore
 from failwell.fault.registry import kind as registered_kind
 
@@ -57,6 +59,8 @@ _BROKEN_STREAM = Rule("stream_broke_off", "provider.stream_interrupted", "phase"
 _MISSING_MODEL = Rule("status_404", MODEL, "status", "HTTP 404")
 _MISSING_ROUTE = Rule("status_404.route", REJECTED, "status", "HTTP 404")
 _MISSING_THING = Rule("status_404.thing", BAD, "status", "HTTP 404")
+_MISSING_CONTAINER = Rule("status_404.container", REJECTED, "status", "HTTP 404")
+"""A collection, a table or a bucket: somebody has to create it. What is looked for in one is the caller's."""
 _GO_HAS_NO_ROUTE = "404 page not found"
 """What `http.NotFound` of Go writes, and so every server that is built on it."""
 _NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
@@ -74,7 +78,7 @@ _BY_STATUS = {
 }
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
-_REPRINTED = re.compile(r"[\"'](?:status_)?code[\"']: ?(4\d\d)\b")
+_REPRINTED = re.compile(r"[\"'](?:status_?)?(?:code|(?<=status))\\{0,3}[\"']: ?\\{0,3}[\"']?(4\d\d)\b")
 _BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]")
 """How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
@@ -82,9 +86,11 @@ _NO_CREDENTIALS = "etting metadata from plugin failed"
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
+_NOT_GIVEN = {"key": AUTH, "variable": "validation.config_invalid"}
+"""What a complaint about a value is, if the value is set up and not passed: `please provide an API key`."""
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 # The look behind comes after the word, so that the word is searched for first.
-_ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+is\s+)0\b")
+_ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
 
 
 def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
@@ -150,8 +156,8 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
         return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
         return _by_words(facts, status) or decided
-    if decided is not None and decided.kind == PERM and status in (None, 400, 403):
-        # A denial is what some services call an empty account.
+    if decided is not None and decided.kind in (PERM, REJECTED) and status in (None, 400, 403):
+        # A denial, or a feature that is switched off, is what some services call an empty account.
         words = _by_words(facts, status)
         return words if words is not None and words.kind == QUOTA else decided
     return decided
@@ -224,6 +230,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         kind = _in_window(cell, said, facts, status)
         if (kind == BAD and status in (400, 422)) or (kind == PERM and status == 403):
             # The words say what the status says.
+            if "out_of_bounds" in cell.subjects and (length := _by_numbers(said, status)) is not None:
+                return length
             return _by_parameter(facts) if kind == BAD else None
         if _may_mean(kind, cell, said, facts, status):
             return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
@@ -349,7 +357,11 @@ def _by_status(facts: Facts, status: int | None, code: str) -> Rule | None:
     if status is None:
         return None
     if status == 404:
-        return _MISSING_THING if _NAMED_THING.match(code) else _missing(facts)
+        if _NAMED_THING.match(code) is not None:
+            return (
+                _MISSING_CONTAINER if _names_container(cells_of(concepts_of_code(code))) else _MISSING_THING
+            )
+        return _missing(facts)
     if status < 400:
         return _NOT_AN_API if _is_page(facts) else None
     return _BY_STATUS.get(status)
@@ -361,13 +373,21 @@ def _missing(facts: Facts) -> Rule:
         return _MISSING_ROUTE
     # The client's own text has the headers around a body that is plain text.
     low = (facts.body if type(facts.body) is str and facts.body else facts.message)[:400].lower()
-    concepts = statement_of(low).concepts
+    said = statement_of(low)
+    concepts = said.concepts
     if concepts & {"model", "model_name"} or (facts.provider and not low.strip()):
         return _MISSING_MODEL
+    if _names_container(said.cells):
+        return _MISSING_CONTAINER
     names_something = "missing" in concepts or facts.body is not None
     if concepts & {"url", "no_route"} or not names_something:
         return _MISSING_ROUTE
     return _MISSING_THING if _NOTHING_SAID.sub("", low) else _MISSING_ROUTE
+
+
+def _names_container(cells: tuple[Cell, ...]) -> bool:
+    """Whether what is missing is said to be a place for things."""
+    return any("container" in cell.subjects or "container" in cell.states for cell in cells)
 
 
 def _is_page(facts: Facts) -> bool:
@@ -387,10 +407,23 @@ def _otherwise(facts: Facts, status: int | None) -> Rule:
         return _BROKEN_STREAM
     if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
         return _ADVICE
+    if status is None and facts.message and (said := _by_form(words_of(facts.message))) is not None:
+        return said
     if status is None and facts.names and ABOUT_CONNECTION.search(facts.names[0]) is not None:
         return Rule("outcome_unknown.class", UNSURE, "class", facts.names[0][:80])
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
+
+
+def _by_form(low: str) -> Rule | None:
+    """The rule of a sentence that says nothing but that a value or a moment was not the right one."""
+    if complains_of_an_argument(low):
+        concepts = statement_of(low).concepts
+        kind = next((kind for subject, kind in _NOT_GIVEN.items() if subject in concepts), BAD)
+        return Rule(f"{kind.partition('.')[2]}.form", kind, "message", "what a value should have been")
+    if complains_of_the_order(low):
+        return Rule("bug.form", "internal.bug", "message", "used at the wrong time")
+    return None
 
 
 def _transport(phase: Phase, *, in_stream: bool, message: str = "") -> Rule:

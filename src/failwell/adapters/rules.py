@@ -87,7 +87,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         AUTH,
-        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login)",
+        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login|session|token)",
     ),
     (AUTH, r"(?:signature|credentials?|session|token)(?:expired|invalid)|refresh$"),
     (
@@ -166,7 +166,7 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         QUOTA,
-        r"overdue|arrears|unpaid|(?:free|prepaid|pack|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
+        r"overdue|arrears|unpaid|(?:free|prepaid|pack|pkg|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
     ),
     (RATE, r"over(?:query|rate)limit|concurren\w{1,12}limit|activitylimit"),
     # What a request is made of, and then what an account has. The names are those of 47 and of 30 service models of AWS:
@@ -192,6 +192,7 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
         "tool.busy",
         r"notready(?:yet)?$|^(?:resource)?concurrent(?:update|updating|modification|operation|access|write)$|(?:stopping|transitioning|resuming)$",
     ),
+    (QUOTA, r"(?:storage|disk|bucket|backend)full$|storageexceeded"),
     (OVER, r"resourceinsufficient|insufficient(?:resources?|capacity)|nocapacity|stockout"),
     (
         LONG,
@@ -264,12 +265,16 @@ STATUS_WORDS: dict[str, int] = {
 KINDS_OF_STATUSES: dict[int, str] = {
     **dict.fromkeys(range(400, 500), REJECTED),
     **dict.fromkeys(range(500, 600), DOWN),
-    **dict.fromkeys((400, 414, 422, 424), BAD),
+    **dict.fromkeys((400, 414, 422), BAD),
+    # What the request depends on failed: the model of an inference server, or the step before.
+    424: DOWN,
     **dict.fromkeys((409, 425), DOWN),
     **dict.fromkeys((408, 499, 504, 524), UNSURE),
     **dict.fromkeys((521, 522, 523), CONNECTION),
     **dict.fromkeys((498, 503, 529), OVER),
     401: AUTH, 402: QUOTA, 403: PERM, 413: LONG, 429: RATE, 501: REJECTED, 505: REJECTED,
+    # RFC 4918: the server has no room for what the request would store.
+    507: QUOTA,
     # Portkey, for a guardrail that denied the request: https://portkey.ai/docs/api-reference/inference-api/error-codes
     446: REFUSED,
     # DeepL, "Error handling": the quota of the month.

@@ -61,6 +61,13 @@ _SAYING_NOTHING = frozenset({"Exception", "OSError", "RuntimeError", "LookupErro
 """Those of them that do not even say whose mistake it was."""
 _RUNTIMES = ("jax.",)
 """Libraries that begin the messages of this machine's own device with the words of gRPC statuses."""
+_ONLY_WRAPPING = frozenset(
+    {
+        "TypeInitializationException", "TargetInvocationException", "AggregateException", "InvocationTargetException",
+        "ExecutionException", "CompletionException", "UndeclaredThrowableException",
+    }
+)  # fmt: skip
+"""Classes of .NET and Java that a runtime puts around whatever was thrown."""
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
@@ -75,6 +82,8 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
     if module and (known := registered(module, name)) is not None:
         return known.classified(classify(facts, now))
+    if name in _ONLY_WRAPPING and (inner := _inside(row, now)) is not None:
+        return inner
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
     own = (

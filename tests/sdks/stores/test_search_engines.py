@@ -53,7 +53,7 @@ ROWS: list[tuple[int, str, str, str]] = [
     (401, "security_exception", "unable to authenticate user [x] for REST request", "provider.auth"),
     (403, "security_exception", "action [indices:data/read/search] is unauthorized for user [x]", "provider.permission"),
     (403, "cluster_block_exception", "blocked by: [FORBIDDEN/8/index write (api)];", "provider.rejected"),
-    (404, "index_not_found_exception", f"no such index [{CANARY}]", "provider.bad_request"),
+    (404, "index_not_found_exception", f"no such index [{CANARY}]", "provider.rejected"),
     (409, "version_conflict_engine_exception", "[1]: version conflict", "tool.busy"),
     (429, "circuit_breaking_exception", "[parent] Data too large", "provider.overloaded"),
     (429, "es_rejected_execution_exception", "rejected execution of coordinating operation", "provider.overloaded"),

@@ -57,7 +57,7 @@ def test_qdrant() -> None:
         (400, body("Wrong input: Vector dimension error: expected dim: 4, got 3"), "provider.bad_request"),
         (401, "Must provide an API key or an Authorization bearer token", "provider.auth"),
         (403, body("Forbidden: Global manage access is required"), "provider.permission"),
-        (404, body(f"Not found: Collection `{CANARY}` doesn't exist!"), "provider.bad_request"),
+        (404, body(f"Not found: Collection `{CANARY}` doesn't exist!"), "provider.rejected"),
         (409, body(f"Wrong input: Collection `{CANARY}` already exists!"), "provider.bad_request"),
         (500, body("Service internal error: task panicked"), "provider.unavailable"),
         (503, body("Service unavailable"), "provider.overloaded"),
@@ -143,7 +143,7 @@ def _chroma(status: int, body: Any) -> Callable[[str], Reply]:
 
 def test_chroma() -> None:
     rows: list[tuple[int, Any, str]] = [
-        (404, {"error": "NotFoundError", "message": f"Collection [{CANARY}] does not exist"}, "provider.bad_request"),
+        (404, {"error": "NotFoundError", "message": f"Collection [{CANARY}] does not exist"}, "provider.rejected"),
         (409, {"error": "UniqueConstraintError", "message": f"Collection {CANARY} already exists"}, "provider.bad_request"),
         (400, {"error": "InvalidArgumentError", "message": "…"}, "provider.bad_request"),
         (400, {"error": "QuotaError", "message": "…"}, "provider.quota_exhausted"),
@@ -259,7 +259,7 @@ def by_milvus(address: str) -> object:
 @pytest.mark.parametrize(
     ("code", "reason", "kind"),
     [
-        (100, f"can't find collection[database=default][collection={CANARY}]", "provider.bad_request"),
+        (100, f"can't find collection[database=default][collection={CANARY}]", "provider.rejected"),
         (1100, "invalid parameter", "provider.bad_request"),
         (1400, "auth check failure, please check username and password are correct", "provider.auth"),
         (1401, "privilege not permitted", "provider.permission"),

@@ -27,7 +27,8 @@ _CUDA: dict[str, tuple[str, str]] = {
     "launchoutofresources": (_BUG, "too many resources requested for launch"),
     "invalidvalue": (_BUG, "invalid argument"),
     "invalidconfiguration": (_BUG, "invalid configuration argument"),
-    "invaliddevicefunction": (_BUG, "invalid device function"),
+    # The function was not compiled for the architecture of this device.
+    "invaliddevicefunction": (_MISSING, "invalid device function"),
     "invalidresourcehandle": (_BUG, "invalid resource handle"),
     "peeraccessunsupported": (_CONFIG, "peer access is not supported between these two devices"),
     "nokernelimagefordevice": (_MISSING, "no kernel image is available for execution on the device"),

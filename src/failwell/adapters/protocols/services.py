@@ -67,7 +67,8 @@ _SNOWFLAKE: dict[str, str] = {
     _AUTH: "390100 390101 390102 390111 390114 390144 390195",
     _DOWN: "390201 253006",
     # Settings that the connector misses: `errorcode.py` of snowflake-connector-python.
-    "validation.config_invalid": "251001 251005 251006 251007 251008",
+    # 606: no warehouse is selected.
+    "validation.config_invalid": "606 251001 251005 251006 251007 251008",
 }  # fmt: skip
 _CLICKHOUSE: dict[str, str] = {
     _BAD: "6 27 36 42 43 46 47 48 53 57 62 70 158 307 396",

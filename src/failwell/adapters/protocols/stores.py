@@ -123,15 +123,14 @@ _ELASTIC_NAMES: dict[str, str] = {
         timeout_exception receive_timeout_transport_exception elasticsearch_timeout_exception
     """,
     _BAD: """
-        index_not_found_exception resource_not_found_exception mapper_parsing_exception parsing_exception
+        resource_not_found_exception mapper_parsing_exception parsing_exception
         document_parsing_exception strict_dynamic_mapping_exception illegal_argument_exception query_shard_exception
         number_format_exception x_content_parse_exception json_parse_exception action_request_validation_exception
         resource_already_exists_exception index_already_exists_exception document_missing_exception
         invalid_index_name_exception invalid_alias_name_exception parse_exception script_exception too_many_clauses
         too_many_buckets_exception json_e_o_f_exception media_type_header_exception class_cast_exception
-        input_coercion_exception named_object_not_found_exception aliases_not_found_exception type_missing_exception
-        verification_exception sql_illegal_argument_exception index_template_missing_exception
-        snapshot_missing_exception repository_missing_exception date_time_parse_exception
+        input_coercion_exception named_object_not_found_exception type_missing_exception
+        verification_exception sql_illegal_argument_exception snapshot_missing_exception date_time_parse_exception
     """,
     _AUTH: """
         authentication_processing_error invalid_token_exception
@@ -140,7 +139,8 @@ _ELASTIC_NAMES: dict[str, str] = {
         authorization_exception license_compliance_exception
     """,
     _REJECTED: """
-        index_closed_exception invalid_index_template_exception
+        index_closed_exception invalid_index_template_exception index_not_found_exception aliases_not_found_exception
+        index_template_missing_exception repository_missing_exception
     """,
     _LONG: """
         content_too_long_exception
@@ -152,7 +152,7 @@ _ELASTIC_NAMES: dict[str, str] = {
         task_cancelled_exception
     """,
 }
-"""Kind → error types. An `index_not_found_exception` is about a name that the caller gave."""
+"""Kind → error types. An index that is missing has to be made by somebody; a document that is missing is the caller's."""
 ELASTICSEARCH_TYPES = {name: kind for kind, names in _ELASTIC_NAMES.items() for name in names.split()}
 
 
@@ -175,9 +175,9 @@ _MILVUS: dict[str, tuple[int, ...]] = {
     _DISK: (7,),
     _RATE: (8, 1807),
     "provider.quota_exhausted": (9, 102, 250, 302, 801),
-    _REJECTED: (6, 10, 101, 201, 300, 304, 800),
+    _REJECTED: (6, 10, 100, 101, 201, 300, 304, 700, 800),
     _BAD: (
-        100, 104, 105, 107, 200, 301, 303, 700, 701, 702, 802, 1100, 1101, 1600, 1601, 1602, 1603, 1700, 1701, 1801,
+        104, 105, 107, 200, 301, 303, 701, 702, 802, 1100, 1101, 1600, 1601, 1602, 1603, 1700, 1701, 1801,
         1802, 1803, 1804, 1806, 3000,
     ),
     _LONG: (1102,),

@@ -43,7 +43,7 @@ _KINDS_BY_NAME: dict[str, str] = {
         "IllegalStateException InvalidOperationException ArithmeticException DivideByZeroException NegativeArraySizeException "
         "UnsupportedOperationException NotImplementedException NotSupportedException NoSuchMethodError NoSuchFieldError AbstractMethodError "
         "StackOverflowError ReferenceError NoMethodError java.util.NoSuchElementException KeyNotFoundException ObjectDisposedException "
-        "ArrayStoreException IllegalMonitorStateException panic"
+        "ArrayStoreException IllegalMonitorStateException panic PanicException"
     ),
     "validation.input_invalid": (
         "IllegalArgumentException ArgumentException ArgumentNullException ArgumentOutOfRangeException NumberFormatException FormatException "

@@ -36,12 +36,12 @@ _WORDS = frozenset(
     insufficient interrupted kex_exchange_identification killed knownhosts limiting loaded loading lock locks logged login lookup
     manifest matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found network noauth
     nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period
-    permitted pg_hba pipe pkix platform playwright premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
+    permitted pg_hba pipe pkix platform playwright policy premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
     received recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve
     resolvepackagenotfound resource respond return returned route rpc rule satisfies secure segmentation self-signed serialize server
-    service sh shared shutting sideband sigkill signal slots socket space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
+    scripts service sh shared shutting sideband sigkill signal slots socket space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
     starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timeout too
-    toomanyrequests translate trusted unable unauthorized undefined unexpected unexpectedeof unknown unmet unreachable
+    toomanyrequests translate trusted unable unauthorized unbound undefined unexpected unexpectedeof unknown unmet unreachable
     unsatisfiableerror username violates websocket wget wrongpass x509
     """.split()  # noqa: SIM905  (a list of its words would fill two hundred lines)
 )

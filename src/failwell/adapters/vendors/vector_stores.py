@@ -1,7 +1,7 @@
 """Clients of vector stores: qdrant, weaviate, pinecone, chroma and milvus.
 
 All but milvus answer over HTTP, so that status and body decide as for any provider. One thing differs: a name that is
-missing or taken is the caller's, and neither a missing model nor a conflict that passes.
+taken, or missing in a store, is the caller's, and neither a missing model nor a conflict that passes.
 """
 
 import re
@@ -25,6 +25,7 @@ from failwell.adapters.vendors.wrapper import carries, cause_of
 from failwell.fault.axes import Certainty
 
 _NAMED = frozenset({404, 409})
+"""A missing collection or index is a matter of configuration, like a missing table, and is left as it is."""
 _NO_KEY = re.compile(r"\b(?:no|missing|provide[^.\n]{0,20}) api[ _-]?key", re.IGNORECASE)
 
 
@@ -34,7 +35,7 @@ def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException],
     def read_store(error: BaseException) -> Reading:
         facts = read.facts(error)
         reading = classify(facts)
-        if facts.status in _NAMED and facts.body is not None:
+        if facts.status in _NAMED and facts.body is not None and reading.kind != "provider.rejected":
             return reading.by(f"{provider}.status_{facts.status}", "provider.bad_request")
         return reading
 

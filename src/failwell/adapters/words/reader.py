@@ -20,7 +20,7 @@ _SHORT_WINDOW = re.compile(
     r"(?:per|/|each|every) ?[-_]?(?:\d{1,5} ?)?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|\d ?[smh]\b|retry in \d"
 )
 _LONG_WINDOW = re.compile(
-    r"(?:per|/|each|every|current) ?[-_]?(?:day|week|month)|\b[tr]pd\b|\b(?:dai|week|month)ly"
+    r"(?:per|/|each|every|current|last) ?[-_]?(?:day|week|month|24[- ]?h)|\b[tr]pd\b|\b(?:dai|week|month)ly"
     # A clock or a calendar says when: windows of people, not of seconds.
     r"|\b(?:resets?|available|renews?|(?:try|use it|continue) again|until)\b(?: again)?(?: (?:at|on|by|after))? ?"
     r"(?:\d{1,2}(?::\d\d)? ?[ap]m\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|midnight"
@@ -31,10 +31,10 @@ _STOPPED = re.compile(
     r"|^\W{0,3}(?:(?:fatal )?error: |failed: )?(?:the |this )?(?:operation|request|run|task|job|query|step|build|workflow|pipeline|execution|statement|command)"
     r"(?: was| has been| is)? cancell?ed\W{0,3}$"
     # Slurm prints when it was cancelled, and the time limit where that was the cause.
-    r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}+(?! due to)|^\^c\W{0,3}$|\bcancell?ing due to (?:user|request)",
+    r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}+(?! due to)|^\^c\W{0,3}$|\bcancell?ing (?:\w{1,20} )?due to (?:user|request)",
     re.MULTILINE,
 )
-_COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d")
+_COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d|\d\)? must be (?:less|smaller|at most|no more)\b")
 _SHAPE = re.compile(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
 _NUMBER = re.compile(r"\d+")
 _WRAPPED = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z]{2,} ?[a-z])")
