@@ -33,7 +33,7 @@ _FEW = 6
 _MOST_CODES = 16
 _LARGEST_CODE = 10**18
 _CODE_KEYS = (
-    "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
+    "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "errorCode", "ErrorCode", "errcode", "error_type", "errorType", "slug",
     "err_code", "tag", "limit_source", "grpc_status", ":exception-type", "error", "finishReason", "finish_reason",
     "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip

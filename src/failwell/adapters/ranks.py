@@ -28,6 +28,7 @@ from failwell.adapters.rules import (
     REFUSED,
     REJECTED,
     SERVERS_OF_ONE_STATUS,
+    THROWN,
     UNSURE,
     Rule,
 )
@@ -156,6 +157,10 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
         return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
         return _by_words(facts, status) or decided
+    if decided is not None and decided.kind == THROWN and status is None:
+        # A failure of a model may be a refusal, or a model that took too long.
+        words = _by_words(facts, status)
+        return words if words is not None and words.kind in (REFUSED, UNSURE) else decided
     if decided is not None and decided.kind in (PERM, REJECTED) and status in (None, 400, 403):
         # A denial, or a feature that is switched off, is what some services call an empty account.
         words = _by_words(facts, status)
@@ -247,7 +252,10 @@ def _speaks_of_money(text: str) -> bool:
 
 def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) -> str:
     """The kind of a row: the window that the text names tells a quota from a rate limit."""
-    if cell.kind == LONG and cell.weak and (said.has(RATE) or said.names_short_window):
+    if cell.weak and (
+        (cell.kind == LONG and (said.has(RATE) or said.names_short_window))
+        or (cell.kind == REFUSED and "rate" in said.concepts)
+    ):
         return RATE
     if cell.kind == QUOTA and (
         (cell.soft and _names_short_window(facts))

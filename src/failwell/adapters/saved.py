@@ -80,10 +80,8 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     """
     facts = saved_facts(row)
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
-    if module and (known := registered(module, name)) is not None:
-        return known.classified(classify(facts, now))
-    if name in _ONLY_WRAPPING and (inner := _inside(row, now)) is not None:
-        return inner
+    if (known := _by_name(row, facts, module, name, now)) is not None:
+        return known
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
     own = (
@@ -135,6 +133,15 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def _by_name(
+    row: Mapping[str, Any], facts: Facts, module: str, name: str, now: datetime | None
+) -> Reading | None:
+    """The reading that the class decides whatever else is known: one that a user registered, or a runtime's wrapping."""
+    if module and (known := registered(module, name)) is not None:
+        return known.classified(classify(facts, now))
+    return _inside(row, now) if name in _ONLY_WRAPPING else None
 
 
 def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:

@@ -407,6 +407,9 @@ def refined(step: Phase | None, message: str) -> Phase | None:
     """The phase, refined by the message of a transport. Most transports drop the original exception."""
     if is_certificate(message):
         return "tls"
+    if step == "connect" and "bytes received" in message:
+        # curl has one number for both time-outs, and libraries on top of it one class.
+        return "read"
     if step == "closed" and "REFUSED_STREAM" in message:
         # HTTP/2: the server did nothing with the request.
         return "connect"

@@ -78,6 +78,8 @@ _IN_JAVASCRIPT = frozenset(
 )
 _JAVASCRIPT = re.compile(
     r"\bnode:internal|\bcode: '(?:UND_)?ERR_[A-Z_]{3,40}'|\[cause\]: |\.(?:c|m)?[jt]sx?:\d+:\d+\)?|\bat file:///|<anonymous>"
+    # What V8 and SpiderMonkey say of `undefined`.
+    r"|Cannot (?:read|set) propert(?:y|ies) of (?:undefined|null)|\bundefined is not (?:a function|an object|iterable)\b|\b[\w.]{1,80} is not a (?:function|constructor)\b"
 )
 
 _RUNTIME_CODES: dict[str, Phase] = {
@@ -85,13 +87,19 @@ _RUNTIME_CODES: dict[str, Phase] = {
     "UND_ERR_HEADERS_TIMEOUT": "read", "UND_ERR_BODY_TIMEOUT": "read", "ESOCKETTIMEDOUT": "read",
     "UND_ERR_SOCKET": "closed", "ERR_HTTP2_STREAM_ERROR": "closed", "ERR_STREAM_PREMATURE_CLOSE": "closed", "ERR_CONNECTION_RESET": "closed",
     "ERR_CONNECTION_REFUSED": "connect", "ERR_NAME_NOT_RESOLVED": "dns", "ERR_CONNECTION_TIMED_OUT": "connect",
-    "ERR_INTERNET_DISCONNECTED": "connect", "ERR_ADDRESS_UNREACHABLE": "connect",
+    "ERR_INTERNET_DISCONNECTED": "connect", "ERR_ADDRESS_UNREACHABLE": "connect", "ERR_ADDRESS_INVALID": "connect",
+    "ERR_CONNECTION_FAILED": "connect", "ERR_NAME_RESOLUTION_FAILED": "dns", "ERR_DNS_TIMED_OUT": "dns",
+    "ERR_TUNNEL_CONNECTION_FAILED": "proxy", "ERR_EMPTY_RESPONSE": "closed", "ERR_CONNECTION_CLOSED": "closed",
+    "ERR_CONNECTION_ABORTED": "closed", "ERR_NETWORK_CHANGED": "closed", "ERR_SOCKET_NOT_CONNECTED": "closed",
+    "ERR_HTTP2_PROTOCOL_ERROR": "closed", "ERR_QUIC_PROTOCOL_ERROR": "closed", "ERR_INCOMPLETE_CHUNKED_ENCODING": "closed",
+    "ERR_CONTENT_LENGTH_MISMATCH": "closed", "ERR_TIMED_OUT": "read", "ERR_SSL_PROTOCOL_ERROR": "tls",
+    "ERR_SSL_VERSION_OR_CIPHER_MISMATCH": "tls", "ERR_BAD_SSL_CLIENT_AUTH_CERT": "tls", "ERR_CERT_REVOKED": "tls",
     "CERT_HAS_EXPIRED": "tls", "DEPTH_ZERO_SELF_SIGNED_CERT": "tls", "SELF_SIGNED_CERT_IN_CHAIN": "tls",
     "UNABLE_TO_VERIFY_LEAF_SIGNATURE": "tls", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY": "tls", "UNABLE_TO_GET_ISSUER_CERT": "tls",
     "ERR_TLS_CERT_ALTNAME_INVALID": "tls", "ERR_CERT_AUTHORITY_INVALID": "tls", "ERR_CERT_COMMON_NAME_INVALID": "tls",
     "ERR_CERT_DATE_INVALID": "tls", "CERTIFICATE_VERIFY_FAILED": "tls",
 }  # fmt: skip
-"""Codes of Node, undici and Chromium for transports."""
+"""Codes of Node, undici and Chromium (`net_error_list.h`) for transports."""
 _RUNTIME_CODE = re.compile(r"\b(?:net::)?([A-Z][A-Z0-9]+(?:_[A-Z0-9]+){1,6}|ESOCKETTIMEDOUT)\b")
 
 _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
@@ -184,7 +192,9 @@ def is_system_name(code: str) -> bool:
 
 def is_javascript(text: str) -> bool:
     """Whether a stack in `text` is one of JavaScript's."""
-    return ("at " in text or "cause" in text) and _JAVASCRIPT.search(text) is not None
+    return (
+        "at " in text or "cause" in text or "propert" in text or " is not a" in text
+    ) and _JAVASCRIPT.search(text) is not None
 
 
 def kind_of_class(dotted: str, text: str, *, in_javascript: bool = False) -> str | None:

@@ -161,7 +161,7 @@ _REDIS = re.compile(
     re.MULTILINE,
 )
 _CLOSE = re.compile(
-    r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))+\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(|\bsent (?P<c>1009) \(",
+    r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))*\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(|\bsent (?P<c>1009) \(",
     re.IGNORECASE,
 )
 

@@ -45,11 +45,15 @@ _BRACED = re.compile(
     r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
 )
 _ANGLED = re.compile(
-    r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) "
+    r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) |<Code>(?P<xml>[A-Z][\w.]{3,80})</Code>"
 )
 _HEADED = re.compile(
     # As clients in Go and command-line tools print the code before the sentence: `creating X: VcpuLimitExceeded: You have …`.
     r"(?:^|: |\n|\* |[45]\d\d )[ \t(\[]{0,4}(?P<code>[A-Z][a-z]{1,24}(?:[A-Z][A-Za-z0-9]{1,24}){1,6}(?:\.[A-Z]\w{2,40})?|[A-Z][A-Z_]{6,40})[)\]]{0,1}: (?=\S)"
+)
+_SYMBOL = re.compile(
+    # As chat services and their SDKs print it behind a sentence: `An API error occurred: missing_scope`.
+    r"\b(?:[Ee]rrors?|ERROR|occurred|failed|[Cc]ode|[Rr]eason)['\"]?[:=] ?['\"]?(?P<code>[a-z]{2,20}(?:_[a-z]{2,20}){1,5})(?=$|[\s\"'\\,;})\]])"
 )
 _MOST_HEADS = 4
 _LOG_LINE = re.compile(
@@ -151,6 +155,9 @@ def _codes(text: str, body: Any) -> tuple[str, ...]:
     codes += codes_in_text(text)
     heads = [match["code"].lower() for match in islice(_HEADED.finditer(text[:4_000]), _MOST_HEADS)]
     codes += [head for head in heads if not head.endswith(("error", "exception")) and is_known_code(head)]
+    if "_" in text:
+        symbols = [match["code"] for match in islice(_SYMBOL.finditer(text[:4_000]), _MOST_HEADS)]
+        codes += [symbol for symbol in symbols if is_known_code(symbol)]
     return tuple(
         code
         for code in dict.fromkeys(codes)

@@ -32,6 +32,9 @@ def _failed(error: BaseException) -> Reading:
             kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate"
         )
     text = str_attr(prediction, "error", limit=4_000) or ""
+    if prediction is None:
+        # A log has the error alone, which is the text of the exception.
+        text = words_of(error)[:4_000]
     # Without a message the container crashed; an invalid input has a message.
     return _classified_as(
         error, text, codes=() if text else ("model_error",), model=str_attr(prediction, "model")

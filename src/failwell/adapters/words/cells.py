@@ -68,7 +68,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.quota_exhausted", "limit quota rate tokens request", "long_window"),
     _cell("provider.quota_exhausted", "maximum", "reached", reach=3, soft=True, elsewhere=True),
     _cell("provider.context_too_long", "prompt input content context request", "too_big", strong=True),
-    _cell("provider.context_too_long", "prompt input content context", "too_many"),
+    _cell("provider.context_too_long", "prompt input content context", "too_many", weak=True),
     _cell(
         "provider.context_too_long",
         "prompt input content context tokens request",
@@ -88,7 +88,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.context_too_long", "tokens", "limit", weak=True),
     _cell("provider.quota_exhausted", "quota", "exhausted exceeded reached", soft=True),
     _cell("provider.content_refused", "safety", "blocked denied content prompt"),
-    _cell("provider.content_refused", "prompt content", "blocked", reach=5),
+    _cell("provider.content_refused", "prompt content", "blocked", reach=5, weak=True),
     _cell("provider.content_refused", "unsafe_text"),
     _cell("provider.auth", "key", "invalid missing unknown absent required expired disabled failed denied"),
     _cell("provider.auth", "authentication", "failed invalid missing absent required denied expired"),

@@ -14,7 +14,8 @@ _ARGUMENT = re.compile(
     rf"|\b(?:must|should|has to|have to|needs? to) (?:not )?be (?:an?|one|of|in|at|either|specified|provided|given|set|passed|unique|greater|less|smaller|larger|between|callable|positive|non)\b"
     rf"|\bmust (?:have|contain|specify|provide|pass|supply|include|match|start with|end with|implement|define|inherit)\b"
     rf"|\bplease (?:specify|provide|pass|supply)\b|\b(?:exactly|at least|only) one of\b"
-    rf"|\bat least (?:one|two|\d{{1,6}}){_THING}\brequired\b|\bfailed validation\b"
+    rf"|\bat least (?:one|two|\d{{1,6}}){_THING}\brequired\b|\bfailed validation\b|\bvalidation (?:has )?failed\b|\bfound, \w{3, 20} expected\b"
+    rf"|\b(?:is|are) not (?:an? )?valid\b|\binvalid (?!response|reply|answer|server|state|data received|checksum|token|memory|handle)[a-z]"
 )
 _ORDER = re.compile(
     # CPython: "Event loop is closed", "cannot reuse already awaited coroutine", "threads can only be started once".
