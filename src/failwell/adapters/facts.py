@@ -210,7 +210,7 @@ def _id(value: object) -> str:
 
 def codes_in_text(text: str) -> tuple[str, ...]:
     """Codes in a message that has a body printed into it, as several SDKs do."""
-    codes = [next(filter(None, found)).lower() for found in _PRINTED.findall(text[:4_000])]
+    codes = [str(match[match.lastindex or 0]).lower() for match in _PRINTED.finditer(text[:4_000])]
     return tuple(dict.fromkeys(codes))[:8]
 
 

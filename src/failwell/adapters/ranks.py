@@ -32,6 +32,7 @@ from failwell.adapters.rules import (
     UNSURE,
     Rule,
 )
+from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.adapters.words.cells import Cell, cells_of
 from failwell.adapters.words.grammar import concepts_of_code
 from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
@@ -87,6 +88,7 @@ _NO_CREDENTIALS = "etting metadata from plugin failed"
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
+_GUESSED_AT = frozenset({400, 403, 404, 422})
 _NOT_GIVEN = {"key": AUTH, "variable": "validation.config_invalid"}
 """What a complaint about a value is, if the value is set up and not passed: `please provide an API key`."""
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
@@ -156,7 +158,8 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
     if status == 503 and _NO_CREDENTIALS in facts.message:
         return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
-        return _by_words(facts, status) or decided
+        words = _by_words(facts, status)
+        return _by_guess(facts, status, words) or words or decided
     if decided is not None and decided.kind == THROWN and status is None:
         # A failure of a model may be a refusal, or a model that took too long.
         words = _by_words(facts, status)
@@ -243,6 +246,21 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+
+
+def _by_guess(facts: Facts, status: int | None, words: Rule | None) -> Rule | None:
+    """The rule of a text as a whole, if all its words together clearly say something else than one concept, or than a generic status."""
+    if words is None if status is None else (words is not None or status not in _GUESSED_AT):
+        return None
+    found = guess(facts.message, facts.exception_type or "")
+    if found is None or found.lead < CLEAR_LEAD or found.kind in (_UNKNOWN.kind, words and words.kind):
+        return None
+    if status is not None and found.kind not in GENERIC[status]:
+        return None
+    if facts.body is not None and found.kind.startswith(("resource.", "internal.")):
+        # A reply tells nothing about this machine.
+        return None
+    return Rule(f"{found.kind.partition('.')[2]}.text", found.kind, "message", "all words together")
 
 
 def _speaks_of_money(text: str) -> bool:

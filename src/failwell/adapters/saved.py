@@ -33,7 +33,12 @@ from failwell.adapters.text.protocol_words import close_code_in, database_kind_i
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
+from failwell.adapters.words.bayes import CLEAR_LEAD, guess
+from failwell.fault.registry import kind as registered_kind
 
+_LEAD, _LEAD_TO_REPEAT = 0.5, 1.5
+"""How far a guess must lead, and a guess that allows a repeat."""
+_FEWEST_WORDS = 4
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
 _EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
@@ -133,6 +138,27 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def guessed(row: Mapping[str, Any], reading: Reading, *, clearly: bool = False) -> Reading:
+    """What the words of a row that no rule reads are most likely about, if one kind leads.
+
+    Args:
+        row: What is known to be a failure: any text is most likely about something.
+        reading: What the rules make of it.
+        clearly: Whether one kind must lead clearly. One that allows a repeat must lead further than another one anyway.
+    """
+    text = f"{saved_facts(row).message}\n{_all_text(row)}"
+    if reading.kind not in _SAY_NOTHING or len(set(text.split())) < _FEWEST_WORDS:
+        return reading
+    found = guess(text, str(row.get("exception_class") or "").rpartition(".")[2])
+    if found is None or found.kind in _SAY_NOTHING:
+        return reading
+    is_repeatable = registered_kind(found.kind).category.retryable
+    if found.lead < (CLEAR_LEAD if clearly else _LEAD_TO_REPEAT if is_repeatable else _LEAD):
+        return reading
+    rule = f"guess.{found.kind.partition('.')[2]}"
+    return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")
 
 
 def _by_name(

@@ -13,7 +13,7 @@ from typing import Any, cast
 from failwell.adapters.origin import seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
-from failwell.adapters.saved import read_saved
+from failwell.adapters.saved import guessed, read_saved
 from failwell.adapters.sdk import PHASES
 from failwell.adapters.text.class_names import is_javascript
 from failwell.adapters.text.http_status import status_in
@@ -39,6 +39,11 @@ _FACTS = (
 """Sentences of the standard library whose numbers and names an adapter would read."""
 _HEADER = "Traceback (most recent call last)"
 _UNKNOWN = frozenset({"provider.unknown", "internal.unknown"})
+_LOUD = re.compile(
+    r"\b(?:error|fatal|critical|panic|exception|fail(?:ed|ure)?|unable|cannot|denied|refused)\b",
+    re.IGNORECASE,
+)
+"""What a text that is nothing but prose does not say of itself."""
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
 _SEPARATOR = re.compile(r"::|\\")
@@ -117,7 +122,11 @@ def _printed(
 ) -> tuple[BaseException, TextError] | None:
     """What another language or a command printed, as a fault with its causes; `None` if nothing is known about it."""
     facts = read_text(text)
-    reading = seen_from(read_saved({"message": text}), origin or "call", "")
+    row = {"message": text}
+    reading = read_saved(row)
+    if _LOUD.search(text) is not None:
+        reading = guessed(row, reading, clearly=True)
+    reading = seen_from(reading, origin or "call", "")
     if reading.kind in _UNKNOWN:
         return None
     chain = [_as_python(error.name, error.message) for error in facts.errors if error.name]
