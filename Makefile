@@ -95,6 +95,7 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(PY) -m tools.docs.providers --check
 	@$(PY) -m tools.docs.frameworks --check
 	@$(PY) -m tools.acceptance --check
+	@$(PY) -m tools.word_weights --check
 	@$(VENV)/bin/mkdocs build --quiet --strict --site-dir $(VENV)/site
 
 bench: $(VENV)/.test ## measure start-up, the error path, the loops and the rules

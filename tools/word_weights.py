@@ -15,7 +15,7 @@ from failwell.adapters.words.bayes import WEIGHTS, features_of, weigh
 from failwell.fault.registry import KINDS
 
 EXAMPLES = Path(__file__).with_name("word_examples")
-LEAST = 2
+LEAST = 3
 """In how many examples a word must occur to be counted."""
 
 

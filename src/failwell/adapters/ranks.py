@@ -36,7 +36,6 @@ from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.adapters.words.cells import Cell, cells_of
 from failwell.adapters.words.grammar import concepts_of_code
 from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
-from failwell.adapters.words.sentences import complains_of_an_argument, complains_of_the_order
 from failwell.fault.facts import DENYING, NotBefore
 from failwell.fault.registry import kind as registered_kind
 
@@ -89,8 +88,6 @@ _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloade
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
 _GUESSED_AT = frozenset({400, 403, 404, 422})
-_NOT_GIVEN = {"key": AUTH, "variable": "validation.config_invalid"}
-"""What a complaint about a value is, if the value is set up and not passed: `please provide an API key`."""
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 # The look behind comes after the word, so that the word is searched for first.
 _ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
@@ -433,23 +430,10 @@ def _otherwise(facts: Facts, status: int | None) -> Rule:
         return _BROKEN_STREAM
     if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
         return _ADVICE
-    if status is None and facts.message and (said := _by_form(words_of(facts.message))) is not None:
-        return said
     if status is None and facts.names and ABOUT_CONNECTION.search(facts.names[0]) is not None:
         return Rule("outcome_unknown.class", UNSURE, "class", facts.names[0][:80])
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
-
-
-def _by_form(low: str) -> Rule | None:
-    """The rule of a sentence that says nothing but that a value or a moment was not the right one."""
-    if complains_of_an_argument(low):
-        concepts = statement_of(low).concepts
-        kind = next((kind for subject, kind in _NOT_GIVEN.items() if subject in concepts), BAD)
-        return Rule(f"{kind.partition('.')[2]}.form", kind, "message", "what a value should have been")
-    if complains_of_the_order(low):
-        return Rule("bug.form", "internal.bug", "message", "used at the wrong time")
-    return None
 
 
 def _transport(phase: Phase, *, in_stream: bool, message: str = "") -> Rule:

@@ -36,8 +36,8 @@ from failwell.adapters.vendors.process import read_exit
 from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.fault.registry import kind as registered_kind
 
-_LEAD, _LEAD_TO_REPEAT = 0.5, 1.5
-"""How far a guess must lead, and a guess that allows a repeat."""
+_LEAD = 0.5
+"""How far a guess must lead that allows no repeat."""
 _FEWEST_WORDS = 4
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
@@ -146,7 +146,7 @@ def guessed(row: Mapping[str, Any], reading: Reading, *, clearly: bool = False) 
     Args:
         row: What is known to be a failure: any text is most likely about something.
         reading: What the rules make of it.
-        clearly: Whether one kind must lead clearly. One that allows a repeat must lead further than another one anyway.
+        clearly: Whether one kind must lead clearly. One that allows a repeat must do so anyway.
     """
     text = f"{saved_facts(row).message}\n{_all_text(row)}"
     if reading.kind not in _SAY_NOTHING or len(set(text.split())) < _FEWEST_WORDS:
@@ -155,7 +155,7 @@ def guessed(row: Mapping[str, Any], reading: Reading, *, clearly: bool = False) 
     if found is None or found.kind in _SAY_NOTHING:
         return reading
     is_repeatable = registered_kind(found.kind).category.retryable
-    if found.lead < (CLEAR_LEAD if clearly else _LEAD_TO_REPEAT if is_repeatable else _LEAD):
+    if found.lead < (CLEAR_LEAD if clearly or is_repeatable else _LEAD):
         return reading
     rule = f"guess.{found.kind.partition('.')[2]}"
     return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")

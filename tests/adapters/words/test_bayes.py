@@ -38,6 +38,26 @@ def test_what_no_rule_reads_is_guessed_by_all_its_words(category: str, texts: Se
     )
 
 
+@pytest.mark.parametrize(
+    ("category", "message"),
+    [
+        ("user_input", "Expected a single string for :contains(), got 'x'"),
+        ("user_input", "Either channel_id or invite_id must be provided."),
+        ("user_input", "path failed validation: path.id should be a valid uuid"),
+        ("fatal", "cannot reuse already awaited coroutine"),
+        ("fatal", "Cannot send a request, as the client has been closed."),
+        ("fatal", "called fit twice on a model object that is already closed"),
+        # What a concept says is not overturned by a guess that is not clear.
+        ("ambiguous", "Connection to the server must be re-established: connection reset"),
+        ("configuration", "The API key that was provided is not valid"),
+    ],
+)
+def test_a_row_of_a_log_is_read_to_its_end(category: str, message: str) -> None:
+    row = {"sdk": "acme", "exception_class": "acme.AcmeError", "message": message}
+
+    assert str(classify(row).category) == category
+
+
 def test_the_class_counts_too() -> None:
     plain, named = guess("it went wrong"), guess("it went wrong", "QuotaExceededError")
 

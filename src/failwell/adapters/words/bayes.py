@@ -17,7 +17,7 @@ from failwell.adapters.words.cells import cells_of
 from failwell.adapters.words.grammar import LEXICON, concepts_of_code
 
 WEIGHTS = Path(__file__).with_name("word_weights.tsv")
-CLEAR_LEAD = 5.0
+CLEAR_LEAD = 6.0
 """How far a guess must lead to count beside other words: there it is right in nine of ten cases."""
 UNIT = 100
 """Weights are whole hundredths of a natural logarithm."""
