@@ -87,7 +87,7 @@ _NO_CREDENTIALS = "etting metadata from plugin failed"
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
-_GUESSED_AT = frozenset({400, 403, 404, 422})
+_GUESSED_AT = frozenset({400, 404, 422})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 # The look behind comes after the word, so that the word is searched for first.
 _ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")

@@ -77,10 +77,10 @@ def test_a_text_of_unknown_words_is_not_guessed() -> None:
 
 def test_a_guess_holds_no_word_of_the_text() -> None:
     report = classify(
-        {"message": "the plumbus of ACME-secret-7 is being moved by another operator right now"}
+        {"message": "the plumbus of ACME-secret-7 must be a positive whole number, and yours has a fraction"}
     )
 
-    assert report.kind == "tool.busy"
+    assert report.kind == "provider.bad_request"
     assert "ACME" not in report.to_json()
     assert report.evidence[0].saw == "all words together"
 
