@@ -8,7 +8,7 @@ are counted by `python -m tools.word_weights` over examples that were written fo
 import math
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -21,11 +21,12 @@ CLEAR_LEAD = 6.0
 """How far a guess must lead to count beside other words: there it is right in nine of ten cases."""
 UNIT = 100
 """Weights are whole hundredths of a natural logarithm."""
-_LONGEST = 2_400
+_LONGEST, _HEAD = 2_400, 800
+"""Characters that are read of a text; of a longer one the first ones and the last ones, where most runtimes say what failed."""
 _MOST_WORDS = 300
 _MOST_CELLS = 6
 _LONGEST_WORD = 20
-_MOST_TEXTS = 256
+_MOST_TEXTS = 1024
 _WORD = re.compile(r"[a-z]+(?:'t)?|[一-鿿぀-ヿ가-힯]+|[^\W\d_]+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBERS = str.maketrans("123456789", "000000000")
@@ -49,13 +50,16 @@ class _Weights(NamedTuple):
     """Feature → the kinds in whose examples it occurs, with weights: `3:120 7:45`."""
 
 
+_guesses: dict[int, Guess | None] = {}
+
+
 def features_of(text: str, class_name: str) -> set[str]:
     """What a text is counted by: its words, pairs of words that follow each other, its concepts, the words of the class."""
-    words = list(_words(text[:_LONGEST]))[:_MOST_WORDS]
+    words = list(_words(text))[:_MOST_WORDS]
     found = {*words, *(f"{first} {second}" for first, second in pairwise(words))}
     for word in _words(class_name):
         found |= {word, f"class:{word}"}
-    hits = LEXICON.read(text[:_LONGEST].lower())
+    hits = LEXICON.read(text.lower())
     found.update(f"concept:{concept}" for _, _, concept in (*hits, *concepts_of_code(class_name.lower())))
     found.update(f"cell:{cell.kind}:{cell.name}" for cell in cells_of(hits)[:_MOST_CELLS])
     return found
@@ -71,28 +75,30 @@ def _words(text: str) -> Iterator[str]:
 
 def guess(text: str, class_name: str = "") -> Guess | None:
     """The kind that the words of a text and the name of a class are most likely about; `None` without a known word."""
-    # The same sentence comes again with other numbers in it.
-    return _guess(text[:_LONGEST].translate(_NUMBERS), class_name)
-
-
-@lru_cache(maxsize=_MOST_TEXTS)
-def _guess(text: str, class_name: str) -> Guess | None:
-    weights = _weights()
-    rows = [row for feature in features_of(text, class_name) if (row := weights.features.get(feature))]
-    return None if not rows else _best(weights, rows)
+    if len(text) > _LONGEST:
+        text = f"{text[:_HEAD]}\n{text[_HEAD - _LONGEST :]}"
+    # The same sentence comes again with other numbers in it. Only its hash is stored, never the text.
+    key = hash((text.translate(_NUMBERS), class_name))
+    if key not in _guesses:
+        if len(_guesses) >= _MOST_TEXTS:
+            _guesses.clear()
+        weights = _weights()
+        rows = [row for feature in features_of(text, class_name) if (row := weights.features.get(feature))]
+        _guesses[key] = _best(weights, rows) if rows else None
+    return _guesses[key]
 
 
 def _best(weights: _Weights, rows: Iterable[str]) -> Guess:
     from failwell.fault.registry import kind as registered_kind
 
-    scores = [0.0] * len(weights.kinds)
+    sums = [0] * len(weights.kinds)
     number = 0
     for row in rows:
         number += 1
         for entry in row.split(" "):
             place, _, weight = entry.partition(":")
-            scores[int(place)] += int(weight) / UNIT
-    scores = [score + number * base for score, base in zip(scores, weights.bases, strict=True)]
+            sums[int(place)] += int(weight)
+    scores = [total / UNIT + number * base for total, base in zip(sums, weights.bases, strict=True)]
     best = max(range(len(scores)), key=scores.__getitem__)
     category = registered_kind(weights.kinds[best]).category
     others = [
@@ -105,7 +111,7 @@ def _best(weights: _Weights, rows: Iterable[str]) -> Guess:
 
 def forget() -> None:
     """Drop what is remembered: the rows or the words have changed."""
-    _guess.cache_clear()
+    _guesses.clear()
     _weights.cache_clear()
 
 
