@@ -309,6 +309,27 @@ def test_the_whole_text_is_kept_only_on_request() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ERROR worker[3]: sync aborted: the remote says our service account was removed from the allow list", "provider.permission"),
+        ('{"level":"error","msg":"chunk upload failed","err":"server hung up before the last part was acknowledged"}', "provider.outcome_unknown"),
+        ("error: the value of column birthday is not a valid date", "provider.bad_request"),
+    ],
+)  # fmt: skip
+def test_a_text_that_says_that_it_failed_is_read_by_all_its_words(text: str, kind: str) -> None:
+    assert describe_pasted(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The quick start explains how the monthly plan works and where to find your invoices.", "12 passed, 0 errors", "no errors found in 7 files", "tests: 7, failures: 0"],
+)  # fmt: skip
+def test_prose_is_no_failure(text: str) -> None:
+    with pytest.raises(Validation):
+        describe_pasted(text)
+
+
+@pytest.mark.parametrize(
     "text", ["", "hello", "ERROR: it broke\nError: really", "Note: see Warning: x", "a: b"]
 )
 def test_a_text_that_names_no_exception_is_refused(text: str) -> None:

@@ -37,7 +37,7 @@ from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.fault.registry import kind as registered_kind
 
 _LEAD = 0.5
-"""How far a guess must lead that allows no repeat."""
+"""How far a guess must lead that allows no repeat, in a row of a log."""
 _FEWEST_WORDS = 4
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
@@ -140,13 +140,13 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     )
 
 
-def guessed(row: Mapping[str, Any], reading: Reading, *, clearly: bool = False) -> Reading:
+def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -> Reading:
     """What the words of a row that no rule reads are most likely about, if one kind leads.
 
     Args:
         row: What is known to be a failure: any text is most likely about something.
         reading: What the rules make of it.
-        clearly: Whether one kind must lead clearly. One that allows a repeat must do so anyway.
+        least: How far one kind must lead. One that allows a repeat must lead clearly.
     """
     text = f"{saved_facts(row).message}\n{_all_text(row)}"
     if reading.kind not in _SAY_NOTHING or len(set(text.split())) < _FEWEST_WORDS:
@@ -155,7 +155,7 @@ def guessed(row: Mapping[str, Any], reading: Reading, *, clearly: bool = False) 
     if found is None or found.kind in _SAY_NOTHING:
         return reading
     is_repeatable = registered_kind(found.kind).category.retryable
-    if found.lead < (CLEAR_LEAD if clearly or is_repeatable else _LEAD):
+    if found.lead < (CLEAR_LEAD if is_repeatable else least):
         return reading
     rule = f"guess.{found.kind.partition('.')[2]}"
     return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")

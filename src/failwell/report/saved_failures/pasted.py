@@ -40,10 +40,18 @@ _FACTS = (
 _HEADER = "Traceback (most recent call last)"
 _UNKNOWN = frozenset({"provider.unknown", "internal.unknown"})
 _LOUD = re.compile(
-    r"\b(?:error|fatal|critical|panic|exception|fail(?:ed|ure)?|unable|cannot|denied|refused)\b",
+    r"\b(?:errors?|fatal|critical|panick?(?:ed)?|exception|fail(?:ed|s|ure)?|unable|cannot|denied|refused|aborted|rejected)\b"
+    r"|fehler|erreur|échec|ошибк|\berrore?\b|\berro\b|\bfall[oó]\b|错误|失败|异常|エラー|失敗|오류|실패",
     re.IGNORECASE,
 )
 """What a text that is nothing but prose does not say of itself."""
+_CLEAN = re.compile(
+    r"\b(?:no|0|without(?: any)?|zero) (?:errors?|failures?|problems?|failed(?: tests?)?)\b|\b(?:errors?|failures?|failed)[:=] ?0\b",
+    re.IGNORECASE,
+)
+"""What a program prints that found nothing wrong."""
+_LEAD = 2.0
+"""How far a guess must lead for a text of which nobody said that it is a failure."""
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
 _SEPARATOR = re.compile(r"::|\\")
@@ -124,8 +132,11 @@ def _printed(
     facts = read_text(text)
     row = {"message": text}
     reading = read_saved(row)
-    if _LOUD.search(text) is not None:
-        reading = guessed(row, reading, clearly=True)
+    says_so = _LOUD.search(_CLEAN.sub("", text)) is not None
+    if not says_so and _CLEAN.search(text) is not None:
+        return None
+    if says_so:
+        reading = guessed(row, reading, least=_LEAD)
     reading = seen_from(reading, origin or "call", "")
     if reading.kind in _UNKNOWN:
         return None

@@ -84,7 +84,7 @@ def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
 
 
 def _json(pasted: PastedInput) -> ErrorReport:
-    """A report, a problem, a reply, or a log record with a traceback in it."""
+    """A report, a problem, a reply, or a record of a log."""
     try:
         document = _document(pasted.text)
     except Validation as not_json:
@@ -103,7 +103,9 @@ def _json(pasted: PastedInput) -> ErrorReport:
         return _reply(pasted)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
         return _problem(document)
-    for text in sorted(_texts(document), key=_promise, reverse=True)[:_MOST_TEXTS]:
+    texts = sorted(_texts(document), key=_promise, reverse=True)[:_MOST_TEXTS]
+    # Last the record as a whole: its message alone may not say that something failed.
+    for text in (*texts, pasted.text):
         try:
             return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
         except Validation:
