@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from failwell.adapters.words.bayes import WEIGHTS, features_of, weigh
+from failwell.adapters.saved import read_saved, text_of
+from failwell.adapters.words.bayes import WEIGHTS, features_of, said_by_rules, weigh
 from failwell.fault.registry import KINDS
 
 EXAMPLES = Path(__file__).with_name("word_examples")
@@ -32,11 +33,17 @@ def examples() -> Iterator[tuple[str, str, str]]:
             yield kind, name, text.replace("\\n", "\n")
 
 
+def features(name: str, text: str) -> set[str]:
+    """What an example is counted by: its words, and what the rules make of it."""
+    row = {"exception_class": name or None, "message": text}
+    reading = read_saved(row)
+    said = said_by_rules(reading.kind, reading.evidence[0].basis)
+    return features_of(text_of(row), name.rpartition(".")[2]) | said
+
+
 def table() -> str:
     """The weights that the examples give."""
-    return weigh(
-        ((kind, features_of(text, name.rpartition(".")[2])) for kind, name, text in examples()), least=LEAST
-    )
+    return weigh(((kind, features(name, text)) for kind, name, text in examples()), least=LEAST)
 
 
 def main() -> None:

@@ -196,13 +196,25 @@ def test_the_ways_are_tried_again_later_and_less_and_less_often() -> None:
     assert all(later == earlier * 2 - FIRST for earlier, later in pairwise(pauses))
 
 
-def test_a_machine_that_becomes_busy_is_noticed_at_once() -> None:
+def test_a_machine_that_becomes_busy_is_noticed_soon() -> None:
     machine = Machine()
     assert _seconds(machine, awake=0.0003, asleep=0.0004, jobs=FIRST + 2 * TRIAL)[-1]
 
-    waits = _seconds(machine, awake=0.0009, asleep=0.0005, jobs=FIRST + 3 * TRIAL)
+    waits = _seconds(machine, awake=0.0009, asleep=0.0005, jobs=FIRST + 5 * TRIAL)
 
     assert waits[-TRIAL:] == [False] * TRIAL
+
+
+def test_a_disturbance_does_not_start_another_trial() -> None:
+    machine = Machine()
+    _seconds(machine, awake=0.0003, asleep=0.0004, jobs=FIRST)
+
+    waits: list[bool] = []
+    for _ in range(5):
+        waits += _seconds(machine, awake=0.0006, asleep=0.0004, jobs=2 * TRIAL)
+        waits += _seconds(machine, awake=0.0003, asleep=0.0004, jobs=TRIAL)
+
+    assert all(waits[1:])
 
 
 def test_a_worker_whose_wake_delays_its_host_is_woken_no_more() -> None:

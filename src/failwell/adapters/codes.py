@@ -184,9 +184,14 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     return Said(None, status, code[:80])
 
 
+def is_documented(code: str) -> bool:
+    """Whether a code is a row of the tables, and not read from its words."""
+    return code in CODES or code in CLASSES or code in STATUS_CODES
+
+
 def is_known_everywhere(code: str) -> bool:
     """Whether a code means the same for every provider: a row of the tables, or words that all have a meaning."""
-    if code in CODES or code in CLASSES or code in STATUS_CODES:
+    if is_documented(code):
         return True
     said = said_by_code(code)
     return (said.rule is not None or said.status is not None) and LEXICON.covers(code)

@@ -32,7 +32,6 @@ from failwell.adapters.rules import (
     UNSURE,
     Rule,
 )
-from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.adapters.words.cells import Cell, cells_of
 from failwell.adapters.words.grammar import concepts_of_code
 from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
@@ -79,7 +78,7 @@ _BY_STATUS = {
 }
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
-_REPRINTED = re.compile(r"[\"'](?:status_?)?(?:code|(?<=status))\\{0,3}[\"']: ?\\{0,3}[\"']?(4\d\d)\b")
+_REPRINTED = re.compile(r"[\"'](?:(?:status_)?code|status)\\{0,3}[\"']: ?(4\d\d)\b")
 _BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]")
 """How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
@@ -87,7 +86,6 @@ _NO_CREDENTIALS = "etting metadata from plugin failed"
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
-_GUESSED_AT = frozenset({400, 404, 422})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 # The look behind comes after the word, so that the word is searched for first.
 _ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
@@ -155,8 +153,7 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
     if status == 503 and _NO_CREDENTIALS in facts.message:
         return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
-        words = _by_words(facts, status)
-        return _by_guess(facts, status, words) or words or decided
+        return _by_words(facts, status) or decided
     if decided is not None and decided.kind == THROWN and status is None:
         # A failure of a model may be a refusal, or a model that took too long.
         words = _by_words(facts, status)
@@ -245,21 +242,6 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
 
 
-def _by_guess(facts: Facts, status: int | None, words: Rule | None) -> Rule | None:
-    """The rule of a text as a whole, if all its words together clearly say something else than one concept, or than a generic status."""
-    if words is None if status is None else (words is not None or status not in _GUESSED_AT):
-        return None
-    found = guess(facts.message, facts.exception_type or "")
-    if found is None or found.lead < CLEAR_LEAD or found.kind in (_UNKNOWN.kind, words and words.kind):
-        return None
-    if status is not None and found.kind not in GENERIC[status]:
-        return None
-    if facts.body is not None and found.kind.startswith(("resource.", "internal.")):
-        # A reply tells nothing about this machine.
-        return None
-    return Rule(f"{found.kind.partition('.')[2]}.text", found.kind, "message", "all words together")
-
-
 def _speaks_of_money(text: str) -> bool:
     """Whether it is worth reading what is said about a refused key: only an empty account is something else."""
     return "redit" in text or "alance" in text or "und" in text or "ayment" in text
@@ -269,7 +251,7 @@ def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) ->
     """The kind of a row: the window that the text names tells a quota from a rate limit."""
     if cell.weak and (
         (cell.kind == LONG and (said.has(RATE) or said.names_short_window))
-        or (cell.kind == REFUSED and "rate" in said.concepts)
+        or (cell.kind == REFUSED and {"rate", "exceeded"} <= said.concepts)
     ):
         return RATE
     if cell.kind == QUOTA and (

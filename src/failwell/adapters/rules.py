@@ -87,7 +87,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     (
         AUTH,
-        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login|session|token)",
+        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login)|expired(?:session|token)|invalidsession$",
     ),
     (AUTH, r"(?:signature|credentials?|session|token)(?:expired|invalid)|refresh$"),
     (
@@ -292,7 +292,7 @@ GENERIC: dict[int, frozenset[str]] = {
     422: _ANY,
     429: frozenset({QUOTA, LONG, OVER, RATE}),
     500: frozenset({QUOTA, AUTH, OVER, RATE}),
-    **dict.fromkeys((406, 412, 423, 451), _ANY),
+    **dict.fromkeys((406, 412, 423, 424, 451), _ANY),
     # Statuses that no registry knows say only whose mistake it was.
     **dict.fromkeys(
         (419, 420, 427, 430, *range(432, 446), *range(447, 451), *range(452, 456), *range(457, 498)),

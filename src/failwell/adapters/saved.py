@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from failwell.adapters.classify import classify
+from failwell.adapters.codes import is_documented
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
@@ -83,10 +84,11 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
 
     Where the row has no status, code or phase of its own, its texts are read for them.
     """
+    row = _unwrapped(row)
     facts = saved_facts(row)
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
-    if (known := _by_name(row, facts, module, name, now)) is not None:
-        return known
+    if module and (known := registered(module, name)) is not None:
+        return known.classified(classify(facts, now))
     is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
     own = (
@@ -140,34 +142,69 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     )
 
 
+def text_of(row: Mapping[str, Any]) -> str:
+    """Everything that a row says in words."""
+    return f"{saved_facts(row).message}\n{_all_text(row)}"
+
+
 def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -> Reading:
-    """What the words of a row that no rule reads are most likely about, if one kind leads.
+    """What a row is most likely about, where the rules read nothing, or the words of a code that nobody documents.
 
     Args:
         row: What is known to be a failure: any text is most likely about something.
         reading: What the rules make of it.
         least: How far one kind must lead. One that allows a repeat must lead clearly.
     """
-    text = f"{saved_facts(row).message}\n{_all_text(row)}"
-    if reading.kind not in _SAY_NOTHING or len(set(text.split())) < _FEWEST_WORDS:
+    first = reading.evidence[0]
+    if row.get("http_status") is not None or not (reading.kind in _SAY_NOTHING or _is_soft(reading)):
         return reading
-    found = guess(text, str(row.get("exception_class") or "").rpartition(".")[2])
-    if found is None or found.kind in _SAY_NOTHING:
+    text = text_of(row)
+    if text.isascii() and len(set(text.split())) < _FEWEST_WORDS:
+        return reading
+    name = str(row.get("exception_class") or "").rpartition(".")[2]
+    found = guess(text, name, (reading.kind, first.basis))
+    if found is None or found.kind in (*_SAY_NOTHING, reading.kind):
         return reading
     is_repeatable = registered_kind(found.kind).category.retryable
     if found.lead < (CLEAR_LEAD if is_repeatable else least):
+        return reading
+    if row.get("body") is not None and found.kind.startswith(("resource.", "internal.")):
+        # A reply tells nothing about this machine.
         return reading
     rule = f"guess.{found.kind.partition('.')[2]}"
     return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")
 
 
-def _by_name(
-    row: Mapping[str, Any], facts: Facts, module: str, name: str, now: datetime | None
-) -> Reading | None:
-    """The reading that the class decides whatever else is known: one that a user registered, or a runtime's wrapping."""
-    if module and (known := registered(module, name)) is not None:
-        return known.classified(classify(facts, now))
-    return _inside(row, now) if name in _ONLY_WRAPPING else None
+def _is_soft(reading: Reading) -> bool:
+    """Whether a code decided by words of which nobody documents what they mean, or by those for a generic status. A denial is none."""
+    first = reading.evidence[0]
+    if reading.kind in ("provider.auth", "provider.permission"):
+        return False
+    if first.basis != "code" or not first.rule.startswith("provider.") or is_documented(first.saw):
+        return False
+    status = first.rule.removeprefix("provider.status_")
+    return status == first.rule or status.startswith(("400", "404", "422"))
+
+
+def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row of what a runtime only wrapped, if the row holds nothing of a reply."""
+    if any(row.get(name) is not None for name in ("http_status", "body")) or row.get("headers"):
+        return row
+    causes = _dicts(row.get("cause_chain"))
+    name = str(row.get("exception_class") or "").rpartition(".")[2]
+    while causes and name in _ONLY_WRAPPING:
+        first, *causes = causes
+        if hasattr(builtins, str(first.get("class"))):
+            # A plain error of Python's below another runtime's class says nothing.
+            break
+        row = {
+            **row,
+            "exception_class": first.get("class"),
+            "message": first.get("message"),
+            "cause_chain": causes,
+        }
+        name = str(row["exception_class"] or "").rpartition(".")[2]
+    return row
 
 
 def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:

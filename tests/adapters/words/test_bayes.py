@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from failwell.adapters.words import bayes
-from failwell.adapters.words.bayes import CLEAR_LEAD, Guess, features_of, guess, weigh
+from failwell.adapters.words.bayes import CLEAR_LEAD, Guess, guess, weigh
 from failwell.fault.registry import kind as registered_kind
 from failwell.report.saved_failures.saved_row import classify
-from tools.word_weights import EXAMPLES, LEAST, examples, table
+from tools.word_weights import EXAMPLES, LEAST, examples, features, table
 
 FOLDS = 5
 
@@ -86,13 +86,23 @@ def test_a_guess_holds_no_word_of_the_text() -> None:
 
 
 def test_a_guess_does_not_overturn_a_status() -> None:
-    for status in (401, 429, 500, 502, 503):
+    message = "syntax error near select: unexpected token in the statement"
+    found = guess(message)
+    assert found is not None
+    assert found.lead > CLEAR_LEAD
+
+    for status in (401, 403, 429, 500, 502, 503):
         alone = classify({"http_status": status, "body": {"error": {"message": "."}}})
-        said = classify(
-            {"http_status": status, "body": {"error": {"message": "column 'birthday' holds no date"}}}
-        )
+        said = classify({"http_status": status, "body": {"error": {"message": message}}})
 
         assert said.kind == alone.kind
+
+
+def test_a_guess_about_a_reply_is_none_about_this_machine() -> None:
+    message = "the graphics card has no room left for these tensors"
+
+    assert classify({"message": message}).kind == "resource.gpu_memory"
+    assert classify({"body": {"error": {"message": message}}, "message": message}).kind == "provider.unknown"
 
 
 def test_the_weights_are_those_of_the_examples() -> None:
@@ -119,11 +129,11 @@ def test_examples_that_were_left_out_are_read_by_the_others(
     for fold in range(FOLDS):
         known = [row for place, row in enumerate(rows) if place % FOLDS != fold]
         monkeypatch.setattr(bayes, "WEIGHTS", tmp_path / f"{fold}.tsv")
-        counted = [(kind, features_of(text, name)) for kind, name, text in known]
+        counted = [(kind, features(name, text)) for kind, name, text in known]
         bayes.WEIGHTS.write_text(weigh(counted, least=LEAST), encoding="utf-8")
         bayes.forget()
         for kind, name, text in rows[fold::FOLDS]:
-            found = guess(text, name)
+            found = guess(text, name.rpartition(".")[2])
             is_right = found is not None and category_of(found) == str(registered_kind(kind).category)
             read.append(is_right)
             if found is not None and found.lead >= CLEAR_LEAD:

@@ -81,7 +81,8 @@ _EXIT = re.compile(
     r"|\b(?:worker|process|child|container|pod|task)\b[^\n]{0,60}?\b(?:code|status)[ :=]{1,2}(?P<worker>1[2-9]\d)\b"
     r"|(?:\b(?:returned|return) code:?|\*\*\* \[[^\]\n]{1,200}\] Error) (?P<returned>-?\d{1,5})\b"
     r"|\bdied with <Signals\.SIG[A-Z0-9]+: (?P<python>\d{1,2})>"
-    r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal)[ '\"(]{1,3}signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG|received|caught|got)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b",
+    r"|\(signal: (?P<rust>\d{1,2}), SIG|\b(?:by|received|caught|on|with|got|fatal)[ '\"(]{1,3}signal (?P<number>\d{1,2})\b|\b(?:signal|by|SIG)[: =]{0,2}(?P<name>SIG[A-Z0-9]{3,6})\b"
+    r"|\b(?:received|caught|got) (?P<ending>SIG(?:TERM|KILL|INT|QUIT|ABRT|SEGV|BUS|ILL|FPE|XCPU))\b",
     re.IGNORECASE,
 )
 _SHELL_SIGNALS: dict[str, str] = {
@@ -161,7 +162,7 @@ _REDIS = re.compile(
     re.MULTILINE,
 )
 _CLOSE = re.compile(
-    r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))*\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(|\bsent (?P<c>1009) \(",
+    r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))+\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(|\bsent (?P<c>1009) \(|\bclosed? \((?P<d>10(?:0\d|1[0-5])) [a-z]",
     re.IGNORECASE,
 )
 
@@ -222,7 +223,7 @@ def close_code_in(text: str) -> tuple[str | None, int | None, int] | None:
     if match is None or "ping timeout" in text:
         # Which side gave up on a connection that was silent does not matter.
         return None
-    code = int(match["a"] or match["b"] or match["c"])
+    code = int(match["a"] or match["b"] or match["c"] or match["d"])
     kind, status = kind_of_close_code(code), http_of_close_code(code)
     return None if kind is None and status is None else (kind, status, code)
 
@@ -269,7 +270,7 @@ def exit_in(text: str) -> int | None:
         return -int(getattr(signal, _SHELL_SIGNALS[shell["word"].lower()]))
     code: int | None = None
     for match in _EXIT.finditer(text) if any(word in low for word in _ENDINGS) else ():
-        name = match["name"]
+        name = match["name"] or match["ending"]
         if name:
             number = getattr(signal, name.upper(), None)
             code = -int(number) if number is not None else code

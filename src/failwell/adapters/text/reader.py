@@ -150,7 +150,11 @@ def _phase(errors: tuple[PrintedError, ...]) -> Phase | None:
 
 def _codes(text: str, body: Any) -> tuple[str, ...]:
     codes = list(codes_of(body)) if isinstance(body, STRUCTURES) else []
-    for pattern in (_AWS, _ANGLED, _LABELLED, _BRACED) if ":" in text or "=" in text or "(" in text else ():
+    for pattern in (
+        (_AWS, _ANGLED, _LABELLED, _BRACED)
+        if ":" in text or "=" in text or "(" in text or "<Code>" in text
+        else ()
+    ):
         codes += [next(filter(None, match.groups())).lower() for match in pattern.finditer(text[:4_000])][:8]
     codes += codes_in_text(text)
     heads = [match["code"].lower() for match in islice(_HEADED.finditer(text[:4_000]), _MOST_HEADS)]

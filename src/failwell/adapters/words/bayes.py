@@ -73,17 +73,32 @@ def _words(text: str) -> Iterator[str]:
             yield word[:_LONGEST_WORD]
 
 
-def guess(text: str, class_name: str = "") -> Guess | None:
-    """The kind that the words of a text and the name of a class are most likely about; `None` without a known word."""
+def said_by_rules(kind: str, basis: str) -> set[str]:
+    """What the verdict of the rules adds to a text: how often each sort of verdict is right was counted, too."""
+    from failwell.fault.registry import kind as registered_kind
+
+    return {f"rules:{kind}", f"rules:{kind}:{basis}", f"rules:{registered_kind(kind).category}:{basis}"}
+
+
+def guess(text: str, class_name: str = "", said: tuple[str, str] | None = None) -> Guess | None:
+    """The kind that a text is most likely about; `None` without a known word.
+
+    Args:
+        text: The text.
+        class_name: The name of the exception's class.
+        said: The kind that the rules decided and the basis of that, which count twice.
+    """
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}\n{text[_HEAD - _LONGEST :]}"
     # The same sentence comes again with other numbers in it. Only its hash is stored, never the text.
-    key = hash((text.translate(_NUMBERS), class_name))
+    key = hash((text.translate(_NUMBERS), class_name, said))
     if key not in _guesses:
         if len(_guesses) >= _MOST_TEXTS:
             _guesses.clear()
         weights = _weights()
-        rows = [row for feature in features_of(text, class_name) if (row := weights.features.get(feature))]
+        verdict = [] if said is None else [*said_by_rules(*said)]
+        features = (*features_of(text, class_name), *verdict, *verdict)
+        rows = [row for feature in features if (row := weights.features.get(feature))]
         _guesses[key] = _best(weights, rows) if rows else None
     return _guesses[key]
 

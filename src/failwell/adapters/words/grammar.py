@@ -48,6 +48,8 @@ _COLON = ("", "", "")
 _OPENING, _QUOTES = "([{<\"'`", "\"'`"
 _CLOSING = ")]}>\"'`.,;:!?"
 _CLAUSE_ENDS = frozenset(".\n，。；：！？")
+_PARTS = (["0"], ["alias"], ["aliases"], ["type"], ["types"], ["item"], ["items"], ["size"])
+"""What stands behind `table` or `index` where that is no place for things: `index 5`, `table alias`."""
 _ARTICLES = ("the", "this", "your", "a")
 
 
@@ -236,7 +238,7 @@ class Lexicon:
                     skip = place + length
                     continue
             concept = word.negated if is_negated and word.negated is not None else word.concept
-            if concept is not None and not (concept == "model" and self._is_place(tokens, place)):
+            if concept is not None and not self._is_place(concept, tokens, place):
                 if concept == "name" and hits and hits[-1] == (place - 1, clause, "model"):
                     concept = "model_name"
                 hits.append((place, clause, concept))
@@ -246,8 +248,14 @@ class Lexicon:
             hits.insert(0, (0, 0, "many_models"))
         return hits[:_MOST_HITS]
 
-    def _is_place(self, tokens: list[str], place: int) -> bool:
-        """Whether a model is where something else was looked for: `field not found in the model`, but not `in the model registry`."""
+    def _is_place(self, concept: str, tokens: list[str], place: int) -> bool:
+        """Whether a model or a container is where something else was looked for: `field not found in the model`, `index 5`."""
+        if concept == "container":
+            return tokens[place + 1 : place + 2] in _PARTS
+        return concept == "model" and self._holds(tokens, place)
+
+    def _holds(self, tokens: list[str], place: int) -> bool:
+        """Whether something was looked for in a model, and not in `the model registry`."""
         before = tokens[max(0, place - 2) : place]
         if "in" not in before or (before[-1] != "in" and before[-1] not in _ARTICLES):
             return False

@@ -35,7 +35,7 @@ SUBJECTS: dict[str, str] = {
     "safety": "(/un)safe(/ty)|polic*|(moderation/sensitive/harmful)|(risk/guideline)~",
     "unsafe_text": "(inappropriate/nsfw/moderated)|(敏感/安全审核)|(内容违规/违规内容)",
     "concurrency": "(concurrent/simultaneous)",
-    "contention": "(deadlock/in progress)|lock*|conflict*",
+    "contention": "(deadlock/already in progress)|lock*|conflict*",
     "url": "url|endpoint",
     "no_route": "no route",
     "provider": "provider",
@@ -60,7 +60,7 @@ SUBJECTS: dict[str, str] = {
     "throughput": "throughput",
     "person": "user",
     "container": "(collection/database/bucket/topic/queue/namespace/keyspace/relation/warehouse/dataset/workspace/index/table/tablespace)~",
-    "repeats": "max(/imum) (retries/attempts/retry attempts/number of retries/number of attempts)",
+    "repeats": "max(/imum) (/number of )(retries/attempts/retry attempts/iterations/recursion depth/depth)",
     "tool": "tool~",
 }
 

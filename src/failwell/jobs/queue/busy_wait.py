@@ -23,6 +23,8 @@ _TRIAL = 64
 """Jobs for which a way is tried at a time."""
 _ROUNDS = 2
 """How often each way is tried before they are compared. During the first jobs the scheduler moves the processes to different cores."""
+_MOST_SLOW = 3
+"""How many times in a row a way must be slower than the other one was until both are tried again: one may be noise."""
 _HOLD, _LONGEST_HOLD = 1024, 65536
 """Jobs until both ways are tried again: at first, and after many trials. Earlier if jobs take longer than the other way took."""
 
@@ -109,6 +111,8 @@ class Comparison:
         self._hold = _HOLD
         self._left = 0
         """Jobs until the next trial."""
+        self._slow = 0
+        """How many times in a row as many jobs took longer than the other way took."""
 
     def add(self, seconds: float) -> None:
         """Take in the time between the starts of two jobs that followed each other."""
@@ -124,9 +128,10 @@ class Comparison:
         if not self._rounds:
             self._left -= _TRIAL
             other = self._asleep if self.prefers_awake else self._awake
-            if seconds > other:
+            self._slow = self._slow + 1 if seconds > other else 0
+            if self._slow == _MOST_SLOW:
                 # Something else has changed.
-                self._left, self._hold = 0, _HOLD
+                self._left, self._hold, self._slow = 0, _HOLD, 0
             if self._left <= 0:
                 self._rounds, self.prefers_awake = _ROUNDS, True
                 self._awake = self._asleep = inf

@@ -50,7 +50,7 @@ _CLEAN = re.compile(
     re.IGNORECASE,
 )
 """What a program prints that found nothing wrong."""
-_LEAD = 2.0
+_LEAD = 3.0
 """How far a guess must lead for a text of which nobody said that it is a failure."""
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
@@ -133,7 +133,7 @@ def _printed(
     row = {"message": text}
     reading = read_saved(row)
     says_so = _LOUD.search(_CLEAN.sub("", text)) is not None
-    if not says_so and _CLEAN.search(text) is not None:
+    if not says_so and reading.evidence[0].basis == "message" and _CLEAN.search(text) is not None:
         return None
     if says_so:
         reading = guessed(row, reading, least=_LEAD)
