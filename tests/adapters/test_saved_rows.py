@@ -49,6 +49,26 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"message": "You have exceeded a secondary rate limit and are temporarily blocked from content creation."}, "provider.rate_limited"),
         ({"message": "The service gets too many requests: Read requests per minute of the images sheet"}, "provider.rate_limited"),
         ({"message": "[CRITICAL] WORKER TIMEOUT (pid:17)"}, "worker.timeout"),
+        # Nobody has to wait for a window that the request does not fit into.
+        ({"http_status": 429, "message": "Rate limit reached on tokens per minute (TPM): Limit 7000, Used 0, Requested ~12903. Please try again in 50s."},
+         "provider.context_too_long"),
+        ({"http_status": 429, "message": "Rate limit reached on tokens per minute (TPM): Limit 7000, Used 6000, Requested 1290. Please try again in 5s."},
+         "provider.rate_limited"),
+        ({"message": "curl: (35) OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number"}, "provider.tls_failed"),
+        ({"message": "Error: Missing lock for job 84"}, "provider.outcome_unknown"),
+        ({"exception_class": "acme.engine.InternalTaskException", "message": "event 84"}, "provider.unknown"),
+        ({"exception_class": "openai.APIStatusError", "message": "The requested model (x-9) is not available on Acme Cloud."}, "provider.model_not_found"),
+        ({"exception_class": "openai.APIStatusError", "message": "The requested model (x-9) is currently not available."}, "provider.overloaded"),
+        ({"exception_class": "snowflake.connector.errors.ProgrammingError", "message": "000606 (57P03): No active warehouse selected in the current session."},
+         "validation.config_invalid"),
+        # What a runtime wrapped says less than the reply beside it.
+        ({"http_status": 401, "exception_class": "java.util.concurrent.ExecutionException",
+          "cause_chain": [{"class": "java.net.SocketTimeoutException", "message": "connect timed out"}]}, "provider.auth"),
+        ({"message": "Your prompt was rejected. Repeated violations will be rate limited."}, "provider.content_refused"),
+        ({"http_status": 424, "message": "could not list the tools. Status code: 401 (Unauthorized)"}, "provider.auth"),
+        ({"http_status": 500, "message": "could not process the item {'promo': {'code': '404'}}"}, "provider.unavailable"),
+        ({"message": "<Error><Code>InvalidAccessKeyId</Code><Message>x</Message></Error>"}, "provider.auth"),
+        ({"message": "maximum recursion depth reached error"}, "internal.bug"),
         ({"exception_class": "GuzzleHttp\\Exception\\ConnectException", "message": "cURL error 28: Operation timed out after 90000 milliseconds with 0 bytes received"},
          "provider.outcome_unknown"),
         ({"exception_class": "replicate.exceptions.ModelError", "message": "NSFW content detected. Try a different prompt."}, "provider.content_refused"),
@@ -58,6 +78,33 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
 )  # fmt: skip
 def test_a_row_is_read_as_what_it_says(row: dict[str, object], kind: str) -> None:
     assert classify(row).kind == kind
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Download in progress... 45%",
+        "Merge failed: see the change that closes #1013",
+        "Position closed 3000 shares",
+        "systemd: caught SIGCHLD",
+        "nginx: received SIGHUP, reloading",
+        "Error: index 5 not found in list",
+    ],
+)
+def test_words_that_mean_something_else_are_not_repeated(message: str) -> None:
+    assert not classify({"message": message}).retryable
+
+
+def test_wrappers_in_wrappers_are_taken_off_once() -> None:
+    chain = [{"class": "System.AggregateException", "message": "more"}] * 11
+
+    row = {
+        "exception_class": "System.AggregateException",
+        "message": "one",
+        "cause_chain": [*chain, {"class": "System.DllNotFoundException"}],
+    }
+
+    assert classify(row).kind == "extension.dependency_missing"
 
 
 def test_a_class_that_only_repeats_a_bad_request_changes_no_status() -> None:

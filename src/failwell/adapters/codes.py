@@ -146,12 +146,20 @@ _DECIDING = frozenset({
 })  # fmt: skip
 
 
+def _status_word(compact: str, basis: str) -> tuple[str, int | None]:
+    """The first word that stands for a status, and the status."""
+    for word, status in STATUS_WORDS.items():
+        if word in compact:
+            # The internals of a library are no server's failure: `InternalWorkflowTaskException`.
+            is_inside = basis == "class" and word == "internal" and _SUFFIX.sub("", compact) != word
+            return word, None if is_inside else status
+    return "", None
+
+
 def _said_by_words_of(code: str, basis: str) -> Said:
     """What the words of a code say: `insufficient_quota`, `DeploymentNotFound`."""
     compact = code.translate(_SEPARATORS)
-    word, status = next(
-        ((word, status) for word, status in STATUS_WORDS.items() if word in compact), ("", None)
-    )
+    word, status = _status_word(compact, basis)
     if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
         # `unauthorized` is the name of the status, and not a word about what somebody may do.
         return Said(None, status, code[:80])

@@ -83,6 +83,10 @@ _BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]")
 """How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
+_REQUESTED = re.compile(
+    r"\blimit:? (?P<limit>\d[\d,]{0,14})\b[^\n]{0,60}?\brequested:? ~?(?P<asked>\d[\d,]{0,14})\b"
+)
+"""How services say what a request asks for beside the whole window: `Limit 7000, Used 0, Requested ~12903`."""
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
@@ -108,7 +112,7 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         return [_transport(phase, in_stream=facts.in_stream, message=facts.message)]
     names = said_by_class(facts.names)
     status = _status(own, codes.status, names.status)
-    if status == 502 or (own == 500 and "code" in facts.message):
+    if status in (424, 502) or (own == 500 and "code" in facts.message):
         status = _reprinted(status, facts.message[:_LONGEST]) or status
     base = _by_status(
         facts, status, "" if status == own else codes.saw if codes.status == status else names.saw
@@ -143,8 +147,8 @@ def _is_refuted(rule: Rule, status: int | None, facts: Facts) -> bool:
 
 
 def _reprinted(status: int | None, text: str) -> int | None:
-    """The status of another service that a reply repeats: a gateway's, or that of a program which answers 500 to everything."""
-    match = _UPSTREAM.search(text) if status == 502 else _REPRINTED.search(text)
+    """The status of another service that a reply repeats: one behind a gateway or a tool, or that of a program which answers 500 to everything."""
+    match = _REPRINTED.search(text) if status == 500 else _UPSTREAM.search(text)
     return None if match is None else int(next(filter(None, match.groups())))
 
 
@@ -154,9 +158,9 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
         return Rule("auth.credentials_plugin", AUTH, "message", "no metadata from the credentials plugin")
     if (decided is None or decided.kind == CAPABILITY) and _is_generic(facts, status):
         return _by_words(facts, status) or decided
-    if decided is not None and decided.kind == THROWN and status is None:
+    if decided is not None and decided.kind == THROWN and status in (None, 424):
         # A failure of a model may be a refusal, or a model that took too long.
-        words = _by_words(facts, status)
+        words = _by_words(facts, None)
         return words if words is not None and words.kind in (REFUSED, UNSURE) else decided
     if decided is not None and decided.kind in (PERM, REJECTED) and status in (None, 400, 403):
         # A denial, or a feature that is switched off, is what some services call an empty account.
@@ -218,10 +222,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         return None
     low = words_of(facts.message)
     if status == 429:
-        if _is_larger_than_window(facts):
-            return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
-        if _ZERO_LIMIT.search(low) is not None:
-            return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
+        if (never := _never_fits(low, facts)) is not None:
+            return never
         if facts.status is not None and not may_be_used_up(low):
             return None
     said = statement_of(low)
@@ -240,6 +242,22 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+
+
+def _never_fits(low: str, facts: Facts) -> Rule | None:
+    """The rule of a limit that no wait opens for this request."""
+    if _is_larger_than_window(facts):
+        return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
+    if _ZERO_LIMIT.search(low) is not None:
+        return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
+    match = _REQUESTED.search(low)
+    if match is not None and _number(match["asked"]) > _number(match["limit"]):
+        return Rule("context_too_long.words", LONG, "message", "more requested than the whole limit")
+    return None
+
+
+def _number(digits: str) -> int:
+    return int(digits.replace(",", ""))
 
 
 def _speaks_of_money(text: str) -> bool:

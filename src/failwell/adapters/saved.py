@@ -193,7 +193,7 @@ def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     causes = _dicts(row.get("cause_chain"))
     name = str(row.get("exception_class") or "").rpartition(".")[2]
     while causes and name in _ONLY_WRAPPING:
-        first, *causes = causes
+        first, causes = causes[0], causes[1:]
         if hasattr(builtins, str(first.get("class"))):
             # A plain error of Python's below another runtime's class says nothing.
             break

@@ -117,7 +117,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
-        "deadline has elapsed", "aborted due to timeout", "i/o timeout", "socket timeout", "timed out waiting for a response",
+        "deadline has elapsed", "aborted due to timeout", "i/o timeout", "socket timeout", "timed out waiting for a response", "timed out waiting for server response",
         "operation was aborted due to a timeout",
     )),
     ("closed", (
@@ -144,7 +144,7 @@ _SEPARATOR = re.compile(r"\.|::|\\|\$")
 _AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
 _END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
 _OPENSSL = re.compile(
-    r"SSL routines:[^:\n]{0,60}:(?P<reason>[^\n]{0,20}?(?:certificate|alert (?:protocol|handshake|unknown|bad)|unsupported protocol|renegotiation|handshake failure|eof|dh key|cipher)[^\n]{0,60})"
+    r"SSL routines:[^:\n]{0,60}:(?P<reason>[^\n]{0,20}?(?:certificate|alert (?:protocol|handshake|unknown|bad)|unsupported protocol|renegotiation|handshake failure|eof|dh key|cipher|wrong version number|version too low|no protocols)[^\n]{0,60})"
 )
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
 _BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")

@@ -182,6 +182,9 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
             return kind, number
     if state is None and (condition := _CONDITION.search(text)) is not None:
         state = condition["state"] or sqlstate_of(condition["name"])
+    if (numbered := snowflake_in(text)) is not None:
+        # Its own number stands before the SQLSTATE and says more.
+        return numbered
     if state is not None and (kind := kind_of_sqlstate(state)) is not None:
         return kind, state
     if (mongodb := _MONGODB.search(text)) is not None:
@@ -195,7 +198,6 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     for look in (
         oracle_in,
         sql_server_in,
-        snowflake_in,
         clickhouse_in,
         prisma_in,
         amqp_in,

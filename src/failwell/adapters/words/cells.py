@@ -142,6 +142,8 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.outcome_unknown", "connection", "closed"),
     _cell("provider.connection", "connection", "timed_out failed"),
     _cell("tool.busy", "contention", "timed_out", reach=6),
+    # Who lost a lock does not know what the next holder does.
+    _cell("provider.outcome_unknown", "contention", "missing expired absent", reach=2, without_status=True),
     _cell("provider.outcome_unknown", "timed_out"),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "container", "missing unknown", reach=6, in_order=True, strong=True),
@@ -164,9 +166,9 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.rate_limited", "request", "too_many"),
     _cell("provider.rate_limited", "limit", "reached exceeded", without_status=True),
     _cell("provider.overloaded", "overloaded"),
-    _cell(
-        "provider.overloaded", "server service model model_name this_model provider request", "unavailable"
-    ),
+    _cell("provider.overloaded", "server service provider request", "unavailable"),
+    _cell("provider.overloaded", "model model_name this_model", "unavailable", needs="now"),
+    _cell("provider.model_not_found", "model model_name this_model", "unavailable"),
     _cell("provider.unavailable", "server", "failed"),
     _cell("provider.bad_request", "missing"),
     _cell("provider.bad_request", "out_of_bounds"),

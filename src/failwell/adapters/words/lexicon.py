@@ -59,6 +59,7 @@ SUBJECTS: dict[str, str] = {
     "thread": "start new thread",
     "throughput": "throughput",
     "person": "user",
+    "now": "(currently/temporarily/moment/momentarily/later/again/load/minute/minutes/soon)",
     "container": "(collection/database/bucket/topic/queue/namespace/keyspace/relation/warehouse/dataset/workspace/index/table/tablespace)~",
     "repeats": "max(/imum) (/number of )(retries/attempts/retry attempts/iterations/recursion depth/depth)",
     "tool": "tool~",
