@@ -24,6 +24,7 @@ STRUCTURES: tuple[type[Any], ...] = (dict, list)
 _FIRST_FEW = slice(8)
 _item_of: Any = vars(list)["__getitem__"]
 _items_of: Any = vars(dict)["items"]
+_values_of: Any = vars(dict)["values"]
 _BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)|\b(?:code=|Error )([HLR]\d\d)\b|\b(toomanyrequests): """
@@ -34,7 +35,7 @@ _MOST_CODES = 16
 _LARGEST_CODE = 10**18
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "errorCode", "ErrorCode", "errcode", "error_type", "errorType", "slug",
-    "err_code", "tag", "limit_source", "grpc_status", ":exception-type", "error", "finishReason", "finish_reason",
+    "err_code", "status_code", "statusCode", "httpStatusCode", "errorcode", "tag", "limit_source", "grpc_status", ":exception-type", "error", "finishReason", "finish_reason",
     "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip
 _FIRST = (
@@ -166,9 +167,21 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
                 ids.append(_id(value)[:100])
             elif isinstance(value, str) and value and value not in texts:
                 texts.append(value[:2_000])
+    if not texts:
+        texts = _sentences_of(body)
     if len(codes) > _MOST_CODES:
         codes = dict.fromkeys(islice(codes, _MOST_CODES))
     return codes, texts[0] if len(texts) == 1 and not ids else "\n".join((texts + ids)[:8])
+
+
+def _sentences_of(body: object) -> list[str]:
+    """The sentences of a reply that has them under keys of its own: whatever holds several words."""
+    holders = body if type(body) is Objects else objects_of(body)
+    values = [value for holder in holders for value in islice(holder.values(), _MOST_CODES)]
+    values += [
+        inner for value in values if type(value) is dict for inner in islice(_values_of(value), _MOST_CODES)
+    ]
+    return [value[:2_000] for value in values if type(value) is str and value.count(" ") > 1][:4]
 
 
 def _last_part(code: str) -> str:

@@ -132,7 +132,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ),
     ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
-    ("cancel.run", r"cancell?ed$|cancell?ation$"),
+    ("cancel.run", r"cancell?ed$|cancell?ation$|[a-z]interrupted$"),
     # What is released without having been locked: borg and lockfile.
     ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
 )

@@ -25,6 +25,7 @@ from failwell.adapters.facts import (
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import VERDICTS
 from failwell.adapters.reading import Reading
+from failwell.adapters.rules import GENERIC
 from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
@@ -39,6 +40,8 @@ from failwell.fault.registry import kind as registered_kind
 
 _LEAD = 0.5
 """How far a guess must lead that allows no repeat, in a row of a log."""
+_OVERRIDING_LEAD = 1.0
+"""How far one must lead that differs from what the rules read in words."""
 _FEWEST_WORDS = 4
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
@@ -74,6 +77,11 @@ _ONLY_WRAPPING = frozenset(
     }
 )  # fmt: skip
 """Classes of .NET and Java that a runtime puts around whatever was thrown."""
+_USED_FOR_ANYTHING = (400, 404, 422)
+"""Statuses of which words may say more."""
+_DENIALS = frozenset({"provider.auth", "provider.permission", "provider.quota_exhausted"})
+"""Kinds that no guess turns into one that is repeated."""
+_PYTHONS_OWN = frozenset(f"python.{name}" for name in ("ValueError", "RuntimeError", "TypeError", "KeyError", "Exception", "AssertionError", "LookupError"))
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
@@ -105,7 +113,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         return own
     is_closed = facts.phase == "closed" and close_code_in(facts.message) is not None
     if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
-        return classify(facts, now)
+        reply = classify(facts, now)
+        is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
+        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in _SAY_NOTHING else reply
     if own is not None and (
         module == "subprocess" or (own.rule.startswith(_RUNTIMES) and own.kind not in _SAY_NOTHING)
     ):
@@ -142,48 +152,68 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     )
 
 
+def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
+    """The reading of what a body without a status says in its sentence and its codes, as a program would print both."""
+    printed = read_printed(read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now)
+    return None if printed is None or printed.kind in _SAY_NOTHING else printed
+
+
 def text_of(row: Mapping[str, Any]) -> str:
     """Everything that a row says in words."""
     return f"{saved_facts(row).message}\n{_all_text(row)}"
 
 
 def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -> Reading:
-    """What a row is most likely about, where the rules read nothing, or the words of a code that nobody documents.
+    """What a row is most likely about by all its words, where the rules read nothing or only words.
+
+    What the rules make of it is counted with the words, so a guess that differs is right far more often than they are.
 
     Args:
         row: What is known to be a failure: any text is most likely about something.
         reading: What the rules make of it.
-        least: How far one kind must lead. One that allows a repeat must lead clearly.
+        least: How far one kind must lead. One that allows a repeat, or changes what a status says, must lead clearly.
     """
     first = reading.evidence[0]
-    if row.get("http_status") is not None or not (reading.kind in _SAY_NOTHING or _is_soft(reading)):
+    status = row.get("http_status")
+    if not (reading.kind in _SAY_NOTHING or _is_soft(reading, status)):
         return reading
     text = text_of(row)
+    name = str(row.get("exception_class") or "").rpartition(".")[2]
     if text.isascii() and len(set(text.split())) < _FEWEST_WORDS:
         return reading
-    name = str(row.get("exception_class") or "").rpartition(".")[2]
     found = guess(text, name, (reading.kind, first.basis))
-    if found is None or found.kind in (*_SAY_NOTHING, reading.kind):
+    if found is None or found.kind in _SAY_NOTHING:
         return reading
-    is_repeatable = registered_kind(found.kind).category.retryable
-    if found.lead < (CLEAR_LEAD if is_repeatable else least):
+    category, of_rules = registered_kind(found.kind).category, registered_kind(reading.kind).category
+    if category is of_rules:
+        # The rules tell kinds of one category apart better.
         return reading
-    if row.get("body") is not None and found.kind.startswith(("resource.", "internal.")):
+    is_known = reading.kind not in _SAY_NOTHING
+    is_bold = category.retryable or status is not None
+    needed = CLEAR_LEAD if is_bold else max(least, _OVERRIDING_LEAD) if is_known else least
+    if found.lead < needed or (category.retryable and reading.kind in _DENIALS):
+        return reading
+    is_reply = row.get("body") is not None or status is not None
+    if is_reply and found.kind.startswith(("resource.", "internal.")):
         # A reply tells nothing about this machine.
+        return reading
+    if status is not None and found.kind not in GENERIC.get(status, ()):
         return reading
     rule = f"guess.{found.kind.partition('.')[2]}"
     return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")
 
 
-def _is_soft(reading: Reading) -> bool:
-    """Whether a code decided by words of which nobody documents what they mean, or by those for a generic status. A denial is none."""
+def _is_soft(reading: Reading, status: object) -> bool:
+    """Whether the rules decided by words, by a code or class that nobody documents, or by a status that is used for anything."""
     first = reading.evidence[0]
-    if reading.kind in ("provider.auth", "provider.permission"):
-        return False
-    if first.basis != "code" or not first.rule.startswith("provider.") or is_documented(first.saw):
-        return False
-    status = first.rule.removeprefix("provider.status_")
-    return status == first.rule or status.startswith(("400", "404", "422"))
+    if status is not None:
+        return status in _USED_FOR_ANYTHING and first.basis in ("status", "message")
+    if first.basis == "message":
+        return first.rule.startswith("provider.")
+    if first.basis in ("code", "class"):
+        is_denial = reading.kind in ("provider.auth", "provider.permission")
+        return first.rule.startswith("provider.") and not is_documented(first.saw) and not is_denial
+    return first.rule in _PYTHONS_OWN
 
 
 def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -131,11 +131,14 @@ NAME_BY_SENTENCE: dict[str, str] = {
 
 _TRANSLATED: dict[str, str] = {
     "ECONNREFUSED": "verbindungsaufbau abgelehnt|connexion refusée|conexión rehusada|connessione rifiutata|conexão recusada|"
-        "в соединении отказано|接続を拒否されました|拒绝连接|連線被拒絕|연결이 거부됨",
+        "в соединении отказано|接続を拒否されました|拒绝连接|連線被拒絕|연결이 거부됨|"
+        "zielcomputer die verbindung verweigerte|l'ordinateur cible l'a expressément refusée|equipo de destino denegó expresamente dicha conexión|máquina de destino as recusou ativamente|конечный компьютер отверг запрос|対象のコンピューターによって拒否された|目标计算机积极拒绝|目標電腦拒絕連線|대상 컴퓨터에서 연결을 거부했으므로",
     "ECONNRESET": "die verbindung wurde vom kommunikationspartner zurückgesetzt|connexion ré-initialisée par le correspondant|conexión reinicializada por la máquina remota|connessione interrotta dal corrispondente|conexão fechada pela outra ponta|"
-        "соединение разорвано другой стороной|接続が相手からリセットされました|连接被对方重设|連線被對方重設|상대편이 연결을 끊음",
+        "соединение разорвано другой стороной|接続が相手からリセットされました|连接被对方重设|連線被對方重設|상대편이 연결을 끊음|"
+        "vom remotehost geschlossen|fermée par l'hôte distant|interrupción forzada de una conexión existente|forzatamente chiusa dal|foi forçado o cancelamento de uma conexão existente|принудительно разорвал существующее подключение|リモート ホストに強制的に切断|远程主机强迫关闭了一个现有的连接|遠端主機已強制關閉|원격 호스트에 의해 강제로 끊겼습니다",
     "ETIMEDOUT": "die wartezeit für die verbindung ist abgelaufen|connexion terminée par expiration du délai d'attente|expiró el tiempo de conexión|connessione scaduta|tempo esgotado para conexão|"
-        "время ожидания соединения истекло|接続がタイムアウトしました|连接超时|連線超過時間|연결 시간 초과",
+        "время ожидания соединения истекло|接続がタイムアウトしました|连接超时|連線超過時間|연결 시간 초과|"
+        "gegenstelle nach einer bestimmten zeitspanne nicht ordnungsgemäß reagiert|n'a pas répondu convenablement au-delà d'une certaine durée|no respondió adecuadamente tras un periodo de tiempo|接続済みの呼び出し先が一定の時間を過ぎても|连接方在一段时间后没有正确答复|連線對象有一段時間並未正確回應|연결된 구성원으로부터 응답이 없어",
     "EHOSTUNREACH": "keine route zum zielrechner|aucun chemin d'accès pour atteindre l'hôte cible|no existe ninguna ruta hasta el `host'|nessun instradamento per l'host|não há rota para o host|"
         "нет маршрута до узла|ホストへの経路がありません|没有到主机的路由|找不到通往該主機的路由路徑|호스트로 갈 루트가 없음",
     "ENETUNREACH": "das netzwerk ist nicht erreichbar|le réseau n'est pas accessible|la red es inaccesible|la rete non è raggiungibile|a rede está fora de alcance|"
@@ -159,7 +162,7 @@ _TRANSLATED: dict[str, str] = {
     "EACCES": "keine berechtigung|permission non accordée|permiso denegado|permesso negato|permissão negada|"
         "отказано в доступе|許可がありません|权限不够|拒絕不符權限的操作|허가 거부",
 }  # fmt: skip
-"""How glibc writes them in German, French, Spanish, Italian, Portuguese, Russian, Japanese, Chinese and Korean."""
+"""How glibc writes them in German, French, Spanish, Italian, Portuguese, Russian, Japanese, Chinese and Korean, and Windows most of them."""
 NAME_BY_TRANSLATION: dict[str, str] = {
     sentence: name for name, sentences in _TRANSLATED.items() for sentence in sentences.split("|")
 }

@@ -194,6 +194,20 @@ _REPLIES: dict[int, str] = {
     500: _BAD, 501: _BAD, 502: _REJECTED, 503: _BAD, 504: _REJECTED, 530: _AUTH, 534: _AUTH, 535: _AUTH, 538: _AUTH,
     550: _REJECTED, 551: _BAD, 552: _QUOTA, 553: _BAD, 554: _REJECTED, 555: _BAD,
 }  # fmt: skip
+_FTP: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (code, re.compile(rf"(?:^|[\"'(:] ?){code}[ -](?:{words})", re.IGNORECASE | re.MULTILINE), kind)
+    for code, words, kind in (
+        ("425", "(?:can't|cannot|unable|could not)[^\n]{0,20} (?:open|build) (?:passive |data )?connection", "provider.connection"),
+        ("426", "connection closed|transfer aborted|failure (?:reading|writing)", "provider.outcome_unknown"),
+        ("450", "[^\n]{0,80}(?:busy|in use|locked)", "tool.busy"),
+        ("530", "[^\n]{0,40}(?:log ?in|logged|user|password|authenticat|anonymous)", _AUTH),
+        ("550", "[^\n]{0,120}(?:permission|access|not allowed|denied)", _PERMISSION),
+        ("550", "[^\n]{0,120}(?:no such (?:file|directory)|not found|can't (?:find|check for)|failed to (?:open|change|retrieve)|could not get)", _BAD),
+        ("552", "[^\n]{0,80}(?:disk|storage|space|full)", "resource.disk"),
+        ("553", "[^\n]{0,80}(?:could not create|not allowed|denied|permission)", _PERMISSION),
+    )
+)
+"""RFC 959, section 4.2, with the words that servers write, because the numbers alone mean other things elsewhere."""
 _AUTH_DETAILS = frozenset({"8", "9", "11", "12", "13", "14"})
 
 
@@ -284,6 +298,14 @@ def kafka_in(text: str) -> tuple[str, str] | None:
         kind = KAFKA_ERRORS.get(name.lower())
         if kind is not None:
             return kind, name
+    return None
+
+
+def ftp_in(text: str) -> tuple[str, str] | None:
+    """The kind and the code of an FTP server's reply in `text`: RFC 959 numbers them as HTTP and SMTP do, with another meaning."""
+    for code, pattern, kind in _FTP:
+        if code in text and pattern.search(text) is not None:
+            return kind, code
     return None
 
 

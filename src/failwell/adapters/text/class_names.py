@@ -118,6 +118,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
         "deadline has elapsed", "aborted due to timeout", "i/o timeout", "socket timeout", "timed out waiting for a response", "timed out waiting for server response",
+        "source: timedout",
         "operation was aborted due to a timeout",
     )),
     ("closed", (
@@ -147,6 +148,10 @@ _OPENSSL = re.compile(
     r"SSL routines:[^:\n]{0,60}:(?P<reason>[^\n]{0,20}?(?:certificate|alert (?:protocol|handshake|unknown|bad)|unsupported protocol|renegotiation|handshake failure|eof|dh key|cipher|wrong version number|version too low|no protocols)[^\n]{0,60})"
 )
 _DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
+_BROWSER = re.compile(
+    r"\s*(?:TypeError: )?(?:Failed to fetch|Load failed|NetworkError when attempting to fetch resource)\.?\s*$"
+)
+"""All that the `fetch` of Chromium, Safari and Firefox says, whatever happened on the way."""
 _BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")
 """What Node's `fetch` says of a body that broke off."""
 CANCELLED = (
@@ -236,7 +241,7 @@ def phase_in(text: str) -> Phase | None:
     for match in _CLASS_ASIDE.finditer(text) if "(" in text else ():
         if match[1] in _PHASES:
             return _PHASES[match[1]]
-    return "closed" if _END_OF_FILE.search(text) is not None else None
+    return "closed" if _END_OF_FILE.search(text) is not None or _BROWSER.match(text) is not None else None
 
 
 def _last(dotted: str) -> str:

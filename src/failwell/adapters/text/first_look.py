@@ -23,24 +23,25 @@ _PARTS = (
     "Partition",
     "BackOff",
     "ASSERT",
+    "(): ",
 )
 _WORDS = frozenset(
     """
-    abort aborted account/partition actively address addresssanitizer administratively allocate allocated allocation already
-    argument artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc being broken bundler busy
-    canceled candidate cannot cask certificate close closed code command configuration conflict conflicting connect connected
-    connecting connection connections context core couldn credential credentials cuda curl daemon database deadline deadlock
-    declined denied device died directory disconnected disk distribution docker dpkg driver dumped duplicate emerg enough entry
-    env eof error errors exc exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal floating
-    forcibly format formula found gem gh006 git goaway goroot handshake hang hashes heap host hung illegal imds installable
-    insufficient interrupted kex_exchange_identification killed knownhosts limiting loaded loading lock locks logged login lookup
-    manifest matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found network noauth
-    nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period
-    permitted pg_hba pipe pkix platform playwright policy premature progress properly qos qosmaxsubmitjobperuserlimit quota read-only
-    received recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve
-    resolvepackagenotfound resource respond return returned route rpc rule satisfies secure segmentation self-signed serialize server
-    scripts service sh shared shutting sideband sigkill signal slots socket space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
-    starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timeout too
+    abort aborted account/partition actively address addresssanitizer administratively allocate allocated allocation already archive argument
+    artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc being broken bundler busy canceled candidate
+    cannot cask certificate close closed code command compressed configuration conflict conflicting connect connected connecting connection
+    connections context core corrupted corruption couldn credential credentials cuda curl daemon database deadline deadlock declined denied
+    device died directory disconnected disk distribution docker double-linked dpkg driver dumped duplicate emerg end-of-central-directory enough
+    entry env eof error errors exc exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal fetch
+    floating forcibly format formula found gem gh006 git goaway goroot gzip handshake hang hashes heap host hung illegal imds installable
+    insufficient interrupted kex_exchange_identification killed knownhosts limiting load loaded loading lock locks logged login lookup manifest
+    matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found munmap_chunk network networkerror
+    noauth nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period permitted
+    pg_hba pipe pkix platform playwright policy premature prev_size progress properly qos qosmaxsubmitjobperuserlimit quota read-only received
+    recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve resolvepackagenotfound
+    resource respond return returned route rpc rule satisfies scripts secure segmentation self-signed serialize server service sh shared
+    shutting sideband sigkill signal slots smashing socket source space specified sql sqldriverconnect sqlstate ssh ssh_exchange_identification
+    starting status such sudo sudoers symbolic system target terminal terminated threadsanitizer time-out timed timedout timeout too
     toomanyrequests translate trusted unable unauthorized unbound undefined unexpected unexpectedeof unknown unmet unreachable
     unsatisfiableerror username violates websocket wget wrongpass x509
     """.split()  # noqa: SIM905  (a list of its words would fill two hundred lines)

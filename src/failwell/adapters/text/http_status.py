@@ -8,7 +8,7 @@ dates and parts of names are never statuses.
 import re
 from http import HTTPStatus
 
-from failwell.adapters.protocols.services import amqp_in
+from failwell.adapters.protocols.services import amqp_in, ftp_in
 
 _NUMBER = re.compile(r"(?<![\w.,$€£#/\\-])[45]\d\d(?!\w|[.,:-]\d|%|/)")
 _REACH = 72
@@ -92,8 +92,8 @@ _COUNT_AFTER = re.compile(
 
 
 def status_in(text: str) -> int | None:
-    """The first failing HTTP status in `text` that has a sign of being one. A broker's numbers are none."""
-    if ("_" in text or "-" in text) and amqp_in(text) is not None:
+    """The first failing HTTP status in `text` that has a sign of being one. Numbers of a broker or of FTP are none."""
+    if (("_" in text or "-" in text) and amqp_in(text) is not None) or ftp_in(text) is not None:
         return None
     for count, number in enumerate(_NUMBER.finditer(text)):
         if count >= _MOST_NUMBERS:

@@ -7,6 +7,7 @@ from failwell.adapters.facts import Phase
 from failwell.adapters.protocols.services import (
     amqp_in,
     clickhouse_in,
+    ftp_in,
     kafka_in,
     kubernetes_in,
     mail_in,
@@ -47,6 +48,7 @@ _SQLSTATE = re.compile(
     r"|['\"](?:C|code)['\"]: ?['\"](?P<fields>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})['\"](?=[^\n]{0,400}['\"](?:hint|M)['\"])"
     r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]"
     # Behind the database's own number, as MySQL and Snowflake print it: `001003 (42000): SQL compilation error`.
+    r"|\bERROR #(?P<hash>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
     r"|(?<![\w.])\d{4,6} \((?P<behind>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\): ",
     re.IGNORECASE,
 )
@@ -132,7 +134,7 @@ def sqlstate_in(text: str) -> str | None:
     match = _SQLSTATE.search(text)
     if match is None:
         return None
-    state = (match["state"] or match["odbc"] or match["fields"] or match["behind"]).upper()
+    state = (match["state"] or match["odbc"] or match["fields"] or match["hash"] or match["behind"]).upper()
     # ODBC has one code for both time limits; the function that it names tells the login from the query.
     return "08001" if state == "HYT00" and any(name in text for name in _ODBC_LOGIN) else state
 
@@ -144,6 +146,8 @@ _MYSQL = re.compile(
     # MySQL Connector/Python: `ProgrammingError: 1064 (42000): You have an error …`.
     r"|\b\w{2,40}Error: (?P<connector>\d{4}) \((?P<its_state>[0-9A-Z]{5})\): "
     # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
+    # As Rust's drivers print it: `MysqlError { code: 1114, message: …`.
+    r"|\bMy[Ss]qlError \{\s{0,8}(?:ERROR )?(?:code: )?(?P<struct>\d{4})\b"
     r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
 _MONGODB = re.compile(
@@ -172,11 +176,11 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
         number = (
-            mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"] or mysql["connector"]
+            mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"] or mysql["connector"] or mysql["struct"]
         )
         # Others print `Error 1234:` too, so such a number counts only if it has a row.
         state_of_it = mysql["state"] or mysql["its_state"]
-        is_certain = (state_of_it or mysql["pdo"] or mysql["argument"]) is not None
+        is_certain = (state_of_it or mysql["pdo"] or mysql["argument"] or mysql["struct"]) is not None
         kind = kind_of_mysql(int(number), state_of_it) if is_certain else MYSQL_ERRORS.get(int(number))
         if kind is not None:
             return kind, number
@@ -203,6 +207,7 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         amqp_in,
         mqtt_in,
         mail_in,
+        ftp_in,
         kubernetes_in,
         kafka_in,
     ):

@@ -33,8 +33,8 @@ _LOST = re.compile(
 _TOO_LARGE = re.compile(r"(?:received|sent) message larger than max", re.IGNORECASE)
 _RULED = frozenset({"CANCELLED", "UNIMPLEMENTED", "UNKNOWN", "DATA_LOSS"})
 """Words that decide alone: a message says nothing more about them."""
-_CLOSING = "the client connection is closing"
-"""What gRPC for Go says of calls on a connection that its own program closed."""
+_CLOSING = ("the client connection is closing", "context canceled")
+"""What gRPC for Go says of calls that its own program ended."""
 _MOST = 32
 
 
@@ -48,7 +48,7 @@ def read_rpc(
     phase = _phase(word, message)
     if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
         # A server can send the word as well; only the client knows whether this program cancelled the call.
-        ended_here = cancelled_here or _CLOSING in message
+        ended_here = cancelled_here or any(words in message for words in _CLOSING)
         kind = "cancel.run" if word == "CANCELLED" and ended_here else kind_of_grpc(word)
         return Reading.from_rule(
             kind=kind or "provider.unknown", rule=f"grpc.{word}", basis="code", saw=word, provider=provider
