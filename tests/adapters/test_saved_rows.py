@@ -69,6 +69,32 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"http_status": 500, "message": "could not process the item {'promo': {'code': '404'}}"}, "provider.unavailable"),
         ({"message": "<Error><Code>InvalidAccessKeyId</Code><Message>x</Message></Error>"}, "provider.auth"),
         ({"message": "maximum recursion depth reached error"}, "internal.bug"),
+        # FTP numbers its replies as HTTP and SMTP do, with another meaning.
+        ({"exception_class": "ftplib.error_perm", "message": "530 Please log in with USER and PASS."}, "provider.auth"),
+        ({"message": "550 Permission denied on this server."}, "provider.permission"),
+        ({"message": "552 Storage is full, upload again tomorrow"}, "resource.disk"),
+        ({"http_status": 550, "message": "550"}, "provider.unavailable"),
+        # A reply without a status is read by its words and codes, under whatever key they stand.
+        ({"exception_class": "Error", "message": "it ended", "body": {"code": "ECONNRESET"}}, "provider.outcome_unknown"),
+        ({"body": {"error": "Model acme/x is currently loading", "estimated_time": 35.1}}, "provider.overloaded"),
+        ({"body": {"outcome": {"number": 2049, "said": "the api key is invalid"}}}, "provider.auth"),
+        ({"body": {"status_code": 429, "said": "wait"}}, "provider.rate_limited"),
+        ({"http_status": 400, "message": "Invalid input argument for the model 'acme/x'"}, "provider.bad_request"),
+        ({"http_status": 403, "body": {"message": "pods \"x\" is forbidden: exceeded quota: acme, requested: cpu=20, used: cpu=32575m", "reason": "Forbidden", "code": 403}},
+         "provider.quota_exhausted"),
+        ({"message": "rpc error: code = Canceled desc = context canceled"}, "cancel.run"),
+        ({"exception_class": "acme.core.StepInterruptedError", "message": ""}, "cancel.run"),
+        ({"exception_class": "TypeError", "message": "Failed to fetch"}, "provider.outcome_unknown"),
+        ({"message": "ERROR #40001 restart transaction: acme"}, "tool.busy"),
+        ({"message": "ERROR: result is ambiguous (error=acme)"}, "provider.outcome_unknown"),
+        ({"message": "MysqlError { code: 1114, message: \"The table is full\", state: \"HY000\" }"}, "resource.disk"),
+        ({"message": "reqwest::Error { kind: Request, url: \"https://acme.example\", source: TimedOut }"}, "provider.outcome_unknown"),
+        ({"message": "free(): invalid pointer"}, "internal.bug"),
+        ({"message": "tar: Unexpected EOF in archive"}, "validation.input_invalid"),
+        ({"exception_class": "smtplib.SMTPDataError", "message": "(554, 'this looks like spam')"}, "provider.content_refused"),
+        ({"message": "SMTP 451 4.7.1 greylisted, our spam filter asks for another try"}, "provider.unavailable"),
+        ({"exception_class": "System.Net.Sockets.SocketException",
+          "message": "No se puede establecer una conexión ya que el equipo de destino denegó expresamente dicha conexión."}, "provider.connection"),
         ({"exception_class": "GuzzleHttp\\Exception\\ConnectException", "message": "cURL error 28: Operation timed out after 90000 milliseconds with 0 bytes received"},
          "provider.outcome_unknown"),
         ({"exception_class": "replicate.exceptions.ModelError", "message": "NSFW content detected. Try a different prompt."}, "provider.content_refused"),
@@ -93,6 +119,11 @@ def test_a_row_is_read_as_what_it_says(row: dict[str, object], kind: str) -> Non
 )
 def test_words_that_mean_something_else_are_not_repeated(message: str) -> None:
     assert not classify({"message": message}).retryable
+
+
+@pytest.mark.parametrize("code", ["DataLimitExceeded", "PayloadLimitExceeded"])
+def test_how_large_one_thing_may_be_is_no_quota(code: str) -> None:
+    assert classify({"body": {"error": code}}).kind != "provider.quota_exhausted"
 
 
 def test_wrappers_in_wrappers_are_taken_off_once() -> None:

@@ -31,7 +31,7 @@ _CODE = re.compile(r"[a-z0-9][a-z0-9_.\-]{1,79}")
 _INVALID_REQUEST = ("invalidrequest", "badrequest", "invalidargument", "validation")
 _SEPARATORS = str.maketrans("", "", "_-. ")
 _COUNTED = re.compile(
-    r"(?!.{0,60}?(?:size|length|depth|time|duration|tokens|rows|column|field|nest|hour|minute|second|burst))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
+    r"(?!.{0,60}?(?:size|data|payload|length|depth|time|duration|tokens|rows|column|field|nest|hour|minute|second|burst))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
 )
 """How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
 _SUFFIX = re.compile(r"(?:error|exception|fault|warning|result)+$")

@@ -81,7 +81,6 @@ _USED_FOR_ANYTHING = (400, 404, 422)
 """Statuses of which words may say more."""
 _DENIALS = frozenset({"provider.auth", "provider.permission", "provider.quota_exhausted"})
 """Kinds that no guess turns into one that is repeated."""
-_PYTHONS_OWN = frozenset(f"python.{name}" for name in ("ValueError", "RuntimeError", "TypeError", "KeyError", "Exception", "AssertionError", "LookupError"))
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 _SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
@@ -213,7 +212,7 @@ def _is_soft(reading: Reading, status: object) -> bool:
     if first.basis in ("code", "class"):
         is_denial = reading.kind in ("provider.auth", "provider.permission")
         return first.rule.startswith("provider.") and not is_documented(first.saw) and not is_denial
-    return first.rule in _PYTHONS_OWN
+    return first.rule.startswith("python.") and first.rule.removeprefix("python.") in _GENERAL_CLASSES
 
 
 def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:

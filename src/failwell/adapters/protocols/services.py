@@ -186,6 +186,7 @@ _SMTP = re.compile(r"\bSMTP", re.IGNORECASE)
 _REPLY = re.compile(
     r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)(?:[ -]|, ?[bu]?['\"])(?=[A-Za-z<#])", re.MULTILINE
 )
+_SPAM = re.compile(r"(?<!anti)(?<!anti-)spam(?!haus|cop)", re.IGNORECASE)
 _USED_UP = re.compile(
     r"\b(?:quota|credits?)\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
 )
@@ -317,10 +318,15 @@ def mail_in(text: str) -> tuple[str, str] | None:
         if kind == _REJECTED and _USED_UP.search(text) is not None:
             # Mail servers have no code for a limit of the sender.
             kind = _QUOTA
-        return kind, f"{match['class']}.{match['subject']}.{match['detail']}"
+        return _spam(match["reply"], text) or kind, f"{match['class']}.{match['subject']}.{match['detail']}"
     reply = _REPLY.search(text) if _SMTP.search(text) is not None else None
     kind = None if reply is None else _REPLIES.get(int(reply["reply"]))
-    return None if reply is None or kind is None else (kind, reply["reply"])
+    return None if reply is None or kind is None else (_spam(reply["reply"], text) or kind, reply["reply"])
+
+
+def _spam(reply: str, text: str) -> str | None:
+    """The kind of a message that a mail server refused for good as spam, whatever number it chose."""
+    return "provider.content_refused" if reply[0] == "5" and _SPAM.search(text) is not None else None
 
 
 def _kind_of_enhanced(match: re.Match[str]) -> str:

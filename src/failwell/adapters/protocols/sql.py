@@ -150,7 +150,7 @@ _MYSQL: dict[str, tuple[int, ...]] = {
         3141, 3143, 3819, 4025,
     ),
     # Lock waits and deadlocks; and the write conflicts of TiDB, "Error codes": https://docs.pingcap.com/tidb/stable/error-codes
-    _BUSY: (1205, 1206, 1213, 1614, 3058, 3101, 3572, 8002, 8005, 8022, 8028, 9003, 9004, 9007),
+    _BUSY: (1205, 1206, 1213, 1614, 3058, 3101, 3572, 8002, 8005, 8022, 8027, 8028, 9003, 9004, 9007),
     _TIMEOUT: (1969, 3024),  # the server's own time limit for a statement, which it undoes
     _DISK: (1021, 1114, 3),
     _MEMORY: (5, 1037, 1038, 1041),

@@ -27,7 +27,7 @@ _PARTS = (
 )
 _WORDS = frozenset(
     """
-    abort aborted account/partition actively address addresssanitizer administratively allocate allocated allocation already archive argument
+    abort aborted account/partition ambiguous banner actively address addresssanitizer administratively allocate allocated allocation already archive argument
     artifact assembly associated assocmaxsubmitjoblimit authenticate authentication bad_alloc being broken bundler busy canceled candidate
     cannot cask certificate close closed code command compressed configuration conflict conflicting connect connected connecting connection
     connections context core corrupted corruption couldn credential credentials cuda curl daemon database deadline deadlock declined denied

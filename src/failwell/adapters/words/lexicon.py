@@ -92,7 +92,7 @@ STATES: dict[str, str] = {
     "timed_out": "time(/d / )out|(execution time/maximum time/time limit/walltime/took longer/ran longer)",
     "closed": "(reset/lost/dropped/closed)",
     "out_of_memory": "(out of memory/outofmemory/oom)",
-    "full": "(no space left/space exceeded/out of space/disk full/disk is full)",
+    "full": "(no space left/space exceeded/out of space/out of disk space/disk full/disk is full)",
     "maximum": "max(/imum)",
     "exists": "already (exist/exists/has/have/in use/used/taken/registered/defined/started/a/an/being)|(duplicate/unique constraint)",
 }

@@ -17,7 +17,7 @@ _LONGEST = 2_400
 _COMMON = frozenset({"prompt", "context", "request", "limit", "rate", "tokens"})
 _NUMBERS = str.maketrans("123456789", "000000000")
 _SHORT_WINDOW = re.compile(
-    r"(?:per|/|each|every) ?[-_]?(?:\d{1,5} ?)?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|\d ?[smh]\b|retry in \d"
+    r"(?:per|/|each|every) ?[-_]?(?:\d{1,5} ?)?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|(?<![\d=.])\d{1,4}(?:\.\d{1,9})? ?[smh]\b|retry in \d"
 )
 _LONG_WINDOW = re.compile(
     r"(?:per|/|each|every|current|last) ?[-_]?(?:day|week|month|24[- ]?h)|\b[tr]pd\b|\b(?:dai|week|month)ly"
