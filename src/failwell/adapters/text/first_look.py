@@ -23,6 +23,7 @@ _PARTS = (
     "Partition",
     "BackOff",
     "ASSERT",
+    "ssertion",
     "(): ",
 )
 _WORDS = frozenset(

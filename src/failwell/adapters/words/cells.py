@@ -147,7 +147,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.outcome_unknown", "contention", "missing expired absent", reach=2, without_status=True),
     _cell("provider.outcome_unknown", "timed_out"),
     _cell("provider.rejected", "no_route", strong=True),
-    _cell("provider.rejected", "container", "missing unknown", reach=6, in_order=True, strong=True),
+    _cell("provider.rejected", "container", "missing unknown", reach=8, in_order=True, strong=True),
     _cell("provider.rejected", "missing unknown", "container", reach=2, in_order=True, strong=True),
     _cell("provider.rejected", "url", "invalid missing absent required"),
     _cell("validation.config_invalid", "variable", "required missing absent invalid unknown expired"),
