@@ -167,8 +167,7 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
                 ids.append(_id(value)[:100])
             elif isinstance(value, str) and value and value not in texts:
                 texts.append(value[:2_000])
-    if not texts:
-        texts = _sentences_of(body)
+    texts = texts or _sentences_of(body)
     if len(codes) > _MOST_CODES:
         codes = dict.fromkeys(islice(codes, _MOST_CODES))
     return codes, texts[0] if len(texts) == 1 and not ids else "\n".join((texts + ids)[:8])

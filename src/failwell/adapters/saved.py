@@ -25,8 +25,8 @@ from failwell.adapters.facts import (
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import VERDICTS
 from failwell.adapters.reading import Reading
-from failwell.adapters.rules import GENERIC
 from failwell.adapters.registry import HOMES, find, read, registered
+from failwell.adapters.rules import GENERIC
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
@@ -153,7 +153,9 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
 
 def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
     """The reading of what a body without a status says in its sentence and its codes, as a program would print both."""
-    printed = read_printed(read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now)
+    printed = read_printed(
+        read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now
+    )
     return None if printed is None or printed.kind in _SAY_NOTHING else printed
 
 

@@ -198,12 +198,20 @@ _REPLIES: dict[int, str] = {
 _FTP: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (code, re.compile(rf"(?:^|[\"'(:] ?){code}[ -](?:{words})", re.IGNORECASE | re.MULTILINE), kind)
     for code, words, kind in (
-        ("425", "(?:can't|cannot|unable|could not)[^\n]{0,20} (?:open|build) (?:passive |data )?connection", "provider.connection"),
+        (
+            "425",
+            "(?:can't|cannot|unable|could not)[^\n]{0,20} (?:open|build) (?:passive |data )?connection",
+            "provider.connection",
+        ),
         ("426", "connection closed|transfer aborted|failure (?:reading|writing)", "provider.outcome_unknown"),
         ("450", "[^\n]{0,80}(?:busy|in use|locked)", "tool.busy"),
         ("530", "[^\n]{0,40}(?:log ?in|logged|user|password|authenticat|anonymous)", _AUTH),
         ("550", "[^\n]{0,120}(?:permission|access|not allowed|denied)", _PERMISSION),
-        ("550", "[^\n]{0,120}(?:no such (?:file|directory)|not found|can't (?:find|check for)|failed to (?:open|change|retrieve)|could not get)", _BAD),
+        (
+            "550",
+            "[^\n]{0,120}(?:no such (?:file|directory)|not found|can't (?:find|check for)|failed to (?:open|change|retrieve)|could not get)",
+            _BAD,
+        ),
         ("552", "[^\n]{0,80}(?:disk|storage|space|full)", "resource.disk"),
         ("553", "[^\n]{0,80}(?:could not create|not allowed|denied|permission)", _PERMISSION),
     )

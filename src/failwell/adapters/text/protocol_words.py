@@ -176,7 +176,12 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
         number = (
-            mysql["number"] or mysql["workbench"] or mysql["pdo"] or mysql["argument"] or mysql["connector"] or mysql["struct"]
+            mysql["number"]
+            or mysql["workbench"]
+            or mysql["pdo"]
+            or mysql["argument"]
+            or mysql["connector"]
+            or mysql["struct"]
         )
         # Others print `Error 1234:` too, so such a number counts only if it has a row.
         state_of_it = mysql["state"] or mysql["its_state"]
