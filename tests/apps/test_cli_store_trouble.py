@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,37 @@ def test_what_has_to_write_says_that_it_may_not(tmp_path: Path, arguments: tuple
     assert done.error["kind"] == "session.store_unavailable"
     assert "may not be written to" in done.error["message"] or "read-only" in done.error["message"]
     assert "--store DIR" in done.error["hint"]
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, so that root obeys modes")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("jobs", "list"),
+        ("jobs", "submit", "echo"),
+        *(
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                ("jobs", "stats"), ("workers", "run"), ("workers", "list"), ("capabilities", "list"), ("runs", "list"), ("top", "--once"),
+            )
+        ),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_store_of_somebody_else_is_no_defect(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    place = a_place(tmp_path)
+    state = place.path("state")
+    state.chmod(0o000)
+
+    words = [sys.executable, "-m", "failwell", *arguments, "--store", str(state), "--error-format", "json"]
+    if os.geteuid() == 0:
+        words = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *words]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    state.chmod(0o700)
+
+    error = json.loads(done.stderr.splitlines()[-1])
+    assert error["kind"] == "session.store_unavailable", error
+    assert "permission denied" in error["message"]
 
 
 @needs_mounts

@@ -80,6 +80,21 @@ def make_private(folder: Path) -> Path:
     return folder
 
 
+def file_exists(path: Path) -> bool:
+    """Whether a file of the state folder exists.
+
+    Raises:
+        StoreUnavailable: this process may not look into the folder.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise os_fault(error, path.parent) from error
+    return True
+
+
 # ---------------------------------------------------------------- run ids
 
 

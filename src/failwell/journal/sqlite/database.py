@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 from failwell.fault.base import Fault
 from failwell.files.private import create_private
 from failwell.journal.errors import newer_fault, os_fault, outdated_fault, sqlite_fault
-from failwell.journal.folder import make_private
+from failwell.journal.folder import file_exists, make_private
 from failwell.journal.journal_faults import NoFileHandle, StoreFull
 from failwell.journal.lock import exclusive
 from failwell.journal.reserve import is_short, keep_reserve
@@ -261,7 +261,7 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
     make_private(path.parent)
     if _is_sealed(path):
         return _connect_sealed(path, busy)
-    is_new = not path.exists()
+    is_new = not file_exists(path)
     _create_file(path)
     connection = _open(path, str(path), durability, busy)
     if is_new:
@@ -271,7 +271,7 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
 
 def _is_sealed(path: Path) -> bool:
     """Whether the database exists in a folder that this process may not write to."""
-    return path.exists() and not os.access(path.parent, os.W_OK)
+    return file_exists(path) and not os.access(path.parent, os.W_OK)
 
 
 def _connect_sealed(path: Path, busy: float) -> sqlite3.Connection:

@@ -50,10 +50,10 @@ def job_queue(
     Raises:
         Usage: the capability of `instance` is not registered. Nothing is created then.
     """
-    from failwell.journal.folder import JOURNAL
+    from failwell.journal.folder import JOURNAL, file_exists
 
     folder = state_folder_of(args) if registry is None else registry.folder
-    if not create and not (folder / JOURNAL).exists():
+    if not create and not file_exists(folder / JOURNAL):
         yield None
         return
     from failwell.jobs.capability_registry import CapabilityRegistry

@@ -131,10 +131,10 @@ def _add_effect(parser: ArgumentParser) -> None:
 @contextmanager
 def _claims(args: Namespace) -> "Generator[SqliteClaims | None]":
     """The claims of the state folder; `None` if there is no journal, and none is created."""
-    from failwell.journal.folder import JOURNAL
+    from failwell.journal.folder import JOURNAL, file_exists
 
     folder = state_folder_of(args)
-    if not (folder / JOURNAL).exists():
+    if not file_exists(folder / JOURNAL):
         yield None
         return
     from failwell.shared.sqlite_claims import SqliteClaims

@@ -35,10 +35,10 @@ _COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
 @contextmanager
 def journal(args: Namespace, *, is_needed: bool = False) -> "Generator[SqliteStore | None]":
     """The journal for reading; `None` if there is none, and none is created unless it is needed."""
-    from failwell.journal.folder import JOURNAL
+    from failwell.journal.folder import JOURNAL, file_exists
 
     folder = state_folder_of(args)
-    if not is_needed and not (folder / JOURNAL).exists():
+    if not is_needed and not file_exists(folder / JOURNAL):
         yield None
         return
     from failwell.journal.sqlite.run_store import SqliteStore
