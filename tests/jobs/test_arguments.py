@@ -1,6 +1,7 @@
 """Arguments are checked where a job is submitted: every unknown, missing and mistyped one is named, and none is shown."""
 
 import asyncio
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -206,3 +207,60 @@ def test_a_runtime_checks_arguments_before_a_worker_was_started(tmp_path: Path) 
             assert jobs.worker(name).pid is None
 
     run(work())
+
+
+def test_arguments_that_json_cannot_hold_are_mistakes_of_the_caller(tmp_path: Path) -> None:
+    file = tmp_path / "shapes.py"
+    file.write_text(
+        "from failwell.capability import capability\n"
+        "@capability\ndef by_number(table: dict[int, str]) -> int: return 1\n"
+        "@capability\ndef whatever(value) -> int: return 1\n"
+    )
+    _register(tmp_path, file)
+    loop: list[Any] = []
+    loop.append(loop)
+    deep: Any = 1
+    for _ in range(2_000):
+        deep = [deep]
+
+    with _a_client(tmp_path) as client:
+        with pytest.raises(
+            CapabilityInputError, match="`table` has a key of type int; keys are text in JSON"
+        ):
+            client.submit("by_number", table={1: "a"})
+        for value in (loop, deep):
+            with pytest.raises(
+                CapabilityInputError, match="have more than 200 levels, or contain themselves"
+            ):
+                client.submit("whatever", value=value)
+            with pytest.raises(CapabilityInputError, match="levels"):
+                client.submit_many("whatever", [{"value": value}])
+
+
+def test_a_file_with_the_name_of_a_module_of_python_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "json.py"
+    file.write_text("from failwell.capability import capability\n@capability\ndef one() -> int: return 1\n")
+
+    with pytest.raises(CapabilityInputError, match="Python has a module `json` of its own; rename the file"):
+        _register(tmp_path, file)
+
+
+def test_a_capability_of_another_folder_is_replaced_only_on_purpose(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "tasks.py").write_text(
+            f"from failwell.capability import capability\n@capability\ndef send() -> str: return {folder.name!r}\n"
+        )
+    registry = _register(tmp_path, first / "tasks.py")
+    asyncio.run(register_file(registry, first / "tasks.py", replace="same folder"))
+
+    with pytest.raises(CapabilityInputError) as caught:
+        asyncio.run(register_file(registry, second / "tasks.py", replace="same folder"))
+    assert str(first) in str(caught.value)
+    assert "capabilities add FILE --force" in str(caught.value.user_action)
+    assert registry.manifest("send").directory == str(first)
+
+    shutil.rmtree(first)
+    asyncio.run(register_file(registry, second / "tasks.py", replace="same folder"))
+    assert registry.manifest("send").directory == str(second)

@@ -13,6 +13,7 @@ from failwell.jobs.child.types.conversion import to_json_value
 from failwell.jobs.config.config_schema import mistakes_of, type_text
 from failwell.jobs.config.schema_language import TYPES, path_text
 from failwell.jobs.job import JobRequest
+from failwell.jobs.request import TOO_DEEP, unserializable
 
 Parameters = Mapping[str, Mapping[str, Any]]
 """Action → the JSON Schema of its arguments, as the worker reports them."""
@@ -29,9 +30,16 @@ class ArgumentCheck:
         self._validators: dict[tuple[str, bool], Any] = {}
 
     def as_json(self, request: JobRequest, arguments: Mapping[str, Any]) -> JobRequest:
-        """The request with these arguments; paths, dates, enums, dataclasses and the like as JSON has them."""
+        """The request with these arguments; paths, dates, enums, dataclasses and the like as JSON has them.
+
+        Raises:
+            CapabilityInputError: an argument contains itself, or is nested too deeply.
+        """
         fields: Mapping[str, Any] = self._schema(request).get("properties", {})
-        plain = {name: to_json_value(value, fields.get(name)) for name, value in arguments.items()}
+        try:
+            plain = {name: to_json_value(value, fields.get(name)) for name, value in arguments.items()}
+        except RecursionError:
+            raise self._invalid({"arguments": TOO_DEEP}) from None
         return replace(request, arguments=plain)
 
     def check(self, request: JobRequest) -> None:
@@ -45,7 +53,7 @@ class ArgumentCheck:
             return
         key = (request.action, request.stream)
         validator = self._validators.get(key)
-        if validator is not None and validator.is_valid(request.arguments):
+        if validator is not None and self._takes(validator, request.arguments):
             return
         schema = self._schema(request)
         if not schema:
@@ -58,8 +66,19 @@ class ArgumentCheck:
             from jsonschema_rs import Draft202012Validator
 
             validator = self._validators[key] = Draft202012Validator(dict(schema))
-        if not validator.is_valid(request.arguments):
+        if not self._takes(validator, request.arguments):
             self._refuse(request, schema, validator.iter_errors(request.arguments))
+
+    def _takes(self, validator: Any, arguments: Mapping[str, Any]) -> bool:
+        try:
+            return validator.is_valid(arguments)
+        except RecursionError:
+            raise self._invalid({"arguments": TOO_DEEP}) from None
+        except ValueError:
+            mistakes: dict[str, str] = {}
+            for name, value in arguments.items():
+                mistakes |= unserializable(value, name, has_text_keys=True)
+            raise self._invalid(mistakes or {"arguments": "cannot be written as JSON"}) from None
 
     def _schema(self, request: JobRequest) -> Mapping[str, Any]:
         parameters = self._parameters or {}
@@ -73,9 +92,12 @@ class ArgumentCheck:
             is_unknown = len(steps) == 1 and steps[0] not in schema["properties"]
             text = unknown_word(str(steps[0]), schema["properties"]) if is_unknown else words
             mistakes[path_text(steps)] = text
+        raise self._invalid(mistakes, request.action)
+
+    def _invalid(self, mistakes: Mapping[str, str], action: str = "execute") -> CapabilityInputError:
         texts = [f"`{place}` {words}" for place, words in mistakes.items()]
-        what = self._name if request.action == "execute" else f"{self._name}.{request.action}"
-        raise CapabilityInputError(
+        what = self._name if action == "execute" else f"{self._name}.{action}"
+        return CapabilityInputError(
             f"`{what}` cannot take these arguments: {'; '.join(texts[:_MOST])}"
             + (f"; and {len(texts) - _MOST} more" if len(texts) > _MOST else ""),
             fields_invalid=sorted({place.partition(".")[0].partition("[")[0] for place in mistakes}),

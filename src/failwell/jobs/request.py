@@ -19,13 +19,19 @@ _SHOWN = 40
 """Characters of a key that are shown."""
 
 
-def unserializable(value: Any, place: str) -> dict[str, str]:
-    """The places in a job's `value` that cannot be written as JSON, each with a message; at most `_MOST`."""
+TOO_DEEP = f"have more than {DEEPEST} levels, or contain themselves; pass them with fewer levels, or as text"
+
+
+def unserializable(value: Any, place: str, *, has_text_keys: bool = False) -> dict[str, str]:
+    """The places in a job's `value` that cannot be written as JSON, each with a message; at most `_MOST`.
+
+    JSON writes numbers as keys too, but as text. With `has_text_keys` they are mistakes.
+    """
     mistakes: dict[str, str] = {}
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
     while waiting and len(mistakes) < _MOST:
         item, path, depth = waiting.pop()
-        mistake = _mistake_in(item)
+        mistake = _mistake_in(item) or (_other_key_in(item) if has_text_keys else None)
         if mistake is not None:
             mistakes[path] = mistake
         elif depth < DEEPEST:
@@ -53,6 +59,12 @@ def _mistake_in(value: Any) -> str | None:
         if isinstance(key, str) and has_lone_surrogate(key):
             return "has a key with a lone surrogate, which is not valid text"
     return None
+
+
+def _other_key_in(value: Any) -> str | None:
+    table = cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
+    key = next((key for key in table if not isinstance(key, str)), "")
+    return None if isinstance(key, str) else f"has a key of type {type(key).__name__}; keys are text in JSON"
 
 
 def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
@@ -225,9 +237,7 @@ def _arguments_to_json(request: JobRequest) -> str | dict[str, str]:
             # In a frame to the worker characters are not escaped, and half of a surrogate pair is no character.
             size = len(encode_text([request.action, request.arguments]).encode())
     except RecursionError:
-        return {
-            "arguments": f"have more than {DEEPEST} levels, or contain themselves; pass them with fewer levels, or as text"
-        }
+        return {"arguments": TOO_DEEP}
     except (TypeError, ValueError):
         return unserializable(request.arguments, "arguments") or {"arguments": "cannot be written as JSON"}
     if size > MOST_BYTES:
