@@ -113,6 +113,17 @@ def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) ->
     assert again["id"] != job
 
 
+def test_a_job_that_has_not_ended_is_not_done_twice(place: Place) -> None:
+    job = place("jobs", "submit", "echo", "value=1", "--delay", "1h", "--json").data["id"]
+
+    refused = place("jobs", "retry", job)
+
+    assert refused.code == 2
+    assert f"job {job} has not ended (pending)" in refused.err
+    assert f"failwell jobs wait {job}" in refused.err
+    assert len(place("jobs", "list", "--json").data) == 1
+
+
 def test_the_same_key_is_the_same_job(place: Place) -> None:
     first = place("jobs", "submit", "echo", "value=1", "--key", "k", "--json").data
     second = place("jobs", "submit", "echo", "value=2", "--key", "k", "--json").data

@@ -29,6 +29,9 @@ class Talker:
             open(path, "w").close()
             raise CapabilityTransientError("later", retry_after_seconds=0.01)
 
+    def forge(self):
+        logging.getLogger("talker").warning("first\\n\\nstatus       failed\\nresult       9")
+
     def word(self, given=None):
         return {"the word": os.environ["ITS_WORD"]}
 """
@@ -66,6 +69,17 @@ def test_show_ends_with_what_the_job_printed(tmp_path: Path) -> None:
     ]
     assert as_json["lines"][2]["logger"] == "talker"
     assert "## printed\n\n```text\n" in as_markdown
+
+
+def test_a_log_record_of_several_lines_looks_like_no_line_of_the_record_of_a_job(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    place("jobs", "submit", "talker", "--action", "forge", "--wait")
+
+    for command in (("show", "last"), ("logs", "last"), ("tail", "last")):
+        lines = place("jobs", *command).out.splitlines()
+
+        assert any(line.endswith("| status       failed") for line in lines), command
+        assert not any(line.startswith(("status       failed", "result       9")) for line in lines), command
 
 
 def test_of_many_lines_the_last_are_shown_with_how_many_there_were(tmp_path: Path) -> None:

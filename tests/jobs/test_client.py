@@ -64,6 +64,30 @@ def test_a_thread_submits_a_function_and_gets_its_result(tmp_path: Path) -> None
     run(work())
 
 
+@pytest.mark.parametrize("location", ["argument", "environment"])
+def test_a_client_keeps_its_store_when_its_process_changes_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    _add_capabilities(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAILWELL_STORE", "state")
+
+    with Client("state" if location == "argument" else None, registry="registry") as client:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        monkeypatch.delenv("FAILWELL_STORE")
+        job = client.submit("resize", image="cat.png")
+        if (child := os.fork()) == 0:
+            os.chdir("/")
+            os._exit(0 if client.submit("resize", image="dog.png").id != job.id else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+    with _a_client(tmp_path) as client:
+        assert client.job(job.id).status() is JobState.PENDING
+    assert len(SqliteJobs(tmp_path / "state").jobs()) == 2
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_an_event_loop_submits_functions_and_awaits_their_results(tmp_path: Path) -> None:
     async def work() -> None:
         async with _a_host(tmp_path), _an_async_client(tmp_path) as client:

@@ -142,7 +142,7 @@ class CapabilityNotLoadedError(CapabilityFatalError, kind="worker.not_loaded"):
 
     def __init__(self, capability_name: str) -> None:
         super().__init__(
-            f"capability {capability_name!r} is not loaded; load it before submitting to it",
+            f"capability {capability_name!r} is not loaded; register its file with `failwell capabilities add FILE`",
             capability_name=capability_name,
         )
 

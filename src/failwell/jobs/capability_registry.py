@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
@@ -27,7 +27,7 @@ from failwell.files.private import replace_private
 from failwell.jobs.manifest import Manifest, check_instance, is_temporary, is_valid_name
 from failwell.jobs.manifest_file import parse_manifest, read_manifest, to_toml
 from failwell.journal.errors import os_fault
-from failwell.journal.folder import make_private, state_folder
+from failwell.journal.folder import file_exists, make_private, state_folder
 from failwell.journal.lock import exclusive
 
 LOCK = "shelf.lock"
@@ -48,19 +48,34 @@ class _CachedManifest(NamedTuple):
     sources: Mapping[str, Any]
 
 
+Replacing = bool | Literal["same folder"]
+"""Whether a capability that is registered already is replaced."""
+
+
 class CapabilityRegistry:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = state_folder() if folder is None else Path(folder)
+        self.folder = state_folder() if folder is None else Path(folder).absolute()
         self._cached_manifests: dict[str, _CachedManifest] = {}
         self._cached_instances: tuple[object, dict[str, dict[str, Any]]] = (None, {})
 
     # -------------------------------------------------------------- manifests
 
     def names(self) -> list[str]:
-        """The names of all registered capabilities."""
-        return sorted(path.stem for path in self._manifests().glob("*.toml"))
+        """The names of all registered capabilities.
+
+        Raises:
+            StoreUnavailable: this process may not read the folder.
+        """
+        folder = self._manifests()
+        try:
+            files = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise os_fault(error, folder) from error
+        return sorted(file.removesuffix(".toml") for file in files if file.endswith(".toml"))
 
     def manifest(self, name: str) -> Manifest:
         """The manifest of a registered capability, with its parameters unless its source has changed since.
@@ -73,7 +88,7 @@ class CapabilityRegistry:
         """
         path = self._manifests() / f"{name}.toml"
         stamp = tuple(_stamp(path.with_suffix(suffix)) for suffix in _SUFFIXES)
-        if not is_valid_name(name) or not stamp[0]:
+        if not is_valid_name(name) or not (stamp[0] or file_exists(path)):
             raise CapabilityNotLoadedError(name)
         cached = self._cached_manifests.get(name)
         if cached is None or cached.stamp != stamp:
@@ -85,12 +100,7 @@ class CapabilityRegistry:
         return cached.manifest
 
     def _read_manifest(self, path: Path, stamp: object) -> _CachedManifest:
-        try:
-            directory = path.with_suffix(".origin").read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            # The manifest was copied here by hand.
-            directory = str(path.parent)
-        manifest = read_manifest(path, directory)
+        manifest = read_manifest(path, self._origin(path.stem))
         try:
             content: Any = loads(path.with_suffix(".parameters").read_text(encoding="utf-8"))
             actions, sources = dict(content["actions"]), dict(content["sources"])
@@ -99,19 +109,19 @@ class CapabilityRegistry:
             return _CachedManifest(stamp, manifest, {})
         return _CachedManifest(stamp, replace(manifest, parameters=actions), sources)
 
-    def add(self, path: str | os.PathLike[str], *, replace: bool = False) -> Manifest:
-        """Register the manifest in a file.
+    def add(self, path: str | os.PathLike[str], *, replace: Replacing = False) -> Manifest:
+        """Register the manifest in a file. `replace="same folder"` replaces one that was registered from the same folder.
 
         Raises:
             CapabilityConfigError: the manifest is not valid.
             CapabilityInputError: a capability of that name is already registered.
         """
         manifest = read_manifest(path)
-        self._add(manifest, Path(path).read_text(encoding="utf-8"), is_replaced=replace)
+        self._add(manifest, Path(path).read_text(encoding="utf-8"), replace)
         return manifest
 
     def add_values(
-        self, values: Mapping[str, Any], directory: str, *, source: str, replace: bool = False
+        self, values: Mapping[str, Any], directory: str, *, source: str, replace: Replacing = False
     ) -> Manifest:
         """Register a manifest that is not in a file; relative paths in it start at `directory`.
 
@@ -120,24 +130,46 @@ class CapabilityRegistry:
             CapabilityInputError: a capability of that name is already registered.
         """
         manifest = parse_manifest(values, directory, shown=source)
-        self._add(manifest, to_toml(values), is_replaced=replace)
+        self._add(manifest, to_toml(values), replace)
         return manifest
 
-    def _add(self, manifest: Manifest, text: str, *, is_replaced: bool) -> None:
+    def _add(self, manifest: Manifest, text: str, replace: Replacing) -> None:
         with self._changing():
-            if manifest.name in self.names() and not is_replaced:
-                raise CapabilityInputError(
-                    f"capability {manifest.name!r} is already registered",
-                    fields_invalid=["name"],
-                    user_action=UserAction(
-                        ActionKind.CHANGE_INPUT,
-                        "replace it with `--force` (in Python `replace=True`), or give this one another name",
-                    ),
-                )
+            if manifest.name in self.names():
+                self._check_replaced(manifest, replace)
             target = self._manifests() / f"{manifest.name}.toml"
             _write(target.with_suffix(".origin"), manifest.directory + "\n")
             _write(target, text)
             _delete(target.with_suffix(".parameters"))
+
+    def _check_replaced(self, manifest: Manifest, replace: Replacing) -> None:
+        if replace is True:
+            return
+        advice = "give this one another name"
+        if not replace:
+            words = "is already registered"
+            advice = f"replace it with `--force` (in Python `replace=True`), or {advice}"
+        else:
+            before = self._origin(manifest.name)
+            if before == manifest.directory or not Path(before).is_dir():
+                return
+            # Its jobs would run the code of one folder or of the other.
+            words = f"is registered from {before}, and this one is in {manifest.directory}"
+            advice = f"replace it with `failwell capabilities add FILE --force`, use another store with `--store`, or {advice}"
+        raise CapabilityInputError(
+            f"capability {manifest.name!r} {words}",
+            fields_invalid=["name"],
+            user_action=UserAction(ActionKind.CHANGE_INPUT, advice),
+        )
+
+    def _origin(self, name: str) -> str:
+        """The folder that the relative paths of a registered manifest start at."""
+        path = self._manifests() / f"{name}.origin"
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            # The manifest was copied here by hand.
+            return str(path.parent)
 
     def set_parameters(self, name: str, about: Mapping[str, Any]) -> None:
         """Store what the actions of a registered capability take, as its worker reports them when it is imported."""
@@ -189,7 +221,7 @@ class CapabilityRegistry:
 
     def manifest_stamps(self) -> dict[str, object]:
         """For each capability a value that differs after every change of its manifest."""
-        return {path.stem: _stamp(path) for path in self._manifests().glob("*.toml")}
+        return {name: _stamp(self._manifests() / f"{name}.toml") for name in self.names()}
 
     def content(self) -> RegistryContent:
         """All settings and secrets.
@@ -338,7 +370,9 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         content: object = loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, JSONDecodeError) as error:
+    except OSError as error:
+        raise os_fault(error, path) from error
+    except (UnicodeDecodeError, JSONDecodeError) as error:
         raise _broken(path, f"cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise _broken(path, "does not hold an object")

@@ -18,7 +18,10 @@ class Connection:
     def __init__(
         self, store: StoreLocation, registry: CapabilityRegistry | str | os.PathLike[str] | None
     ) -> None:
-        self._location = store
+        # The process may change its directory or its environment before the store is opened, or opened again after a fork.
+        self._location = (
+            folder_beside(store) if store is None or isinstance(store, str | os.PathLike) else store
+        )
         self._registry = (
             registry
             if isinstance(registry, CapabilityRegistry)

@@ -4,6 +4,7 @@ The code is imported once, in a process of its own, so that processes that only 
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.facts import UserAction
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capability_registry import CapabilityRegistry, Replacing
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.startup import inspect_capability
 from failwell.report.record import TracebackPolicy, default_policy
@@ -27,7 +28,7 @@ class Registration(NamedTuple):
 
 
 async def register_file(
-    registry: CapabilityRegistry, file: str | os.PathLike[str], *, replace: bool = False
+    registry: CapabilityRegistry, file: str | os.PathLike[str], *, replace: Replacing = False
 ) -> list[Registration]:
     """Register the capability of a manifest, or every function and class with `@capability` of a Python file.
 
@@ -47,7 +48,9 @@ async def register_file(
     return [Registration(manifest)]
 
 
-async def _register_module(registry: CapabilityRegistry, file: Path, *, replace: bool) -> list[Registration]:
+async def _register_module(
+    registry: CapabilityRegistry, file: Path, *, replace: Replacing
+) -> list[Registration]:
     module, folder = _module_of(file)
     whole = Manifest(name=file.stem[:64], object=f"{module}:*", path=(".",), directory=str(folder))
     reports: list[dict[str, Any]] = (await _inspect(registry, whole))["capabilities"]
@@ -92,6 +95,11 @@ def _module_of(file: Path) -> tuple[str, Path]:
     if not all(name.isidentifier() for name in names):
         raise CapabilityInputError(
             f"{file} cannot be imported, because its name is not a Python name", fields_invalid=["file"]
+        )
+    if len(names) == 1 and names[0] in sys.stdlib_module_names:
+        raise CapabilityInputError(
+            f"{file} cannot be imported, because Python has a module `{names[0]}` of its own; rename the file",
+            fields_invalid=["file"],
         )
     return ".".join(names), folder
 

@@ -11,7 +11,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.capability_registry import CapabilityRegistry
+    from failwell.jobs.capability_registry import CapabilityRegistry, Replacing
     from failwell.jobs.client.registration import Registration
 
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
@@ -109,7 +109,7 @@ def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
 
 
 def registered(
-    capabilities: "CapabilityRegistry", file: str, args: Namespace, *, replace: bool
+    capabilities: "CapabilityRegistry", file: str, args: Namespace, *, replace: "Replacing"
 ) -> "list[Registration]":
     """Register the capabilities of a file. If it cannot be imported, where it failed is printed above the error."""
     from asyncio import run

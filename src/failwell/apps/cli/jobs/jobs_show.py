@@ -265,16 +265,21 @@ def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
         from failwell.delivery.agent_output import fenced
 
         return ["", f"## {title}", "", fenced("\n".join(last))]
-    return ["", title, *(f"  {item}" for item in last)]
+    return ["", title, *(f"  {row}" for item in last for row in item.split("\n"))]
 
 
 def line_text(line: "OutputLine") -> str:
-    """One line of output as text, with its stream or level unless it is stdout."""
+    """One line of output as text, with its stream or level unless it is stdout.
+
+    A log record may have several lines. Those after the first are indented, so none looks like a line of ours.
+    """
     from failwell.delivery.plain_text import neutral
 
     source = line.level.lower() if line.stream == "log" else line.stream
     mark = "" if line.stream == "stdout" else f"{source}: "
-    return f"{clock(line.at)}  {mark}{neutral(line.text)}".rstrip()
+    head = f"{clock(line.at)}  "
+    below = f"\n{' ' * len(head)}  | "
+    return below.join(f"{head}{mark}{neutral(line.text)}".rstrip().split("\n"))
 
 
 def line_json(line: "OutputLine") -> dict[str, Any]:

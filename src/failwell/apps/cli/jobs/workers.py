@@ -72,14 +72,14 @@ def run_run(args: Namespace) -> int:
 
 
 def _register(args: Namespace) -> None:
-    """Register the capabilities of the files; those that are registered already are replaced."""
+    """Register the capabilities of the files; those that were registered from the same folder are replaced."""
     if not args.files:
         return
     from failwell.apps.cli.jobs.capabilities import registered, registry
 
     with registry(args) as capabilities:
         for file in args.files:
-            for entry in registered(capabilities, file, args, replace=True):
+            for entry in registered(capabilities, file, args, replace="same folder"):
                 if entry.problem is not None:
                     raise entry.problem
 

@@ -137,7 +137,7 @@ def _register(args: Namespace) -> None:
         for file in files:
             if file.suffix == ".py" and not _has_capability(file):
                 continue
-            for entry in registered(capabilities, str(file), args, replace=True):
+            for entry in registered(capabilities, str(file), args, replace="same folder"):
                 if entry.problem is not None:
                     print_aside(args, f"warning: {file}: {entry.problem}")
     if not files:
