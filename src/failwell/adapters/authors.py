@@ -8,8 +8,8 @@ methods of `type` itself, so that no metaclass is asked.
 from collections import ChainMap, UserDict
 from functools import lru_cache
 from gc import get_referents
-from sys import stdlib_module_names
-from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
+from sys import modules, stdlib_module_names
+from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, cast
 
 _mro: Any = type.__dict__["__mro__"].__get__
@@ -38,12 +38,29 @@ _STORING = (MemberDescriptorType, GetSetDescriptorType)
 
 def is_known(cls: type) -> bool:
     """Whether a class belongs to Python or to a library that is known here."""
+    return _is_known_name(module_of(cls))
+
+
+def module_of(cls: type) -> str:
+    """The module of a class, read without calling code of its metaclass; empty if it has none."""
     try:
         module = _module(cls)
     except AttributeError:
         # The class statement ran where there was no `__name__`.
-        return False
-    return type(module) is str and _is_known_name(module)
+        return ""
+    return module if type(module) is str else ""
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module that is loaded was installed, and is not the program's own."""
+    loaded = modules.get(module)
+    file = getattr(loaded, "__file__", None) if type(loaded) is ModuleType else None
+    return type(file) is str and is_installed_file(file)
+
+
+def is_installed_file(path: str) -> bool:
+    """Whether a file of source belongs to an installed package."""
+    return "site-packages" in path or "dist-packages" in path
 
 
 def is_pythons(cls: type) -> bool:

@@ -79,7 +79,7 @@ _BY_STATUS = {
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
 _UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
 _REPRINTED = re.compile(r"[\"'](?:(?:status_)?code|status)\\{0,3}[\"']: ?(4\d\d)\b")
-_BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]")
+_BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]|\bTunnel connection failed: (4\d\d)\b")
 """How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
@@ -230,7 +230,7 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     is_local = any(cell.kind.startswith("resource.") for cell in said.cells)
     if status is None and said.was_stopped and not is_local:
         return Rule("cancelled.words", "cancel.run", "message", "stopped by a person")
-    for cell in said.cells:
+    for cell in _without_assertion(said.cells):
         kind = _in_window(cell, said, facts, status)
         if (kind == BAD and status in (400, 422)) or (kind == PERM and status == 403):
             # The words say what the status says.
@@ -242,6 +242,13 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+
+
+def _without_assertion(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """The rows of a text, but not that an assertion failed where it says what was too long: nothing is wrong with the engine."""
+    if len(cells) < 2 or cells[0].kind != _BUG.kind or all(cell.kind != LONG for cell in cells):
+        return cells
+    return cells[1:]
 
 
 def _never_fits(low: str, facts: Facts) -> Rule | None:
@@ -438,7 +445,7 @@ def _otherwise(facts: Facts, status: int | None) -> Rule:
 
 def _transport(phase: Phase, *, in_stream: bool, message: str = "") -> Rule:
     if phase == "proxy" and (refused := _BY_PROXY.search(message[:_LONGEST])) is not None:
-        return _BY_STATUS[int(refused[1])]
+        return _BY_STATUS[int(refused[1] or refused[2])]
     return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
 
 

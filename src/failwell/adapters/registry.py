@@ -138,7 +138,7 @@ HOMES: dict[str, str] = {
 }
 """Top-level module of an exception class → the file with its rules."""
 
-_ANSWERING = frozenset(
+ANSWERING = frozenset(
     {
         "bottle", "django", "failwell", "falcon", "fastapi", "flask", "litestar", "quart", "rest_framework", "sanic",
         "starlette", "tornado", "werkzeug",
@@ -216,7 +216,7 @@ def read(error: BaseException) -> Reading | None:
         if placed is not None:
             return placed
     known = entries(type(error))
-    if _is_unknown(type(error)) and not any(type(entry) is ExceptionAdapter for entry, _ in known):
+    if is_unknown(type(error)) and not any(type(entry) is ExceptionAdapter for entry, _ in known):
         # Below such a class is one of Python's at most, and a reply says more than that.
         reading = read_reply(error)
         if reading is not None:
@@ -235,10 +235,10 @@ def read(error: BaseException) -> Reading | None:
 
 
 @lru_cache(maxsize=_MOST_TYPES)
-def _is_unknown(cls: type) -> bool:
+def is_unknown(cls: type) -> bool:
     """Whether a class and its bases belong to no library that is known here, nor to one that answers requests."""
     tops = {above.__module__.partition(".")[0] for above in cls.__mro__} - {"builtins"}
-    return bool(tops) and tops.isdisjoint(HOMES) and tops.isdisjoint(_ANSWERING)
+    return bool(tops) and tops.isdisjoint(HOMES) and tops.isdisjoint(ANSWERING)
 
 
 def kind_alone(error: BaseException) -> str | None:

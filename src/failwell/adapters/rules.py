@@ -33,7 +33,7 @@ REJECTED, THROWN, CONNECTION = "provider.rejected", "provider.output_rejected", 
 _KINDS_OF_CODES: dict[str, str] = {
     QUOTA: "arrearage billing_hard_limit_reached exhausted_balance billing_disabled gousagelimiterror",
     OVER: "3505 modelnotreadyexception slow_down",
-    MODEL: "model_not_available reponotfound revisionnotfound",
+    MODEL: "model_not_available model_not_supported reponotfound revisionnotfound",
     "provider.permission": "gatedrepo gatedrepoerror disabledrepo disabledrepoerror",
     LONG: "3051 string_above_max_length request_too_large model_length",
     REFUSED: "safety prohibited_content image_safety recitation blocklist spii refusal guardrail_intervened content_filter "
@@ -288,7 +288,7 @@ GENERIC: dict[int, frozenset[str]] = {
     401: frozenset({QUOTA}),
     403: frozenset({QUOTA, AUTH, MODEL, CAPABILITY, REFUSED}),
     404: frozenset({MODEL, CAPABILITY, PERM, AUTH}),
-    409: frozenset({BAD}),
+    409: frozenset({BAD, QUOTA}),
     422: _ANY,
     429: frozenset({QUOTA, LONG, OVER, RATE}),
     500: frozenset({QUOTA, AUTH, OVER, RATE}),

@@ -32,16 +32,24 @@ from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
 from failwell.adapters.text.printed_body import body_in
 from failwell.adapters.text.protocol_words import close_code_in, database_kind_in
-from failwell.adapters.text.reader import read_text
+from failwell.adapters.text.reader import printed_codes, read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
 from failwell.adapters.words.bayes import CLEAR_LEAD, guess
 from failwell.fault.registry import kind as registered_kind
 
+GUESS = "guess."
+"""How the names of rules begin that took all words together."""
 _LEAD = 0.5
 """How far a guess must lead that allows no repeat, in a row of a log."""
 _OVERRIDING_LEAD = 1.0
 """How far one must lead that differs from what the rules read in words."""
+_INTERPRETERS = re.compile(
+    r"unsupported operand type|not supported between instances of|object (?:of type \S{1,80} )?(?:does not support|is not|has no|cannot be|can't be)"
+    r"|(?:positional|unexpected keyword) argument|release (?:un-?acquired|unlocked) lock|changed size during iteration|released too many times"
+)
+"""What Python's interpreter says of a program's own mistake, whatever its words would mean elsewhere."""
+_OF_INTERPRETERS = ("TypeError", "RuntimeError")
 _FEWEST_WORDS = 4
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
@@ -96,29 +104,16 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
     if module and (known := registered(module, name)) is not None:
         return known.classified(classify(facts, now))
-    is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     class_name = str(row.get("exception_class") or "")
+    is_reply = facts.status is not None or isinstance(facts.body, STRUCTURES) or bool(facts.headers)
     own = (
         None
         if is_reply
         else _own(*_own_message(_with_home(class_name, facts.sdk), facts.message), facts.body)
     )
-    if (
-        facts.phase == "closed"
-        and own is not None
-        and not own.evidence[0].rule.startswith(("provider.", "python."))
-    ):
-        # Its library reads the broken connection as what it means there: no daemon listens.
-        return own
-    is_closed = facts.phase == "closed" and close_code_in(facts.message) is not None
-    if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
-        reply = classify(facts, now)
-        is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
-        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in _SAY_NOTHING else reply
-    if own is not None and (
-        module == "subprocess" or (own.rule.startswith(_RUNTIMES) and own.kind not in _SAY_NOTHING)
-    ):
-        return own
+    certain = _without_text(facts, own, class_name, now, is_reply=is_reply)
+    if certain is not None:
+        return certain
     text = read_text(_all_text(row))
     if not class_name and text.errors and _is_pythons(text.errors[0].name):
         # The text names the class that the row does not.
@@ -151,6 +146,29 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     )
 
 
+def _without_text(
+    facts: Facts, own: Reading | None, class_name: str, now: datetime | None, *, is_reply: bool
+) -> Reading | None:
+    """What a reply, the transport or a class of Python's own decides, before the text is searched for facts."""
+    if (
+        facts.phase == "closed"
+        and own is not None
+        and not own.evidence[0].rule.startswith(("provider.", "python."))
+    ):
+        # Its library reads the broken connection as what it means there: no daemon listens.
+        return own
+    is_closed = facts.phase == "closed" and close_code_in(facts.message) is not None
+    if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
+        reply = classify(facts, now)
+        is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
+        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in _SAY_NOTHING else reply
+    if own is None:
+        return None
+    is_device = own.rule.startswith(_RUNTIMES) and own.kind not in _SAY_NOTHING
+    is_bug = class_name in _OF_INTERPRETERS and _INTERPRETERS.search(facts.message) is not None
+    return own if class_name.startswith("subprocess.") or is_device or is_bug else None
+
+
 def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
     """The reading of what a body without a status says in its sentence and its codes, as a program would print both."""
     printed = read_printed(
@@ -172,7 +190,7 @@ def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -
     Args:
         row: What is known to be a failure: any text is most likely about something.
         reading: What the rules make of it.
-        least: How far one kind must lead. One that allows a repeat, or changes what a status says, must lead clearly.
+        least: How far one kind must lead. One whose failures are repeated elsewhere, or that changes what a status says, must lead clearly.
     """
     first = reading.evidence[0]
     status = row.get("http_status")
@@ -200,8 +218,11 @@ def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -
         return reading
     if status is not None and found.kind not in GENERIC.get(status, ()):
         return reading
-    rule = f"guess.{found.kind.partition('.')[2]}"
-    return Reading.from_rule(kind=found.kind, rule=rule, basis="message", saw="all words together")
+    rule = f"{GUESS}{found.kind.partition('.')[2]}"
+    # What is only likely is no reason to do something twice.
+    return Reading.from_rule(
+        kind=found.kind, rule=rule, basis="message", saw="all words together", retryable=False
+    )
 
 
 def _is_soft(reading: Reading, status: object) -> bool:
@@ -294,7 +315,11 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     kind = headers.get("x-amzn-errortype")
     if kind:
         codes.insert(0, kind.partition(":")[0].lower())
-    codes.extend(code for code in codes_in_text(message) if code not in codes)
+    has_structure = isinstance(body, STRUCTURES)
+    printed = (
+        printed_codes(message) if row.get("http_status") and not has_structure else codes_in_text(message)
+    )
+    codes.extend(code for code in printed if code not in codes)
     if _SYMBOL.fullmatch(message):
         codes.append(message.lower())
     phase, bug = transport([(class_name, text), *causes])

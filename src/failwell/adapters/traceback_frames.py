@@ -11,6 +11,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NamedTuple
 
+from failwell.adapters.authors import is_installed_file
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.fault.links import below, traceback_of
@@ -177,6 +178,12 @@ def tops_of(error: BaseException) -> set[str]:
 def innermost(error: BaseException) -> str:
     """The module whose code raised the exception."""
     return next((_module(frame) for frame in reversed(list(_frames(error)))), "")
+
+
+def raised_by_installed(error: BaseException) -> bool:
+    """Whether code of an installed package raised the exception."""
+    files = [frame.f_code.co_filename for frame in _frames(error)]
+    return bool(files) and is_installed_file(files[-1])
 
 
 _CHECKERS = frozenset({"pydantic", "pydantic_core", "jsonschema", "attr", "attrs"})

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from failwell.adapters.origin import VERDICTS, seen_from
 from failwell.adapters.printed import is_mapping, items_of
 from failwell.adapters.reading import Reading, declared
-from failwell.adapters.registry import kind_alone, read
+from failwell.adapters.registry import is_unknown, kind_alone, read
 from failwell.adapters.safe_getattr import safe_call, safe_getattr, safe_getattrs
 from failwell.adapters.traceback_frames import raised_by_client
 from failwell.fault.axes import Blame, Category, Certainty
@@ -43,6 +43,18 @@ _SEVERITY = {
 """The less a repeat can do, the worse."""
 _SAYING_NOTHING = ("unclassified", "python.RuntimeError")
 """Rules for classes that say nothing: one that is raised `from` a failure that is known is that failure, in other words."""
+_GENERAL = frozenset(
+    {
+        "unclassified",
+        *(
+            f"python.{name}"
+            for name in ("RuntimeError", "ValueError", "Exception", "LookupError", "KeyError", "TypeError")
+        ),
+    }
+)
+"""Rules for classes that libraries raise for anything, or derive their own from."""
+_BY_TEXT = ("provider.", "text.")
+"""How rules begin that read facts in a message."""
 _MOST_MEMBERS = 1024
 """Members that are looked at below one exception, however they are nested."""
 _ENVELOPE = 128
@@ -123,16 +135,29 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
             if inside is not None and inside.kind not in VERDICTS:
                 return inside
         reading = seen_from(
-            reading,
+            _by_words(error, reading, edge.origin),
             edge.origin,
             type_name(error),
             by_library=safe_call(raised_by_client, None, error) is True,
         )
         if edge.untyped is not None and reading.rule == "origin.tool":
             reading = reading.by("untyped", edge.untyped)
+    elif reading.rule.startswith(_BY_TEXT) and is_unknown(type(error)):
+        reading = _by_words(error, reading, edge.origin, by_text=reading)
     if edge.idempotent is not None:
         reading = declared(reading, idempotent=edge.idempotent)
     return reading if reading.evidence[0].saw else _seen_in(reading, type_name(error))
+
+
+def _by_words(
+    error: BaseException, reading: Reading, origin: Origin, *, by_text: Reading | None = None
+) -> Reading:
+    """What an exception says in words whose class says little, or else `reading`."""
+    if by_text is None and reading.rule not in _GENERAL:
+        return reading
+    from failwell.adapters.unknown_class import read_unknown
+
+    return safe_call(read_unknown, None, error, origin, by_text) or reading
 
 
 def _seen_in(reading: Reading, saw: str) -> Reading:

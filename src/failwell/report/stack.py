@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from failwell.adapters.authors import is_installed_file
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import (
@@ -88,7 +89,7 @@ def _deepest(frames: Frames) -> str:
 
 def is_own_file(path: str) -> bool:
     """Whether a frame of a stack is in a file of the application, and not of Python, of an installed library or of failwell."""
-    if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
+    if is_installed_file(path) or path.startswith("<frozen"):
         return False
     return not path.startswith((_LIBRARY, _OURSELVES, _INSTALLED))
 

@@ -25,6 +25,7 @@ _PARTS = (
     "ASSERT",
     "ssertion",
     "(): ",
+    "sage: ",
 )
 _WORDS = frozenset(
     """

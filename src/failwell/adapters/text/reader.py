@@ -107,7 +107,7 @@ def read_text(text: str) -> TextFacts:
         status=status_in(shown),
         body=body,
         headers=headers_in(shown),
-        codes=_codes(shown, body),
+        codes=printed_codes(shown, body),
         tool=tool,
         in_javascript=is_javascript(text),
     )
@@ -148,7 +148,8 @@ def _phase(errors: tuple[PrintedError, ...]) -> Phase | None:
     return phase
 
 
-def _codes(text: str, body: Any) -> tuple[str, ...]:
+def printed_codes(text: str, body: Any = None) -> tuple[str, ...]:
+    """The machine codes in a text, and in the body that was found in it, in lower case, the most specific first."""
     codes = list(codes_of(body)) if isinstance(body, STRUCTURES) else []
     for pattern in (
         (_AWS, _ANGLED, _LABELLED, _BRACED)

@@ -83,7 +83,7 @@ def _missing_module(error: BaseException) -> Reading:
 
 
 _LIBRARY = re.compile(
-    r"\.so\b|\.dylib\b|\.pyd\b|DLL load failed|GLIBC|\b(?:pip|conda|mamba|uv|apt|brew) (?:install|add)\b|\b[Pp]lease install\b|\bnot installed\b"
+    r"\.so\b|\.dylib\b|\.pyd\b|DLL load failed|GLIBC|\b(?:pip|conda|mamba|uv|apt|brew) (?:install|add)\b|\b[Pp]lease install\b|\bnot installed\b|\bNo module named '"
     r"|\bmust (?:be installed|install)\b|\b(?:not found|missing) in your environment\b|\brequires? the \S{1,60} (?:library|package|module)\b"
     # A name that an installed package no longer has, or has not yet: another release of it is needed.
     r"|\((?!most)[^()\n]{0,300}\b(?:site|dist)-packages\b"

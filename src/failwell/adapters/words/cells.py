@@ -181,19 +181,28 @@ CELLS: tuple[Cell, ...] = (
 )
 
 
-def _index() -> tuple[dict[tuple[str, str], int], dict[str, int]]:
-    """The first row for each pair of concepts in the order of the text, and for each concept alone."""
-    pairs: dict[tuple[str, str], int] = {}
+def _index() -> tuple[dict[tuple[str, str], tuple[int, ...]], dict[str, int]]:
+    """The first row for each pair of concepts in the order of the text, and for each concept alone.
+
+    Before the first row for a pair stand those that need a third concept.
+    """
+    pairs: dict[tuple[str, str], tuple[int, ...]] = {}
     alone: dict[str, int] = {}
     for place, cell in enumerate(CELLS):
         for subject in cell.subjects:
             if not cell.states:
                 alone.setdefault(subject, place)
             for state in cell.states:
-                pairs.setdefault((subject, state), place)
+                _add(pairs, (subject, state), place)
                 if not cell.in_order:
-                    pairs.setdefault((state, subject), place)
+                    _add(pairs, (state, subject), place)
     return pairs, alone
+
+
+def _add(pairs: dict[tuple[str, str], tuple[int, ...]], pair: tuple[str, str], place: int) -> None:
+    known = pairs.get(pair, ())
+    if all(CELLS[earlier].needs for earlier in known):
+        pairs[pair] = (*known, place)
 
 
 _PAIRS, _ALONE = _index()
@@ -206,9 +215,9 @@ def cells_of(hits: "list[Hit] | tuple[Hit, ...]") -> tuple[Cell, ...]:
         if concept in _ALONE:
             places.add(_ALONE[concept])
         for other_place, other_clause, other in hits[position + 1 :]:
-            found = _PAIRS.get((concept, other))
-            if found is not None and _is_near(CELLS[found], other_place - place, same=other_clause == clause):
-                places.add(found)
+            for found in _PAIRS.get((concept, other), ()):
+                if _is_near(CELLS[found], other_place - place, same=other_clause == clause):
+                    places.add(found)
     cells = tuple(CELLS[place] for place in sorted(places))
     if all(not cell.needs for cell in cells):
         return cells

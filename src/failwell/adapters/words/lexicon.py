@@ -26,7 +26,7 @@ SUBJECTS: dict[str, str] = {
     "rate": "rate limit*|throttl*|too (quick/fast/frequent)~|频(率/繁)|并发",
     "long_window": "(day/today/dai/week/month)~|(今/每/当)(日/天/月)",
     "region": "(region/country/location)",
-    "prompt": "prompt",
+    "prompt": "prompt~",
     "input": "(input/message/text)~|payload",
     "content": "content|(image/video)~",
     "request": "request~|body",

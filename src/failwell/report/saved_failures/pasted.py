@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import Any, cast
 
+from failwell.adapters.authors import is_installed_file
 from failwell.adapters.origin import seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
@@ -20,6 +21,7 @@ from failwell.adapters.text.http_status import status_in
 from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.python_traceback import TextError, TextFrame, read_traceback
 from failwell.adapters.text.reader import read_text
+from failwell.adapters.unknown_class import read_unknown_row
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
@@ -86,7 +88,7 @@ def describe_pasted(
         error, parsed = printed
     else:
         parsed = cast("TextError", parsed)
-        error = _stand_in(parsed, chosen)
+        error = _stand_in(parsed, chosen, origin or "code")
     report = describe(error, policy=chosen, origin=origin)
     metadata = report.provider_metadata
     return replace(
@@ -149,7 +151,7 @@ def _printed(
     error: BaseException = _judged(outermost, outermost.text, reading, policy)
     below = error
     for inner in chain[1:]:
-        below.__cause__ = _one(inner, policy)
+        below.__cause__ = _one(inner, policy, origin or "call")
         below = below.__cause__
     return error, outermost
 
@@ -160,13 +162,13 @@ def _as_python(name: str, message: str) -> TextError:
     return TextError(module=module or "__main__", name=last, text=message)
 
 
-def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
+def _stand_in(parsed: TextError, policy: TracebackPolicy, origin: Origin) -> BaseException:
     """Exceptions of the printed names, linked as they were printed."""
-    outermost = error = _one(parsed, policy)
+    outermost = error = _one(parsed, policy, origin)
     for _ in range(_MOST_BELOW):
         if parsed.below is None:
             break
-        below = _one(parsed.below, policy)
+        below = _one(parsed.below, policy, origin)
         if parsed.via == "cause":
             error.__cause__ = below
         else:
@@ -175,17 +177,24 @@ def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
     return outermost
 
 
-def _one(parsed: TextError, policy: TracebackPolicy) -> BaseException:
+def _one(parsed: TextError, policy: TracebackPolicy, origin: Origin) -> BaseException:
     _without_secrets(parsed)
     message = "\n".join([parsed.text, *parsed.rest]).strip()
     if parsed.module.partition(".")[0] == "failwell" and (ours := _our_class(parsed.name)) is not None:
         return _fault(ours, message, policy)
-    members = [_stand_in(member, policy) for member in parsed.members]
+    members = [_stand_in(member, policy, origin) for member in parsed.members]
     cls = _same_name(parsed, message, members)
     error: BaseException = cls.__new__(cls, message, members) if members else cls.__new__(cls, message)
     facts = _facts(message)
     if not members and _is_a_providers(parsed, cls, facts):
         return _spoken(parsed, message, facts, policy)
+    reading = (
+        None
+        if members or (parsed.below is not None and parsed.via == "cause")
+        else _of_unknown_class(parsed, message, cls, origin)
+    )
+    if reading is not None:
+        return _judged(parsed, message, reading, policy)
     for name, value in facts.items():
         setattr(error, name, value)
     return error
@@ -203,6 +212,17 @@ def _is_a_providers(parsed: TextError, cls: type[BaseException], facts: dict[str
     if home in _PLAIN_HOMES:
         return bool(parsed.module) and not entries(cls) and "status_code" in facts
     return home is not None or top in PHASES or (bool(parsed.module) and "status_code" in facts)
+
+
+def _of_unknown_class(
+    parsed: TextError, message: str, cls: type[BaseException], origin: Origin
+) -> Reading | None:
+    """What an exception of an unknown class, or of one that says nothing, says in words, if a library raised it."""
+    if parsed.module and entries(cls):
+        return None
+    row = {"exception_class": parsed.dotted, "message": message}
+    of_library = not parsed.frames or is_installed_file(parsed.frames[-1].file)
+    return read_unknown_row(row, origin, of_library=of_library)
 
 
 def _same_name(parsed: TextError, message: str, members: list[BaseException]) -> type[BaseException]:

@@ -1,0 +1,129 @@
+"""Reads a live exception whose class no table knows, as a row of a log with the same class and the same words is read.
+
+What an installed library raises is about what it was asked to do. What a program's own classes say is the program's business, so they
+are read only where the border says that a call was made, and are never repeated for their words.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from failwell.adapters.authors import is_installed, module_of
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import STRUCTURES, Facts
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import ANSWERING, HOMES
+from failwell.adapters.saved import guessed, read_saved
+from failwell.adapters.sdk import gather
+from failwell.adapters.traceback_frames import raised_by_installed
+from failwell.fault.axes import Category
+from failwell.fault.facts import Origin
+from failwell.fault.registry import KINDS
+
+_PLAIN = (Exception, RuntimeError, ValueError)
+"""Classes of Python that libraries raise for anything."""
+_NAMES = frozenset(cls.__name__ for cls in _PLAIN)
+_UNKNOWN = ("provider.unknown", "internal.unknown")
+_MOST_BASES = 4
+
+
+def read_unknown(error: BaseException, origin: Origin, by_text: Reading | None = None) -> Reading | None:
+    """What the class, the words and the attributes of `error` say; `None` if nothing, or if they are the program's business.
+
+    `by_text` is what the facts in its message say, if there are any.
+    """
+    cls = type(error)
+    if cls in _PLAIN:
+        return _of_plain_class(error, origin)
+    module = module_of(cls)
+    top = module.partition(".")[0]
+    if module == "builtins" or top in ANSWERING:
+        return None
+    of_library = top not in sys.stdlib_module_names and (top in HOMES or is_installed(module))
+    if not of_library and origin != "call":
+        return None
+    facts = gather(error, None, top)
+    reading = _read(cls, facts) if by_text is None else guessed(_row(cls, facts), by_text)
+    return _without_repeat(reading) if reading is not None and not of_library else reading
+
+
+def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
+    """The same for an exception that was printed. `of_library`: whether code of an installed library raised it."""
+    name = str(row.get("exception_class") or "")
+    top = name.partition(".")[0]
+    if name in _NAMES:
+        return _of_plain_row(row, origin, of_library=of_library)
+    is_own = not of_library or top in sys.stdlib_module_names
+    if "." not in name or top in ANSWERING or (is_own and origin != "call"):
+        return None
+    reading = _by_words(row)
+    if reading.kind in _UNKNOWN:
+        return None
+    return _without_repeat(reading) if is_own else reading
+
+
+def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
+    """What a `RuntimeError` and the like say that a library raised, or that arose in a call."""
+    of_library = origin == "code" and raised_by_installed(error)
+    if origin != "call" and not of_library:
+        return None
+    return _of_plain_row(_row(type(error), gather(error, None, "")), origin, of_library=of_library)
+
+
+def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
+    if origin != "call" and not (origin == "code" and of_library):
+        return None
+    reading = _by_words(row)
+    known = KINDS.get(reading.kind)
+    if (
+        reading.kind in _UNKNOWN
+        or reading.rule.startswith("python.")
+        or (
+            # A library refuses what this program gave it: that is a bug, and nobody's input.
+            origin == "code" and known is not None and known.category is Category.USER_INPUT
+        )
+    ):
+        return None
+    return _without_repeat(reading)
+
+
+def _read(cls: type, facts: Facts) -> Reading | None:
+    row = _row(cls, facts)
+    if (
+        facts.status is not None
+        or facts.headers
+        or facts.codes
+        or facts.phase
+        or isinstance(facts.body, STRUCTURES)
+    ):
+        reading = guessed(row, classify(facts))
+        if reading.kind not in _UNKNOWN:
+            return reading
+    reading = _by_words(row)
+    if reading.kind not in _UNKNOWN:
+        return reading
+    named = (read_saved(_row(above, facts)) for above in _unknown_bases(cls))
+    return next((reading for reading in named if reading.kind not in _UNKNOWN), None)
+
+
+def _by_words(row: Mapping[str, Any]) -> Reading:
+    return guessed(row, read_saved(row))
+
+
+def _row(cls: type, facts: Facts) -> dict[str, Any]:
+    module = module_of(cls)
+    name = cls.__name__ if module == "builtins" else f"{module}.{cls.__name__}"
+    return {"exception_class": name, "message": facts.message, "sdk": facts.sdk, "http_status": facts.status}
+
+
+def _unknown_bases(cls: type) -> Iterator[type]:
+    bases = (
+        base for base in cls.__mro__[1:] if module_of(base).partition(".")[0] not in sys.stdlib_module_names
+    )
+    return islice(bases, _MOST_BASES)
+
+
+def _without_repeat(reading: Reading) -> Reading:
+    return replace(reading, retryable=False)
