@@ -66,6 +66,7 @@ _GO_HAS_NO_ROUTE = "404 page not found"
 _NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
 _UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
 _ADVICE = Rule("unavailable.advice", "provider.unavailable", "message", "asks for a repeat")
+_NAMED_WAIT = Rule("rate_limited.advice", RATE, "message", "names a wait")
 _ASKS_FOR_REPEAT = re.compile(
     r"\bplease (?:retry|(?:refresh and )?try again)\b(?! with| using| after)|\b(?:retry|try again) (?:later|in a (?:few|moment|minute|while))\b",
     re.IGNORECASE,
@@ -89,6 +90,9 @@ _REQUESTED = re.compile(
 """How services say what a request asks for beside the whole window: `Limit 7000, Used 0, Requested ~12903`."""
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
+_PER_WINDOW = re.compile(r"\d[\d,]{0,9} [a-z -]{0,40}?(?:per|/|each|every|a) ?-?(?:second|minute|hour)s?\b")
+"""What so many of may come in a window: `2 calls per second`."""
+_ABOVE_LIMIT = frozenset({"exceeded", "reached", "too_many"})
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
 # The look behind comes after the word, so that the word is searched for first.
@@ -130,7 +134,7 @@ def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
         is_any = status == 500 and own is None and codes.status is None
         decided = _with_words(decided, facts, None if is_any else status)
     if decided is None and base is None:
-        decided = _otherwise(facts, own)
+        decided = _otherwise(facts, own, wait)
     if wait is not None and wait.after >= _SHORTEST_LONG_WAIT and (decided or base or _UNKNOWN).kind == RATE:
         decided = Rule("quota_exhausted.wait", QUOTA, "header", "a wait of hours")
     if decided is None:
@@ -162,7 +166,7 @@ def _with_words(decided: Rule | None, facts: Facts, status: int | None) -> Rule 
         # A failure of a model may be a refusal, or a model that took too long.
         words = _by_words(facts, None)
         return words if words is not None and words.kind in (REFUSED, UNSURE) else decided
-    if decided is not None and decided.kind in (PERM, REJECTED) and status in (None, 400, 403):
+    if decided is not None and decided.kind in (PERM, REJECTED) and status in (None, 400, 403, 409):
         # A denial, or a feature that is switched off, is what some services call an empty account.
         words = _by_words(facts, status)
         return words if words is not None and words.kind == QUOTA else decided
@@ -239,6 +243,8 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
             return _by_parameter(facts) if kind == BAD else None
         if _may_mean(kind, cell, said, facts, status):
             return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
+    if status is None and not said.concepts.isdisjoint(_ABOVE_LIMIT) and _PER_WINDOW.search(low) is not None:
+        return Rule("rate_limited.words", RATE, "message", "more than a short window allows")
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
     return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
@@ -410,7 +416,7 @@ def _missing(facts: Facts) -> Rule:
     if _names_container(said.cells):
         return _MISSING_CONTAINER
     names_something = "missing" in concepts or facts.body is not None
-    if concepts & {"url", "no_route"} or not names_something:
+    if concepts & {"url", "endpoint", "no_route"} or not names_something:
         return _MISSING_ROUTE
     return _MISSING_THING if _NOTHING_SAID.sub("", low) else _MISSING_ROUTE
 
@@ -429,12 +435,14 @@ def _is_page(facts: Facts) -> bool:
     )
 
 
-def _otherwise(facts: Facts, status: int | None) -> Rule:
-    """The rule for facts that nothing fits."""
+def _otherwise(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule:
+    """The rule for facts that nothing fits. Who says how long to wait counts what comes in."""
     if facts.phase is not None:
         return _transport(facts.phase, in_stream=facts.in_stream)
     if facts.in_stream:
         return _BROKEN_STREAM
+    if status is None and wait is not None:
+        return _NAMED_WAIT
     if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
         return _ADVICE
     if status is None and facts.names and ABOUT_CONNECTION.search(facts.names[0]) is not None:

@@ -168,7 +168,10 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
         QUOTA,
         r"overdue|arrears|unpaid|(?:free|prepaid|pack|pkg|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
     ),
-    (RATE, r"over(?:query|rate)limit|concurren\w{1,12}limit|activitylimit"),
+    (
+        RATE,
+        r"over(?:query|rate)limit|^toomany[a-z]{0,20}?(?:operations|calls|queries|messages)$|concurren\w{1,12}limit|activitylimit",
+    ),
     # What a request is made of, and then what an account has. The names are those of 47 and of 30 service models of AWS:
     # https://github.com/boto/botocore/tree/develop/botocore/data
     (
@@ -183,7 +186,10 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
         QUOTA,
         r"^(?:max(?:imum)?)?number(?:of)?(?!\w*(?:token|character|retr|attempt|request|connection))[a-z]{3,60}exceeded$",
     ),
-    (PERM, r"optinrequired|notpermitted$|noauthori[sz]ation$|^authori[sz]ation$"),
+    (
+        PERM,
+        r"notinplan|(?:not|un)subscribed|subscriptionrequired|optinrequired|notpermitted$|noauthori[sz]ation$|^authori[sz]ation$",
+    ),
     (
         "tool.busy",
         r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress(?:failure)?$|alreadyrunning",

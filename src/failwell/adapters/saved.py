@@ -120,7 +120,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         return read_saved({**row, "exception_class": text.errors[0].name}, now)
     if text.database is None and name:
         # A runtime prints the class before the message, and some replies are known by both.
-        text.database = database_kind_in(f"{name}: {facts.message}")
+        text.database = database_kind_in(f"{class_name}: {facts.message}")
     printed = read_printed(text, facts, now)
     if printed is not None and printed.kind not in _SAY_NOTHING:
         return printed
@@ -319,6 +319,8 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     printed = (
         printed_codes(message) if row.get("http_status") and not has_structure else codes_in_text(message)
     )
+    if isinstance(body, str):
+        printed += printed_codes(body)
     codes.extend(code for code in printed if code not in codes)
     if _SYMBOL.fullmatch(message):
         codes.append(message.lower())

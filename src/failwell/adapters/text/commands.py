@@ -142,6 +142,7 @@ _SENTENCES: tuple[_Row, ...] = (
     _row(ToolFacts("kubectl", "kubectl_config", kind=_CONFIG),
          "error: no context exists with the name", "error: loading config file", "error: current-context", "no configuration has been provided", "no matches for kind",
          ("error: context", r'error: context "[^"\n]{0,200}" does not exist')),
+    _row(ToolFacts("kubectl", "kubernetes_conflict", kind=_BUSY), "the object has been modified; please apply your changes"),
     _row(ToolFacts("kubectl", "kubectl_input", kind=_INPUT),
          "error: error parsing", "error: error validating", 'error: the path "', "error: unknown command", "error: unknown flag", "error: the server doesn't have a resource type"),
     _row(ToolFacts("helm", "helm_busy", kind=_BUSY), "another operation (install/upgrade/rollback) is in progress"),

@@ -37,7 +37,7 @@ _WORDS = frozenset(
     entry env eof error errors exc exceeded exceeds exec executable execute exist exit exited externally-managed-environment failed fatal fetch
     floating forcibly format formula found gem gh006 git goaway goroot gzip handshake hang hashes heap host hung illegal imds installable
     insufficient interrupted kex_exchange_identification killed knownhosts limiting load loaded loading lock locks logged login lookup manifest
-    matches memory merge metadata-generation-failed methods misbehaving mismatch module module_not_found munmap_chunk network networkerror
+    matches memory merge metadata-generation-failed methods misbehaving mismatch modified module module_not_found munmap_chunk network networkerror
     noauth nodename non-zero npm nvidia nvidia-container-cli os overwritten owner package packet panic password pathspec peer period permitted
     pg_hba pipe pkix platform playwright policy premature prev_size progress properly qos qosmaxsubmitjobperuserlimit quota read-only received
     recognized recovery refs refused registries rejected release remote reset resolution resolutionimpossible resolve resolvepackagenotfound

@@ -32,7 +32,7 @@ _MOST_BELOW = 12
 _REFINES = ("tls", "dns", "handles")
 _PYTHON = "Traceback (most recent call last)"
 _AWS = re.compile(
-    r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\bError Code: (?P<java>[A-Z][\w.]{2,80})"
+    r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\b(?:Error Code: |ErrorCode \")(?P<java>[A-Z][\w.]{2,80})"
     # Azure's libraries for Go and PowerShell, and the Google one for Go, which puts the reason behind the message.
     r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})$",
     re.MULTILINE,
@@ -45,7 +45,7 @@ _BRACED = re.compile(
     r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
 )
 _ANGLED = re.compile(
-    r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) |<Code>(?P<xml>[A-Z][\w.]{3,80})</Code>"
+    r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) |<(?:[Cc]|exceptionC|errorC)ode>(?P<xml>[A-Z][\w.]{3,80})</"
 )
 _HEADED = re.compile(
     # As clients in Go and command-line tools print the code before the sentence: `creating X: VcpuLimitExceeded: You have …`.
@@ -153,7 +153,7 @@ def printed_codes(text: str, body: Any = None) -> tuple[str, ...]:
     codes = list(codes_of(body)) if isinstance(body, STRUCTURES) else []
     for pattern in (
         (_AWS, _ANGLED, _LABELLED, _BRACED)
-        if ":" in text or "=" in text or "(" in text or "<Code>" in text
+        if ":" in text or "=" in text or "(" in text or "ode>" in text
         else ()
     ):
         codes += [next(filter(None, match.groups())).lower() for match in pattern.finditer(text[:4_000])][:8]
