@@ -54,7 +54,7 @@ _TEXTS = frozenset({"raw", "details"})
 """Members that hold an object, or else a sentence."""
 _AFTER = frozenset(
     {
-        "violations", "innererror", "inner_error", "body", "detail", "data", "header", "fault", "Fault", "Response", "status",
+        "violations", "extensions", "innererror", "inner_error", "body", "detail", "data", "header", "fault", "Fault", "Response", "status",
     }
 )  # fmt: skip
 """Members of a body that are searched: those before the object around them, and those after it."""

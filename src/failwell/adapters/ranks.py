@@ -263,7 +263,7 @@ def _never_fits(low: str, facts: Facts) -> Rule | None:
         return Rule("context_too_long.headers", LONG, "header", "the whole window was free")
     if _ZERO_LIMIT.search(low) is not None:
         return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
-    match = _REQUESTED.search(low)
+    match = _REQUESTED.search(low) if "requested" in low else None
     if match is not None and _number(match["asked"]) > _number(match["limit"]):
         return Rule("context_too_long.words", LONG, "message", "more requested than the whole limit")
     return None

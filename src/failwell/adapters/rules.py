@@ -134,6 +134,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
     ("cancel.run", r"cancell?ed$|cancell?ation$|[a-z]interrupted$"),
     # What is released without having been locked: borg and lockfile.
+    ("extension.dependency_missing", r"resolutionimpossible|(?:dependency|version)conflict$"),
     ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
 )
 CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -220,7 +221,7 @@ CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _LATE_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     (
         BAD,
-        r"(?<!not)(?<!resource)inuse$|nonempty|^(?:illegal|incorrect)[a-z]{3,}|^cannot(?:delete|change|modify|update)|(?:name|(?<!pa)id|arn|path|content|value|type|title|list|option|field|parameter)s?required$",
+        r"(?<!not)(?<!resource)inuse$|nonempty|^(?:illegal|incorrect)[a-z]{3,}|^cannot(?:delete|change|modify|update)|(?:name|(?<!pa)id|arn|path|content|value|type|title|list|option|field|parameter|limit|query|channel|user|date|size|count|range|e?mail|phone|address|file|message|body|text)s?required$",
     ),
     (
         BAD,

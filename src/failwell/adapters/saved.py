@@ -122,7 +122,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         # A runtime prints the class before the message, and some replies are known by both.
         text.database = database_kind_in(f"{class_name}: {facts.message}")
     printed = read_printed(text, facts, now)
-    if printed is not None and printed.kind not in _SAY_NOTHING:
+    if printed is not None and printed.kind not in (*_SAY_NOTHING, "internal.script_error"):
         return printed
     reading = classify(facts, now)
     if printed is not None and reading.kind in _SAY_NOTHING:

@@ -182,7 +182,10 @@ _KAFKA_NAME = re.compile(
 _MAIL = re.compile(
     r"\b(?P<reply>[45][0-5]\d)(?:[ -]|, ?[bu]?['\"])(?P<class>[45])\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b"
 )
-_SMTP = re.compile(r"\bSMTP", re.IGNORECASE)
+_SMTP = re.compile(
+    r"\bSMTP|(?:^|[\"'(:>] ?)55[0-4][ -][^\n]{0,200}\b(?:address|sender|recipient|mailbox|e?mail|relay)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _REPLY = re.compile(
     r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)(?:[ -]|, ?[bu]?['\"])(?=[A-Za-z<#])", re.MULTILINE
 )

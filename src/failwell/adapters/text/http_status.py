@@ -2,7 +2,7 @@
 
 A number is a status only with a sign of it: words before it (`status code 429`), the status's own phrase after it
 (`429 Too Many Requests`), or its place at the start of an error's message. Ports, counts, sizes, line numbers,
-dates and parts of names are never statuses.
+dates and parts of names are never statuses, and 550 to 559 are replies of mail and FTP servers.
 """
 
 import re
@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from failwell.adapters.protocols.services import amqp_in, ftp_in
 
-_NUMBER = re.compile(r"(?<![\w.,$€£#/\\-])[45]\d\d(?!\w|[.,:-]\d|%|/)")
+_NUMBER = re.compile(r"(?<![\w.,$€£#/\\-])(?!55\d)[45]\d\d(?!\w|[.,:-]\d|%|/)")
 _REACH = 72
 """How much text on either side of a number is looked at."""
 _MOST_NUMBERS = 64
@@ -40,6 +40,14 @@ _PHRASES: dict[int, tuple[str, ...]] = {
     526: ("invalid ssl certificate",),
     529: ("overloaded", "site is overloaded"),
 }
+
+_PHRASE_ALONE = re.compile(
+    r"\s*(?:[\w.]{0,40}(?:Error|Exception): )?(?P<phrase>Bad Request|Unauthorized|Payment Required|Forbidden|Not Found|Method Not Allowed|Conflict"
+    r"|Payload Too Large|Request Entity Too Large|Unprocessable Entity|Too Many Requests|Internal Server Error|Bad Gateway|Service Unavailable"
+    r"|Gateway Time-?[Oo]ut|Request Timeout)(?=[:.]?\s*$|: )"
+)
+"""A text that is the phrase of a status, or begins with one as a heading, as servers print it that send no body."""
+_STATUS_OF_PHRASE = {phrase: status for status, phrases in _PHRASES.items() for phrase in phrases}
 
 _WORDS_BEFORE = re.compile(
     r"""(?:
@@ -101,7 +109,8 @@ def status_in(text: str) -> int | None:
         start, end = number.span()
         if _is_status(text, int(number[0]), start, end):
             return int(number[0])
-    return None
+    alone = _PHRASE_ALONE.match(text)
+    return None if alone is None else _STATUS_OF_PHRASE.get(alone["phrase"].lower())
 
 
 def _is_status(text: str, number: int, start: int, end: int) -> bool:
