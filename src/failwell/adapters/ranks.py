@@ -95,6 +95,7 @@ _PER_WINDOW = re.compile(r"\d[\d,]{0,9} [a-z -]{0,40}?(?:per|/|each|every|a) ?-?
 _ABOVE_LIMIT = frozenset({"exceeded", "reached", "too_many"})
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
+_COUNT_OF_TOKENS = re.compile(r"_(?:total_tokens|seq_?len)\b")
 # The look behind comes after the word, so that the word is searched for first.
 _ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
 
@@ -238,7 +239,7 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         kind = _in_window(cell, said, facts, status)
         if (kind == BAD and status in (400, 422)) or (kind == PERM and status == 403):
             # The words say what the status says.
-            if "out_of_bounds" in cell.subjects and (length := _by_numbers(said, status)) is not None:
+            if "out_of_bounds" in cell.subjects and (length := _by_numbers(said, low, status)) is not None:
                 return length
             return _by_parameter(facts) if kind == BAD else None
         if _may_mean(kind, cell, said, facts, status):
@@ -247,7 +248,7 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
         return Rule("rate_limited.words", RATE, "message", "more than a short window allows")
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
-    return _by_numbers(said, status) or (_by_parameter(facts) if status in (400, 422) else None)
+    return _by_numbers(said, low, status) or (_by_parameter(facts) if status in (400, 422) else None)
 
 
 def _without_assertion(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
@@ -306,9 +307,12 @@ def _counts_what_comes_in(said: Statement) -> bool:
     return said.names_short_window or not said.concepts.isdisjoint(_COUNTED)
 
 
-def _by_numbers(said: Statement, status: int | None) -> Rule | None:
+def _by_numbers(said: Statement, low: str, status: int | None) -> Rule | None:
     """The rule of numbers that a text compares: lengths, or the sizes of two shapes."""
-    if said.compares_numbers and status in (None, 400, 422) and said.concepts & _LENGTHS:
+    is_length = said.compares_numbers and (
+        said.concepts & _LENGTHS or _COUNT_OF_TOKENS.search(low) is not None
+    )
+    if is_length and status in (None, 400, 422):
         return Rule("context_too_long.words", LONG, "message", "a length above another")
     if said.compares_shapes and status is None:
         return Rule("bad_request.words", BAD, "message", "two sizes of a shape")

@@ -67,7 +67,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     (REJECTED, r"cannotpull|imagepull|imagenotfound"),
     (
         "extension.dependency_missing",
-        r"notinstalled|(?:missing|optional)dependency|dependency(?:missing|notfound|notinstalled)?$",
+        r"notinstalled|missing(?:cuda|driver|library|package|module|plugin)|(?:missing|optional)dependency|dependency(?:missing|notfound|notinstalled)?$",
     ),
     (
         "extension.dependency_missing",

@@ -114,7 +114,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
         'connection to server at "', "failed to connect to ", "reset reason: connection failure", "reset reason: remote connection failure",
         "error occurred while establishing a connection to sql server", "client::legacy::error(connect", "reset reason: connection timeout", "<urlopen error timed out", "<urlopen error [winerror 10060]", "<urlopen error [errno 110]", "couldn't connect to server", "could not connect to server", "cannot connect to host",
-        "network socket disconnected before secure",
+        "network socket disconnected before secure", "ssl connection could not be established",
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",

@@ -157,7 +157,9 @@ _MONGODB = re.compile(
     # As the server answers, and as Node and Python print it.
     r"|\bcode['\"]?: (?P<server>\d{1,5}),\s{0,4}['\"]?codeName\b"
 )
-_NOT_PRIMARY = re.compile(r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b")
+_NOT_PRIMARY = re.compile(
+    r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b|\b[Nn]o primary (?:(?:server|member) )?(?:found|available)\b"
+)
 _CONDITION = re.compile(
     r"\b(?:psycopg2?\.errors|asyncpg\.exceptions)\.(?P<name>\w{3,60})|\b(?:Postgres|PSQL)Exception\b[^\n]{0,24}: (?P<state>[0-9A-Z]{5}): "
 )

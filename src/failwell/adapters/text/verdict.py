@@ -56,6 +56,9 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
         kind, code = facts.database
         return _rule(kind, "database_code", code, "code")
     if tool is not None and (tool.kind or tool.phase or tool.exit_code):
+        if tool.tool == "assert" and (device := _by_device(facts)) is not None:
+            # A library asserts that a call of the GPU's runtime succeeded.
+            return device
         if tool.tool == "pydantic":
             # As the exception itself would be read: who gave the data is known where it arose.
             return Reading.from_rule(
@@ -66,11 +69,8 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
         if tool.exit_code is not None:
             return read_exit(tool.exit_code)
         return classify(_merged(facts, known, phase=tool.phase))
-    low = facts.message.lower()
-    device = device_status(facts.message) if any(word in low for word in _DEVICE_WORDS) else None
-    if device is not None:
-        reading = _rule(device[0], "device_status", device[1], "code")
-        return replace(reading, resource_shortfall=shortfall_of(device[0], facts.message))
+    if (device := _by_device(facts)) is not None:
+        return device
     if has_known_code(facts):
         return classify(_merged(facts, known), now)
     return _by_system(facts, known) or _by_class(facts, known)
@@ -86,6 +86,16 @@ def _says_more(facts: TextFacts) -> bool:
 def has_known_code(facts: TextFacts) -> bool:
     """Whether the text holds a code of a service that a rule knows."""
     return any(is_known_code(code) for code in facts.codes)
+
+
+def _by_device(facts: TextFacts) -> Reading | None:
+    """What the runtime of a GPU said."""
+    low = facts.message.lower()
+    device = device_status(facts.message) if any(word in low for word in _DEVICE_WORDS) else None
+    if device is None:
+        return None
+    reading = _rule(device[0], "device_status", device[1], "code")
+    return replace(reading, resource_shortfall=shortfall_of(device[0], facts.message))
 
 
 def _by_system(facts: TextFacts, known: Facts) -> Reading | None:

@@ -67,6 +67,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.quota_exhausted", "plan", "reached exceeded maximum", weak=True),
     _cell("provider.quota_exhausted", "long_window", "exceeded reached exhausted"),
     _cell("provider.quota_exhausted", "limit quota rate tokens request", "long_window"),
+    _cell("provider.quota_exhausted", "service", "limit", reach=1, in_order=True, soft=True),
     _cell("provider.quota_exhausted", "maximum", "reached", reach=3, soft=True, elsewhere=True),
     _cell("provider.context_too_long", "prompt input content context request", "too_big", strong=True),
     _cell("provider.context_too_long", "prompt input content context", "too_many", weak=True),

@@ -23,7 +23,7 @@ SUBJECTS: dict[str, str] = {
     "plan": "(plan/subscription/trial)",
     "quota": "quota~|usage|(额度/用量)",
     "limit": "limit~|(上限/限额)",
-    "rate": "rate limit*|throttl*|too (quick/fast/frequent)~|频(率/繁)|并发",
+    "rate": "(rate limit/request rate)*|throttl*|too (quick/fast/frequent)~|频(率/繁)|并发",
     "long_window": "(day/today/dai/week/month)~|(今/每/当)(日/天/月)",
     "region": "(region/country/location)",
     "prompt": "prompt~",
