@@ -16,6 +16,7 @@ from failwell.adapters.registrations import is_known_code
 from failwell.adapters.registry import HOMES
 from failwell.adapters.system_errors import PHASE_BY_NAME, read_errno
 from failwell.adapters.text.class_names import CANCELLED, is_system_name, kind_of_class
+from failwell.adapters.text.commands import ToolFacts
 from failwell.adapters.text.protocol_words import timed_out_phase
 from failwell.adapters.text.reader import TextFacts
 from failwell.adapters.vendors.process import read_exit
@@ -56,19 +57,7 @@ def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | No
         kind, code = facts.database
         return _rule(kind, "database_code", code, "code")
     if tool is not None and (tool.kind or tool.phase or tool.exit_code):
-        if tool.tool == "assert" and (device := _by_device(facts)) is not None:
-            # A library asserts that a call of the GPU's runtime succeeded.
-            return device
-        if tool.tool == "pydantic":
-            # As the exception itself would be read: who gave the data is known where it arose.
-            return Reading.from_rule(
-                kind=tool.kind or "", rule="pydantic.ValidationError", saw="ValidationError"
-            )
-        if tool.kind is not None:
-            return _rule(tool.kind, tool.rule, tool.tool, "message")
-        if tool.exit_code is not None:
-            return read_exit(tool.exit_code)
-        return classify(_merged(facts, known, phase=tool.phase))
+        return _by_tool(tool, facts, known)
     if (device := _by_device(facts)) is not None:
         return device
     if has_known_code(facts):
@@ -86,6 +75,21 @@ def _says_more(facts: TextFacts) -> bool:
 def has_known_code(facts: TextFacts) -> bool:
     """Whether the text holds a code of a service that a rule knows."""
     return any(is_known_code(code) for code in facts.codes)
+
+
+def _by_tool(tool: ToolFacts, facts: TextFacts, known: Facts) -> Reading:
+    """What a command-line tool or a library is known to print."""
+    if tool.tool == "assert" and (device := _by_device(facts)) is not None:
+        # A library asserts that a call of the GPU's runtime succeeded.
+        return device
+    if tool.tool == "pydantic":
+        # As the exception itself would be read: who gave the data is known where it arose.
+        return Reading.from_rule(kind=tool.kind or "", rule="pydantic.ValidationError", saw="ValidationError")
+    if tool.kind is not None:
+        return _rule(tool.kind, tool.rule, tool.tool, "message")
+    if tool.exit_code is not None:
+        return read_exit(tool.exit_code)
+    return classify(_merged(facts, known, phase=tool.phase))
 
 
 def _by_device(facts: TextFacts) -> Reading | None:
