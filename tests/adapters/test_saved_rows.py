@@ -188,3 +188,96 @@ def test_a_saved_error_of_a_device_is_none_of_a_service_that_uses_the_same_words
 
     assert classify(row).kind == kind
     assert classify({**row, "exception_class": "grpc.RpcError"}).kind != kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("provider.rate_limited", [
+            {"message": "Slow mode is on. Retry in 41 seconds"},
+            {"message": "Exceeded 4 calls per second for this client"},
+            {"message": "an error occurred: too_many_read_operations"},
+            {"message": "could not read the name of the exception; please lower your request rate"},
+            {"http_status": 400, "body": {"errors": [{"message": "no", "extensions": {"code": "RATELIMITED"}}]}},
+            {"http_status": 403, "message": "googleapi: Error 403: User asked too often, userRateLimitExceeded"},
+        ]),
+        ("provider.quota_exhausted", [
+            {"http_status": 409, "message": "creating the pool failed with error: InsufficientQuota: 4 cores are needed"},
+            {"http_status": 409, "body": {"code": "OperationNotAllowed", "message": "The operation exceeds the quota of cores"}},
+            {"http_status": 400, "message": "These service limits were exceeded: subnets"},
+        ]),
+        ("provider.model_not_found", [
+            {"message": "The requested model (lab-9) is not available in this workspace"},
+            {"http_status": 400, "body": {"error": {"code": "model_not_supported", "message": "This one is not supported."}}},
+        ]),
+        ("provider.context_too_long", [
+            {"message": "Assertion failed: Input length 9001 must be less than max sequence length 4096"},
+            {"http_status": 400, "message": "max_total_tokens (9001) must be less than or equal to max_seq_len (4096)"},
+        ]),
+        ("provider.content_refused", [{"http_status": 400, "message": "Two prompts contain words that were filtered"}]),
+        ("provider.auth", [
+            {"message": "Unauthorized"},
+            {"message": "no session", "body": "<error><exceptionCode>InvalidSessionId</exceptionCode></error>"},
+        ]),
+        ("provider.permission", [
+            {"message": "User is locked."},
+            {"http_status": 400, "body": {"error": {"code": "FEATURE_NOT_IN_PLAN", "message": "The feature is not part of it."}}},
+        ]),
+        ("provider.rejected", [
+            {"message": "No active warehouse selected in this session"},
+            {"message": "550 The sender's address was never verified"},
+            {"message": "OSError: Tunnel connection failed: 407 proxy authentication required"},
+            {"exception_class": "botocore.errorfactory.ValidationError",
+             "message": "An error occurred (ValidationError) when calling the InvokeEndpoint operation: Endpoint lab of this account not found."},
+        ]),
+        ("provider.bad_request", [
+            {"message": "Bad Request: the photo of the user could not be read"},
+            {"exception_class": "psycopg2.errors.ProgramLimitExceeded", "message": "more columns than a table may have"},
+            {"body": {"ok": False, "error": "channel_required"}},
+        ]),
+        ("provider.unavailable", [
+            {"message": "Bad Gateway"},
+            {"message": "MongoServerSelectionError: no primary found in replica set rs0"},
+            {"message": "*7 no live upstreams while connecting to upstream, client: 192.0.2.7"},
+        ]),
+        ("provider.overloaded", [{"exception_class": "psycopg.errors.TooManyConnections", "message": "all are taken"}]),
+        ("provider.connection", [
+            {"message": "request failed, reason: Client network socket disconnected before secure TLS connection was established"},
+            {"message": "The SSL connection could not be established, see inner exception. An existing connection was forcibly closed"},
+            {"message": "connection not available, the request was dropped from the queue after 538ms"},
+        ]),
+        ("provider.timeout", [{"exception_class": "psycopg2.errors.QueryCanceled", "message": "canceling statement"}]),
+        ("tool.busy", [{"message": "Operation cannot be fulfilled: the object has been modified; please apply your changes to the newest"}]),
+        ("resource.gpu_memory", [
+            {"message": "The sequence length (9001) is larger than the number of tokens that fit into the KV cache (4096)"},
+            {"message": "Faiss assertion 'err == cudaSuccess' failed in alloc.cpp:31; details: CUDA error 2 out of memory"},
+        ]),
+        ("resource.system_memory", [{"message": "Container killed for exceeding memory limits. 8.3 GB of 8 GB used\nexit status 1"}]),
+        ("extension.dependency_missing", [
+            {"exception_class": "ImportError", "message": "the reader could not be loaded: No module named 'lab'"},
+            {"exception_class": "lab.ops.MissingCUDAException", "message": "nothing can be compiled"},
+            {"exception_class": "resolver.ResolutionImpossible", "message": "[lab>=4]"},
+        ]),
+        ("validation.input_invalid", [
+            {"message": "usage: lab [-h] --name NAME\nlab: error: the following arguments are required: --name"},
+        ]),
+        ("cancel.run", [{"message": "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20) at rsync.c(644)"}]),
+    ],
+)  # fmt: skip
+def test_a_row_is_what_its_sentence_says(kind: str, rows: list[dict[str, object]]) -> None:
+    assert {str(row): classify(row).kind for row in rows} == {str(row): kind for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"message": "The model is 552 MB, and 600 are allowed"}, "provider.unavailable"),
+        ({"message": "Not Found in cache, loading"}, "provider.rejected"),
+        ({"http_status": 400, "message": "The model lab-9 with a temperature of 0.2 is not supported."}, "provider.model_not_found"),
+        ({"message": "limit=40 offset=2 retry_in=7"}, "provider.rate_limited"),
+        ({"message": "Execution exceeded 30s"}, "provider.rate_limited"),
+        ({"message": "Assertion failed: the queue is longer than it was"}, "provider.context_too_long"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_it_is_not_read_so(row: dict[str, object], kind: str) -> None:
+    assert classify(row).kind != kind
