@@ -190,3 +190,12 @@ def test_live_and_logged_failures_have_one_verdict(installed: ModuleType) -> Non
             differing.append(f"{live.kind} {logged.kind}: {message[:90]}")
 
     assert len(differing) <= 2, differing
+
+
+def test_a_file_that_a_library_cannot_read_is_not_read_again(installed: ModuleType) -> None:
+    broken = describe(raised(installed, OSError, "image file is truncated (30 bytes not processed)"))
+    full = describe(raised(installed, OSError, 28, "No space left on device"))
+
+    assert seen(broken) == ("provider.bad_request", False)
+    assert full.kind == "resource.disk"
+    assert describe(OSError("image file is truncated")).kind == "internal.io_error"

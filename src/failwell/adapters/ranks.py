@@ -244,11 +244,22 @@ def _by_words(facts: Facts, status: int | None) -> Rule | None:
             return _by_parameter(facts) if kind == BAD else None
         if _may_mean(kind, cell, said, facts, status):
             return Rule(f"{kind.partition('.')[2]}.words", kind, "message", cell.name)
+    return (
+        _by_windows(said, low, status)
+        or _by_numbers(said, low, status)
+        or (_by_parameter(facts) if status in (400, 422) else None)
+    )
+
+
+def _by_windows(said: Statement, low: str, status: int | None) -> Rule | None:
+    """The rule of a window, or of a limit of nothing, that no row speaks of."""
     if status is None and not said.concepts.isdisjoint(_ABOVE_LIMIT) and _PER_WINDOW.search(low) is not None:
         return Rule("rate_limited.words", RATE, "message", "more than a short window allows")
     if status == 429 and said.names_long_window:
         return Rule("quota_exhausted.words", QUOTA, "message", "a long window")
-    return _by_numbers(said, low, status) or (_by_parameter(facts) if status in (400, 422) else None)
+    if status in (None, 400) and ("limit of 0 " in low or "limit is 0" in low):
+        return Rule("quota_exhausted.words", QUOTA, "message", "a limit of zero")
+    return None
 
 
 def _without_assertion(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:

@@ -17,12 +17,12 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.registry import ANSWERING, HOMES
 from failwell.adapters.saved import guessed, read_saved
 from failwell.adapters.sdk import gather
-from failwell.adapters.traceback_frames import raised_by_installed
+from failwell.adapters.traceback_frames import innermost, raised_by_installed
 from failwell.fault.axes import Category
 from failwell.fault.facts import Origin
 from failwell.fault.registry import KINDS
 
-_PLAIN = (Exception, RuntimeError, ValueError)
+_PLAIN = (Exception, OSError, RuntimeError, ValueError)
 """Classes of Python that libraries raise for anything."""
 _NAMES = frozenset(cls.__name__ for cls in _PLAIN)
 _UNKNOWN = ("provider.unknown", "internal.unknown")
@@ -69,7 +69,9 @@ def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
     of_library = origin == "code" and raised_by_installed(error)
     if origin != "call" and not of_library:
         return None
-    return _of_plain_row(_row(type(error), gather(error, None, "")), origin, of_library=of_library)
+    # Who raised it tells a refusal of a library from a mistake of the interpreter's user.
+    facts = gather(error, None, innermost(error).partition(".")[0])
+    return _of_plain_row(_row(type(error), facts), origin, of_library=of_library)
 
 
 def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
@@ -81,8 +83,11 @@ def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -
         reading.kind in _UNKNOWN
         or reading.rule.startswith("python.")
         or (
-            # A library refuses what this program gave it: that is a bug, and nobody's input.
-            origin == "code" and known is not None and known.category is Category.USER_INPUT
+            # A library refuses what this program gave it: that is a bug, and nobody's input, unless it was a file.
+            origin == "code"
+            and known is not None
+            and known.category is Category.USER_INPUT
+            and row["exception_class"] != "OSError"
         )
     ):
         return None

@@ -43,9 +43,12 @@ _SEVERITY = {
 """The less a repeat can do, the worse."""
 _SAYING_NOTHING = ("unclassified", "python.RuntimeError")
 """Rules for classes that say nothing: one that is raised `from` a failure that is known is that failure, in other words."""
+_PLAIN_OS_ERROR = "python.OSError"
+"""The rule for one without an errno."""
 _GENERAL = frozenset(
     {
         "unclassified",
+        _PLAIN_OS_ERROR,
         *(
             f"python.{name}"
             for name in ("RuntimeError", "ValueError", "Exception", "LookupError", "KeyError", "TypeError")
@@ -144,6 +147,8 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
             reading = reading.by("untyped", edge.untyped)
     elif reading.rule.startswith(_BY_TEXT) and is_unknown(type(error)):
         reading = _by_words(error, reading, edge.origin, by_text=reading)
+    elif reading.rule == _PLAIN_OS_ERROR:
+        reading = _by_words(error, reading, edge.origin)
     if edge.idempotent is not None:
         reading = declared(reading, idempotent=edge.idempotent)
     return reading if reading.evidence[0].saw else _seen_in(reading, type_name(error))
