@@ -45,10 +45,11 @@ class Peak:
 
     def __init__(self) -> None:
         self.mb = 0.0
-        self.is_over = False
+        self.is_over = threading.Event()
 
     def watch(self, guardian: int) -> None:
-        while not self.is_over:
+        # Without a pause this thread would take a core from the guardian that it watches.
+        while not self.is_over.wait(0.001):
             pids = children_below(guardian)
             sizes = [memory_shares(pid)[1] if len(pids) > 1 else resident_mb(pid) for pid in pids]
             self.mb = max(self.mb, sum(sizes))
@@ -64,7 +65,7 @@ def watched(jobs: Runtime, name: str) -> Generator[Peak]:
     try:
         yield peak
     finally:
-        peak.is_over = True
+        peak.is_over.set()
         thread.join()
 
 
