@@ -237,12 +237,25 @@ def test_arguments_that_json_cannot_hold_are_mistakes_of_the_caller(tmp_path: Pa
                 client.submit_many("whatever", [{"value": value}])
 
 
-def test_a_file_with_the_name_of_a_module_of_python_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "json.py"
-    file.write_text("from failwell.capability import capability\n@capability\ndef one() -> int: return 1\n")
+ONE = "from failwell.capability import capability\n@capability\ndef one() -> int: return 1\n"
 
-    with pytest.raises(CapabilityInputError, match="Python has a module `json` of its own; rename the file"):
-        _register(tmp_path, file)
+
+def test_a_file_that_a_module_of_python_hides_says_so(tmp_path: Path) -> None:
+    alone, inside = tmp_path / "json.py", tmp_path / "below" / "json" / "tasks.py"
+    inside.parent.mkdir(parents=True)
+    (inside.parent / "__init__.py").touch()
+    for file in (alone, inside):
+        file.write_text(ONE)
+
+        with pytest.raises(CapabilityInputError, match="Python has a module `json` of its own; rename"):
+            _register(tmp_path, file)
+
+
+def test_a_file_that_is_found_before_a_module_of_python_is_registered(tmp_path: Path) -> None:
+    file = tmp_path / "turtle.py"
+    file.write_text(ONE)
+
+    assert _register(tmp_path, file).names() == ["one"]
 
 
 def test_a_capability_of_another_folder_is_replaced_only_on_purpose(tmp_path: Path) -> None:

@@ -217,6 +217,19 @@ def test_a_disturbance_does_not_start_another_trial() -> None:
     assert all(waits[1:])
 
 
+def test_disturbances_before_a_trial_do_not_count_after_it() -> None:
+    machine = Machine()
+    quick = {"awake": 0.0003, "asleep": 0.0004}
+    _seconds(machine, **quick, jobs=FIRST + HOLD - 2 * TRIAL)
+    _seconds(machine, awake=0.0006, asleep=0.0004, jobs=2 * TRIAL)
+    _seconds(machine, **quick, jobs=FIRST)
+
+    waits = _seconds(machine, awake=0.0006, asleep=0.0004, jobs=TRIAL)
+    waits += _seconds(machine, **quick, jobs=FIRST)
+
+    assert all(waits)
+
+
 def test_a_worker_whose_wake_delays_its_host_is_woken_no_more() -> None:
     machine = Machine()
 

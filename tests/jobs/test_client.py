@@ -17,6 +17,7 @@ from failwell.jobs.client.waits import ClientClosed
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.event import Event
+from failwell.journal.journal_faults import StoreUnavailable
 from tests.jobs.queues import a_runtime, began
 from tests.jobs.samples.tasks import TooDark, count, hold, resize
 from tests.jobs.workers import SAMPLES, run
@@ -86,6 +87,16 @@ def test_a_client_keeps_its_store_when_its_process_changes_the_folder(
         assert client.job(job.id).status() is JobState.PENDING
     assert len(SqliteJobs(tmp_path / "state").jobs()) == 2
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_client_in_a_deleted_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with pytest.raises(StoreUnavailable, match="state"):
+        Client("state")
 
 
 def test_an_event_loop_submits_functions_and_awaits_their_results(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from failwell.files.private import replace_private
 from failwell.jobs.manifest import Manifest, check_instance, is_temporary, is_valid_name
 from failwell.jobs.manifest_file import parse_manifest, read_manifest, to_toml
 from failwell.journal.errors import os_fault
-from failwell.journal.folder import file_exists, make_private, state_folder
+from failwell.journal.folder import absolute_folder, file_exists, make_private, state_folder
 from failwell.journal.lock import exclusive
 
 LOCK = "shelf.lock"
@@ -56,7 +56,7 @@ class CapabilityRegistry:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = state_folder() if folder is None else Path(folder).absolute()
+        self.folder = state_folder() if folder is None else absolute_folder(Path(folder))
         self._cached_manifests: dict[str, _CachedManifest] = {}
         self._cached_instances: tuple[object, dict[str, dict[str, Any]]] = (None, {})
 

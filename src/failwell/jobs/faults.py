@@ -217,6 +217,18 @@ class NotOver(Session, kind="session.illegal_transition"):
         return f"job `{self.job}` is {self.stands} and has no result yet; wait for it first"
 
 
+class NotEnded(CapabilityInputError, kind="validation.input_invalid"):
+    """A job was to be submitted again before it ended."""
+
+    def __init__(self, job: str, state: str) -> None:
+        super().__init__(
+            f"job {job} has not ended ({state}); a retry would do its work a second time",
+            user_action=UserAction(
+                ActionKind.DECIDE, f"run `failwell jobs wait {job}` or `failwell jobs cancel {job}` first"
+            ),
+        )
+
+
 class KeyTaken(CapabilityInputError, kind="validation.input_invalid"):
     """An idempotency key was used for two different jobs."""
 

@@ -32,11 +32,23 @@ def state_folder(path: str | None = None, environ: Mapping[str, str] | None = No
     """The state folder: `path` if given, else what the environment says. Creates nothing."""
     variables = os.environ if environ is None else environ
     if path or variables.get("FAILWELL_STORE"):
-        return Path(path or variables["FAILWELL_STORE"]).expanduser().absolute()
+        return absolute_folder(Path(path or variables["FAILWELL_STORE"]).expanduser())
     state = variables.get("XDG_STATE_HOME", "")
     # The XDG specification says to ignore a relative path.
     parent = Path(state) if state.startswith("/") else Path("~/.local/state").expanduser()
     return parent / "failwell"
+
+
+def absolute_folder(folder: Path) -> Path:
+    """The folder as seen from the current directory.
+
+    Raises:
+        StoreUnavailable: the path is relative, and the current directory was deleted.
+    """
+    try:
+        return folder.absolute()
+    except OSError as error:
+        raise os_fault(error, folder) from error
 
 
 def store_option(folder: Path, environ: Mapping[str, str] | None = None) -> str:

@@ -13,7 +13,7 @@ from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.cancelled import cancel_unowned
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.config.settings import settle
-from failwell.jobs.faults import UnknownJob, check_same
+from failwell.jobs.faults import NotEnded, UnknownJob, check_same
 from failwell.jobs.job import Job, JobRequest, new_job
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
@@ -78,8 +78,15 @@ class QueueClient:
         return known[1]
 
     def again(self, job: str) -> Job:
-        """Submit the same work as a new job. The key of the first retry keeps bulk retries from repeating it."""
-        request = self.find(job).resubmission()
+        """Submit the same work as a new job. The key of the first retry keeps bulk retries from repeating it.
+
+        Raises:
+            NotEnded: the job may still do its work.
+        """
+        record = self.find(job)
+        if not record.state.is_final:
+            raise NotEnded(job, record.state.value)
+        request = record.resubmission()
         key = f"{RETRY_KEY}{job}"
         is_first = self.store.find_by_key(key) is None
         return self.submit(replace(request, key=key) if is_first else request)

@@ -14,6 +14,7 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityInputError
 from failwell.fault.facts import UserAction
 from failwell.jobs.capability_registry import CapabilityRegistry, Replacing
+from failwell.jobs.faults import WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.startup import inspect_capability
 from failwell.report.record import TracebackPolicy, default_policy
@@ -53,7 +54,15 @@ async def _register_module(
 ) -> list[Registration]:
     module, folder = _module_of(file)
     whole = Manifest(name=file.stem[:64], object=f"{module}:*", path=(".",), directory=str(folder))
-    reports: list[dict[str, Any]] = (await _inspect(registry, whole))["capabilities"]
+    top = module.partition(".")[0]
+    try:
+        reports: list[dict[str, Any]] = (await _inspect(registry, whole))["capabilities"]
+    except WorkerStartFailed as error:
+        if top in sys.stdlib_module_names:
+            raise _shadowed(file, top) from error
+        raise
+    if not reports and top in sys.stdlib_module_names:
+        raise _shadowed(file, top)
     if not reports:
         raise CapabilityInputError(
             f"{file} has no capability",
@@ -96,12 +105,15 @@ def _module_of(file: Path) -> tuple[str, Path]:
         raise CapabilityInputError(
             f"{file} cannot be imported, because its name is not a Python name", fields_invalid=["file"]
         )
-    if len(names) == 1 and names[0] in sys.stdlib_module_names:
-        raise CapabilityInputError(
-            f"{file} cannot be imported, because Python has a module `{names[0]}` of its own; rename the file",
-            fields_invalid=["file"],
-        )
     return ".".join(names), folder
+
+
+def _shadowed(file: Path, top: str) -> CapabilityInputError:
+    """The fault for a file that a module of Python hides: the worker had that one imported already."""
+    return CapabilityInputError(
+        f"{file} cannot be imported, because Python has a module `{top}` of its own; rename the file or its folder",
+        fields_invalid=["file"],
+    )
 
 
 async def _inspect(registry: CapabilityRegistry, manifest: Manifest) -> dict[str, Any]:

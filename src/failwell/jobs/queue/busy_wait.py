@@ -131,9 +131,9 @@ class Comparison:
             self._slow = self._slow + 1 if seconds > other else 0
             if self._slow == _MOST_SLOW:
                 # Something else has changed.
-                self._left, self._hold, self._slow = 0, _HOLD, 0
+                self._left, self._hold = 0, _HOLD
             if self._left <= 0:
-                self._rounds, self.prefers_awake = _ROUNDS, True
+                self._rounds, self.prefers_awake, self._slow = _ROUNDS, True, 0
                 self._awake = self._asleep = inf
         elif self.prefers_awake:
             self._awake, self.prefers_awake = min(seconds, self._awake), False

@@ -177,7 +177,6 @@ def _submit_file(args: Namespace) -> int:
 def run_retry(args: Namespace) -> int:
     """Submit the same work as a new job; with `--all`, of every chosen job."""
     from failwell.apps.cli.batches.bulk import retry_all, wants_all
-    from failwell.jobs.job import FINAL
 
     is_bulk = wants_all(args, "failwell jobs retry --help")
     with job_queue(args) as queue:
@@ -187,11 +186,6 @@ def run_retry(args: Namespace) -> int:
         assert queue is not None
         if not queue.registry.has_instance(job.request.instance):
             raise unknown_capability(queue.registry, job.request.instance)
-        if job.state not in FINAL:
-            raise usage_error(
-                f"job {job.id} has not ended ({job.state.value}); a retry would do its work a second time",
-                see=f"failwell jobs wait {job.id}` or `failwell jobs cancel {job.id}",
-            )
         job = queue.again(job.id)
         return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
 
