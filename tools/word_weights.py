@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from failwell.adapters.saved import read_saved, text_of
+from failwell.adapters.guesses import text_of
+from failwell.adapters.saved import read_facts, saved_facts
 from failwell.adapters.words.bayes import WEIGHTS, features_of, said_by_rules, weigh
 from failwell.fault.registry import KINDS
 
@@ -36,9 +37,10 @@ def examples() -> Iterator[tuple[str, str, str]]:
 def features(name: str, text: str) -> set[str]:
     """What an example is counted by: its words, and what the rules make of it."""
     row = {"exception_class": name or None, "message": text}
-    reading = read_saved(row)
+    facts = saved_facts(row)
+    reading = read_facts(row, facts)
     said = said_by_rules(reading.kind, reading.evidence[0].basis)
-    return features_of(text_of(row), name.rpartition(".")[2]) | said
+    return features_of(text_of(row, facts), name.rpartition(".")[2]) | said
 
 
 def table() -> str:

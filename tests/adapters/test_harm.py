@@ -98,6 +98,65 @@ def _may_pass(about: str, status: int | None) -> bool:
     return status == 409 or (status == 429 and about in ("auth", "denied", "bad"))
 
 
+NOT_REPEATED: list[dict[str, Any]] = [
+    {"message": "Too many images in request. Max is 500."},
+    {"message": "too many inputs in request: 2049, maximum is 2048"},
+    {"message": "plugin 'foo' is loaded but invalid"},
+    {"message": "NU1107: Version conflict detected for Acme.Json. Install the package directly"},
+    {"message": "The SSL connection could not be established, see inner exception."},
+    {
+        "message": "The SSL connection could not be established. The remote certificate was rejected by the caller"
+    },
+    {"http_status": 424},
+    {"http_status": 424, "message": "An earlier request in this batch failed"},
+    {
+        "exception_class": "acme.EvalError",
+        "message": "'NoneType' object is not subscriptable; please try again later",
+    },
+    {"http_status": 403, "body": {"reason": "NotFound", "message": 'deployments "web" Forbidden'}},
+]
+
+
+@pytest.mark.parametrize("row", NOT_REPEATED)
+def test_a_row_that_says_nothing_of_a_passing_state_is_not_repeated(row: dict[str, Any]) -> None:
+    assert classify(row).retryable is False
+
+
+@pytest.mark.parametrize(
+    ("status", "page"),
+    [
+        (503, "PolicyViolation: cluster admission webhook is restarting"),
+        (502, "NoSuchKey: cache warmup of node failed"),
+        (503, "Error code: content_filter service restarting"),
+        (503, "reason: permission_denied for service account of the pod"),
+    ],
+)
+def test_the_page_of_a_failing_server_blames_nobody_else(status: int, page: str) -> None:
+    for row in ({"body": page}, {"message": page}):
+        report = classify({"http_status": status, **row})
+
+        assert (report.blame.value, report.retryable) == ("provider", True)
+
+
+def test_a_word_beside_an_error_is_no_code() -> None:
+    row = {"exception_class": "acme.AcmeError", "message": "error: password_hunter_two_invalid"}
+
+    assert "hunter" not in classify(row).to_json()
+
+
+@pytest.mark.parametrize("status", [[400], {"a": 1}, "", 0, "four", True, 4000])
+def test_a_status_that_is_none_is_ignored(status: object) -> None:
+    row = {"message": "Your prepaid balance no longer covers this purchase; top up the wallet first"}
+
+    assert classify({**row, "http_status": status}).kind == classify(row).kind
+
+
+def test_a_status_in_text_is_a_status() -> None:
+    row = {"message": "Your prepaid balance no longer covers this purchase; top up the wallet first"}
+
+    assert classify({**row, "http_status": "400"}).kind == classify({**row, "http_status": 400}).kind
+
+
 def test_every_status_that_words_may_refine_is_written_down_once() -> None:
     registered = {status.value for status in HTTPStatus}
     # Of a status that no registry knows, the words may say all but a fault of the server.

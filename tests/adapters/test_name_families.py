@@ -48,7 +48,7 @@ CLASSES: dict[str, str] = {
 }
 CODES: dict[str, str] = {
     "provider.auth": "not_authed token_revoked session_expired bad_api_key invalid_grant invalid_client login_required AuthFailure.SignatureFailure",
-    "provider.permission": "missing_scope insufficient_scope account_suspended user_banned restricted_resource api_plan_restricted OperationNotPermittedException KMSOptInRequired SNSNoAuthorization",
+    "provider.permission": "missing_scope not_in_channel insufficient_scope account_suspended user_banned restricted_resource api_plan_restricted OperationNotPermittedException KMSOptInRequired SNSNoAuthorization",
     "provider.quota_exhausted": "account_overdue free_tier_exhausted FailedOperation.FreeResourcePackExhausted credits_exhausted TooManyHostedZones TooManyDistributions MaxNumberOfConfigRulesExceededException NumberDomainsExceeded",
     "provider.rate_limited": "over_query_limit concurrency_limit_exceeded ratelimited",
     "tool.busy": (
@@ -59,7 +59,7 @@ CODES: dict[str, str] = {
     "provider.context_too_long": "msg_too_long file_too_large PayloadTooBig RecordTooLargeException BatchRequestTooLong",
     "provider.bad_request": (
         "channel_not_found InvalidSnapshot.NotFound name_taken already_in_channel is_archived audio_too_short resource_missing "
-        "not_in_channel BAD_USER_INPUT type_mismatch CertificateInUseException IllegalUpdate IncorrectKeyMaterialException CannotDelete "
+        "BAD_USER_INPUT type_mismatch CertificateInUseException IllegalUpdate IncorrectKeyMaterialException CannotDelete "
         "BranchNameRequiredException UnknownResourceFault TooManyTagsException"
     ),
 }

@@ -322,7 +322,11 @@ def test_a_text_that_says_that_it_failed_is_read_by_all_its_words(text: str, kin
 
 @pytest.mark.parametrize(
     "text",
-    ["The quick start explains how the monthly plan works and where to find your invoices.", "12 passed, 0 errors", "no errors found in 7 files", "tests: 7, failures: 0"],
+    [
+        "The quick start explains how the monthly plan works and where to find your invoices.", "12 passed, 0 errors", "no errors found in 7 files",
+        "tests: 7, failures: 0", "Server is starting on port 8080", "The config is loaded from /etc/app.toml", "the meeting is already in progress",
+        "cache hit for request 5 of 6 per minute", "The user reached maximum level 5",
+    ],
 )  # fmt: skip
 def test_prose_is_no_failure(text: str) -> None:
     with pytest.raises(Validation):
@@ -335,6 +339,30 @@ def test_prose_is_no_failure(text: str) -> None:
 def test_a_text_that_names_no_exception_is_refused(text: str) -> None:
     with pytest.raises(Validation, match="no line of the text names an exception"):
         describe_pasted(text)
+
+
+def test_a_class_of_which_no_frame_is_shown_may_be_the_programs_own() -> None:
+    text = "Traceback (most recent call last):\nmyapp.errors.PaymentFailed: service is busy"
+
+    assert describe_pasted(text).kind == "internal.unknown"
+
+
+def test_a_record_that_only_informs_does_not_decide() -> None:
+    text = (
+        "2026-05-06 21:02:17 ERROR spawn python ENOENT\n"
+        "2026-05-06 21:02:18 INFO bye; write more with `console.error` if the connection was refused"
+    )
+
+    assert describe_pasted(text).kind == "internal.file_unavailable"
+
+
+def test_a_panic_decides_and_not_what_was_logged_before() -> None:
+    text = (
+        "2026/06/05 12:28:32 start: 404 Not Found\n"
+        "panic: runtime error: invalid memory address or nil pointer dereference\n\ngoroutine 1 [running]:\n"
+    )
+
+    assert describe_pasted(text).kind == "internal.bug"
 
 
 def test_a_report_from_a_paste_survives_the_wire() -> None:

@@ -22,6 +22,9 @@ class AcmeError(Exception):
         self.status_code, self.code = status_code, code
 
 class QuotaExceededError(AcmeError): pass
+class CapacityError(AcmeError): pass
+class ConflictingIdError(AcmeError): pass
+class ServiceUnavailableError(AcmeError): pass
 class Odd(QuotaExceededError): pass
 
 def fail(cls, *args):
@@ -129,6 +132,66 @@ def test_a_library_that_refuses_its_arguments_blames_no_input(installed: ModuleT
     assert report.category.value == "fatal"
 
 
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        ("CapacityError", "array cannot contain more than 2147483646 bytes"),
+        ("ConflictingIdError", "job 17 is there"),
+        ("AcmeError", "Merge conflict in file x"),
+    ],
+)
+def test_a_library_that_calls_nobody_is_not_repeated(installed: ModuleType, cls: str, message: str) -> None:
+    assert describe(raised(installed, cls, message)).retryable is False
+
+
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        ("AcmeError", "Rate limit reached, slow down"),
+        ("AcmeError", "Could not connect to the cluster"),
+        ("ServiceUnavailableError", "no"),
+    ],
+)
+def test_what_only_a_call_can_say_is_repeated(installed: ModuleType, cls: str, message: str) -> None:
+    assert describe(raised(installed, cls, message)).retryable is True
+
+
+@pytest.mark.parametrize("origin", ["code", "call"])
+def test_a_refusal_of_a_library_blames_the_input_of_a_call_alone(
+    installed: ModuleType, origin: Origin
+) -> None:
+    report = describe(raised(installed, "AcmeError", "invalid parameter `size`"), origin=origin)
+
+    assert (report.category.value == "user_input") is (origin == "call")
+
+
+def test_a_number_in_code_is_a_status_only_where_it_can_be_one(installed: ModuleType) -> None:
+    ended = describe(raised(installed, "AcmeError", "tool ended", None, 255))
+    refused = describe(raised(installed, "AcmeError", "no", None, 503))
+
+    assert ended.provider_metadata is None or ended.provider_metadata.status_code is None
+    assert seen(refused) == ("provider.overloaded", False)
+
+
+def test_the_misuse_of_a_value_is_a_bug_in_every_class(installed: ModuleType) -> None:
+    misused = raised(installed, "AcmeError", "'NoneType' object is not iterable; please try again later")
+    called = raised(installed, "AcmeError", "render() got an unexpected keyword argument 'rate limit'")
+
+    assert seen(describe(misused, origin="call")) == ("internal.bug", False)
+    assert describe(called, origin="call").retryable is False
+
+
+def test_no_code_of_a_module_runs(installed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hook(name: str) -> object:
+        raise AssertionError(name)
+
+    error = raised(installed, "AcmeError", "no")
+    monkeypatch.delitem(vars(installed), "__file__")
+    monkeypatch.setitem(vars(installed), "__getattr__", hook)
+
+    assert describe(error).kind == "internal.unknown"
+
+
 def test_a_plain_class_repeats_nothing(installed: ModuleType) -> None:
     report = describe(raised(installed, RuntimeError, "Could not connect to the cluster"), origin="call")
 
@@ -183,7 +246,7 @@ def test_live_and_logged_failures_have_one_verdict(installed: ModuleType) -> Non
     differing: list[str] = []
     for _, _, message in islice(examples(), 0, None, 37):
         error = raised(installed, "AcmeError", message)
-        live = describe(error)
+        live = describe(error, origin="call")
         logged = classify({"exception_class": f"{installed.__name__}.AcmeError", "message": message})
         is_unknown = {live.kind, logged.kind} <= {"internal.unknown", "provider.unknown"}
         if live.kind != logged.kind and not is_unknown:

@@ -5,6 +5,7 @@ who wrote the method, and whether a subclass of an unknown author puts code of i
 methods of `type` itself, so that no metaclass is asked.
 """
 
+import re
 from collections import ChainMap, UserDict
 from functools import lru_cache
 from gc import get_referents
@@ -33,6 +34,7 @@ _NOT_CALLED = frozenset(
     {"__init__", "__new__", "__init_subclass__", "__class_getitem__", "__reduce__", "__weakref__", "__dict__"}
 )
 """Methods that nothing calls when an object is printed."""
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _STORING = (MemberDescriptorType, GetSetDescriptorType)
 
 
@@ -54,13 +56,14 @@ def module_of(cls: type) -> str:
 def is_installed(module: str) -> bool:
     """Whether a module that is loaded was installed, and is not the program's own."""
     loaded = modules.get(module)
-    file = getattr(loaded, "__file__", None) if type(loaded) is ModuleType else None
+    # Not asked for: a module may have a `__getattr__` of its own.
+    file = vars(loaded).get("__file__") if type(loaded) is ModuleType else None
     return type(file) is str and is_installed_file(file)
 
 
 def is_installed_file(path: str) -> bool:
     """Whether a file of source belongs to an installed package."""
-    return "site-packages" in path or "dist-packages" in path
+    return _PACKAGES.search(path) is not None
 
 
 def is_pythons(cls: type) -> bool:
@@ -70,10 +73,15 @@ def is_pythons(cls: type) -> bool:
 
 @lru_cache(maxsize=_MOST_TYPES)
 def _is_known_name(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in stdlib_module_names or is_known_library(top)
+
+
+def is_known_library(top: str) -> bool:
+    """Whether a top-level module belongs to a library that is known here."""
     from failwell.adapters.registry import HOMES
 
-    top = module.partition(".")[0]
-    return top in stdlib_module_names or top in _BESIDE or (top in HOMES and top not in _AMBIGUOUS)
+    return top in _BESIDE or (top in HOMES and top not in _AMBIGUOUS)
 
 
 def definer(cls: type, name: str) -> type | None:

@@ -169,6 +169,7 @@ def needed_mb(message: str) -> float | None:
 
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
+_FAILED_DEPENDENCY = 424
 _new_metadata = draft_of(ProviderMetadata)
 _new_reading = draft_of(Reading)
 
@@ -200,7 +201,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     reading.message = _sentence(known.summary, facts.provider, facts.status, code)
     reading.caller_facing = False
     reading.certainty = _in_stream(rule) if facts.in_stream else None
-    reading.retryable = False if _is_forbidden(facts, known) else None
+    reading.retryable = False if _is_forbidden(facts, known, rule) else None
     reading.provider, reading.model, reading.provider_metadata = facts.provider, facts.model, metadata
     reading.not_before, reading.details = wait, details
     reading.resource_shortfall = shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None
@@ -210,8 +211,10 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     return reading
 
 
-def _is_forbidden(facts: Facts, known: Kind) -> bool:
-    """Whether the reply forbids a repeat that the kind would allow."""
+def _is_forbidden(facts: Facts, known: Kind, rule: Rule) -> bool:
+    """Whether the reply forbids a repeat that the kind would allow, or a 424 does not say what has to happen before one."""
+    if facts.status == _FAILED_DEPENDENCY and rule.basis == "status":
+        return True
     advice = facts.headers.get("x-should-retry")
     if advice is not None and advice.lower() == "false":
         return True

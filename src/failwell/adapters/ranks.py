@@ -293,7 +293,7 @@ def _speaks_of_money(text: str) -> bool:
 def _in_window(cell: Cell, said: Statement, facts: Facts, status: int | None) -> str:
     """The kind of a row: the window that the text names tells a quota from a rate limit."""
     if cell.weak and (
-        (cell.kind == LONG and (said.has(RATE) or said.names_short_window))
+        (cell.kind == LONG and ("rate" in said.concepts or said.names_short_window))
         or (cell.kind == REFUSED and {"rate", "exceeded"} <= said.concepts)
     ):
         return RATE

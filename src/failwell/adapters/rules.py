@@ -133,8 +133,8 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
     ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
     ("cancel.run", r"cancell?ed$|cancell?ation$|[a-z]interrupted$"),
-    # What is released without having been locked: borg and lockfile.
     ("extension.dependency_missing", r"resolutionimpossible|(?:dependency|version)conflict$"),
+    # What is released without having been locked: borg and lockfile.
     ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
 )
 CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -315,7 +315,7 @@ _BY_CALLER, _PASSING = frozenset({*range(400, 500), 529}), frozenset({429, 503, 
 GIVING_WAY: dict[int, frozenset[int]] = {
     400: _BY_CALLER,
     422: _BY_CALLER,
-    403: frozenset({401, 404, 429}),
+    403: frozenset({401, 429}),
     500: _PASSING,
     502: _PASSING,
 }

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, cast
 
 from failwell.adapters.classify import classify
-from failwell.adapters.codes import is_documented
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
@@ -26,7 +25,6 @@ from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import VERDICTS
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, find, read, registered
-from failwell.adapters.rules import GENERIC
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
@@ -35,22 +33,18 @@ from failwell.adapters.text.protocol_words import close_code_in, database_kind_i
 from failwell.adapters.text.reader import printed_codes, read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.adapters.vendors.process import read_exit
-from failwell.adapters.words.bayes import CLEAR_LEAD, guess
-from failwell.fault.registry import kind as registered_kind
 
-GUESS = "guess."
-"""How the names of rules begin that took all words together."""
-_LEAD = 0.5
-"""How far a guess must lead that allows no repeat, in a row of a log."""
-_OVERRIDING_LEAD = 1.0
-"""How far one must lead that differs from what the rules read in words."""
 _INTERPRETERS = re.compile(
     r"unsupported operand type|not supported between instances of|object (?:of type \S{1,80} )?(?:does not support|is not|has no|cannot be|can't be)"
     r"|(?:positional|unexpected keyword) argument|release (?:un-?acquired|unlocked) lock|changed size during iteration|released too many times"
 )
 """What Python's interpreter says of a program's own mistake, whatever its words would mean elsewhere."""
 _OF_INTERPRETERS = ("TypeError", "RuntimeError")
-_FEWEST_WORDS = 4
+_OF_OPERATIONS = re.compile(
+    r"'[\w.]{1,80}' object (?:is not (?:subscriptable|iterable|callable|reversible|an iterator)|has no attribute|does not support)"
+    r"|unsupported operand type\(s\) for|not supported between instances of '|object of type '[\w.]{1,80}' has no len\(\)"
+)
+"""What it says of an operation, which is a mistake in the program also where another class repeats it."""
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
 _EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
@@ -58,7 +52,7 @@ _DB_API = frozenset(
     {"DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "OperationalError"}
 )
 """Subclasses of `Error` in every module that follows PEP 249."""
-_GENERAL_CLASSES = frozenset(
+GENERAL_CLASSES = frozenset(
     {
         "AssertionError",
         "ConnectionError",
@@ -85,12 +79,10 @@ _ONLY_WRAPPING = frozenset(
     }
 )  # fmt: skip
 """Classes of .NET and Java that a runtime puts around whatever was thrown."""
-_USED_FOR_ANYTHING = (400, 404, 422)
-"""Statuses of which words may say more."""
-_DENIALS = frozenset({"provider.auth", "provider.permission", "provider.quota_exhausted"})
-"""Kinds that no guess turns into one that is repeated."""
+_BUG = Reading.from_rule(kind="internal.bug", rule="python.interpreter", basis="message", saw="an operation")
+_LONGEST_SEARCHED = 4_000
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
-_SAY_NOTHING = ("provider.unknown", "internal.unknown")
+SAY_NOTHING = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
 
 
@@ -99,8 +91,12 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
 
     Where the row has no status, code or phase of its own, its texts are read for them.
     """
-    row = _unwrapped(row)
-    facts = saved_facts(row)
+    row = unwrapped(row)
+    return read_facts(row, saved_facts(row), now)
+
+
+def read_facts(row: Mapping[str, Any], facts: Facts, now: datetime | None = None) -> Reading:
+    """The reading of a row that nothing wraps, whose facts are gathered."""
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
     if module and (known := registered(module, name)) is not None:
         return known.classified(classify(facts, now))
@@ -114,7 +110,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     certain = _without_text(facts, own, class_name, now, is_reply=is_reply)
     if certain is not None:
         return certain
-    text = read_text(_all_text(row))
+    text = read_text("\n".join(texts_of(row)))
     if not class_name and text.errors and _is_pythons(text.errors[0].name):
         # The text names the class that the row does not.
         return read_saved({**row, "exception_class": text.errors[0].name}, now)
@@ -122,10 +118,10 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         # A runtime prints the class before the message, and some replies are known by both.
         text.database = database_kind_in(f"{class_name}: {facts.message}")
     printed = read_printed(text, facts, now)
-    if printed is not None and printed.kind not in (*_SAY_NOTHING, "internal.script_error"):
+    if printed is not None and printed.kind not in (*SAY_NOTHING, "internal.script_error"):
         return printed
     reading = classify(facts, now)
-    if printed is not None and reading.kind in _SAY_NOTHING:
+    if printed is not None and reading.kind in SAY_NOTHING:
         return printed
     if reading.kind == "provider.unknown" and (own is None or own.rule == "python.RuntimeError"):
         inner = _inside(row, now)
@@ -136,7 +132,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
     is_refused = _is_of_a_library(row, class_name, reading)
     # A class that a library made for one failure says more than words; Python's own classes say less.
-    is_own = own is not None and (own.evidence[0].basis == "errno" or class_name not in _GENERAL_CLASSES)
+    is_own = own is not None and (own.evidence[0].basis == "errno" or class_name not in GENERAL_CLASSES)
     is_own = is_own and not (own is not None and own.kind == "internal.bug" and is_refused)
     is_vague = reading.kind in _SAY_LITTLE and not is_refused
     return (
@@ -144,6 +140,11 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
         if own is not None and (is_vague or (is_own and reading.evidence[0].basis in ("message", "default")))
         else reading
     )
+
+
+def is_misuse(message: str) -> bool:
+    """Whether a text holds what Python's interpreter says of a program's own mistake."""
+    return _INTERPRETERS.search(message[:_LONGEST_SEARCHED]) is not None
 
 
 def _without_text(
@@ -161,11 +162,13 @@ def _without_text(
     if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
         reply = classify(facts, now)
         is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
-        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in _SAY_NOTHING else reply
+        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in SAY_NOTHING else reply
+    if _OF_OPERATIONS.search(facts.message[:_LONGEST_SEARCHED]) is not None:
+        return own if own is not None and own.kind == _BUG.kind else _BUG
     if own is None:
         return None
-    is_device = own.rule.startswith(_RUNTIMES) and own.kind not in _SAY_NOTHING
-    is_bug = class_name in _OF_INTERPRETERS and _INTERPRETERS.search(facts.message) is not None
+    is_device = own.rule.startswith(_RUNTIMES) and own.kind not in SAY_NOTHING
+    is_bug = class_name in _OF_INTERPRETERS and is_misuse(facts.message)
     return own if class_name.startswith("subprocess.") or is_device or is_bug else None
 
 
@@ -174,71 +177,10 @@ def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
     printed = read_printed(
         read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now
     )
-    return None if printed is None or printed.kind in _SAY_NOTHING else printed
+    return None if printed is None or printed.kind in SAY_NOTHING else printed
 
 
-def text_of(row: Mapping[str, Any]) -> str:
-    """Everything that a row says in words."""
-    return f"{saved_facts(row).message}\n{_all_text(row)}"
-
-
-def guessed(row: Mapping[str, Any], reading: Reading, *, least: float = _LEAD) -> Reading:
-    """What a row is most likely about by all its words, where the rules read nothing or only words.
-
-    What the rules make of it is counted with the words, so a guess that differs is right far more often than they are.
-
-    Args:
-        row: What is known to be a failure: any text is most likely about something.
-        reading: What the rules make of it.
-        least: How far one kind must lead. One whose failures are repeated elsewhere, or that changes what a status says, must lead clearly.
-    """
-    first = reading.evidence[0]
-    status = row.get("http_status")
-    if not (reading.kind in _SAY_NOTHING or _is_soft(reading, status)):
-        return reading
-    text = text_of(row)
-    name = str(row.get("exception_class") or "").rpartition(".")[2]
-    if text.isascii() and len(set(text.split())) < _FEWEST_WORDS:
-        return reading
-    found = guess(text, name, (reading.kind, first.basis))
-    if found is None or found.kind in _SAY_NOTHING:
-        return reading
-    category, of_rules = registered_kind(found.kind).category, registered_kind(reading.kind).category
-    if category is of_rules:
-        # The rules tell kinds of one category apart better.
-        return reading
-    is_known = reading.kind not in _SAY_NOTHING
-    is_bold = category.retryable or status is not None
-    needed = CLEAR_LEAD if is_bold else max(least, _OVERRIDING_LEAD) if is_known else least
-    if found.lead < needed or (category.retryable and reading.kind in _DENIALS):
-        return reading
-    is_reply = row.get("body") is not None or status is not None
-    if is_reply and found.kind.startswith(("resource.", "internal.")):
-        # A reply tells nothing about this machine.
-        return reading
-    if status is not None and found.kind not in GENERIC.get(status, ()):
-        return reading
-    rule = f"{GUESS}{found.kind.partition('.')[2]}"
-    # What is only likely is no reason to do something twice.
-    return Reading.from_rule(
-        kind=found.kind, rule=rule, basis="message", saw="all words together", retryable=False
-    )
-
-
-def _is_soft(reading: Reading, status: object) -> bool:
-    """Whether the rules decided by words, by a code or class that nobody documents, or by a status that is used for anything."""
-    first = reading.evidence[0]
-    if status is not None:
-        return status in _USED_FOR_ANYTHING and first.basis in ("status", "message")
-    if first.basis == "message":
-        return first.rule.startswith("provider.")
-    if first.basis in ("code", "class"):
-        is_denial = reading.kind in ("provider.auth", "provider.permission")
-        return first.rule.startswith("provider.") and not is_documented(first.saw) and not is_denial
-    return first.rule.startswith("python.") and first.rule.removeprefix("python.") in _GENERAL_CLASSES
-
-
-def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row of what a runtime only wrapped, if the row holds nothing of a reply."""
     if any(row.get(name) is not None for name in ("http_status", "body")) or row.get("headers"):
         return row
@@ -269,7 +211,7 @@ def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:
         {"exception_class": first.get("class"), "message": first.get("message"), "cause_chain": rest}, now
     )
     is_plain = below.rule.startswith("python.") and below.kind in VERDICTS
-    return None if is_plain or below.kind in _SAY_NOTHING else below
+    return None if is_plain or below.kind in SAY_NOTHING else below
 
 
 def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) -> bool:
@@ -288,11 +230,11 @@ def _is_pythons(name: str) -> bool:
     return "." in name and name.partition(".")[0] in HOMES
 
 
-def _all_text(row: Mapping[str, Any]) -> str:
+def texts_of(row: Mapping[str, Any]) -> list[str]:
     """The message of a row and those of its causes."""
     own = row.get("message")
     causes = [str(cause.get("message", "")) for cause in _dicts(row.get("cause_chain"))]
-    return "\n".join(part for part in (own if isinstance(own, str) else "", *causes) if part)
+    return [part for part in (own if isinstance(own, str) else "", *causes) if part]
 
 
 def saved_facts(row: Mapping[str, Any]) -> Facts:
@@ -304,22 +246,19 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     if class_name:
         # A runtime prints the class before the message.
         message = message.removeprefix(f"{class_name}: ")
+    status = _status(row.get("http_status"))
     # Without a status, `read_text` looks for both.
-    body = as_objects(_body(row.get("body"), message if row.get("http_status") else ""))
+    body = as_objects(_body(row.get("body"), "" if status is None else message))
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
-    status = row.get("http_status")
-    if isinstance(status, str) and status.isdecimal():
-        status = int(status)
     text = "\n".join(dict.fromkeys(part for part in (message_of(body), message) if part))
     codes = list(codes_of(body))
     kind = headers.get("x-amzn-errortype")
     if kind:
         codes.insert(0, kind.partition(":")[0].lower())
-    has_structure = isinstance(body, STRUCTURES)
-    printed = (
-        printed_codes(message) if row.get("http_status") and not has_structure else codes_in_text(message)
-    )
-    if isinstance(body, str):
+    # Words at the head of a line are no codes where the server says that the fault is its own.
+    is_read = status is not None and status < 500 and not isinstance(body, STRUCTURES)
+    printed = printed_codes(message) if is_read else codes_in_text(message)
+    if isinstance(body, str) and (status is None or status < 500):
         printed += printed_codes(body)
     codes.extend(code for code in printed if code not in codes)
     if _SYMBOL.fullmatch(message):
@@ -330,7 +269,7 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
         sdk=_text(row.get("sdk")),
         exception_type=class_name.rpartition(".")[2],
         names=tuple(_name(cls) for cls in (class_name, *(cls for cls, _ in causes)) if cls),
-        status=status if isinstance(status, int) and 100 <= status < 600 else None,
+        status=status,
         codes=tuple(codes),
         message=text,
         headers=headers,
@@ -340,6 +279,12 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
         request_id=id_in(headers),
         cause_bug=bug,
     )
+
+
+def _status(saved: object) -> int | None:
+    """The HTTP status as a number; `None` where a table has none, or something else in its place."""
+    number = int(saved) if isinstance(saved, str) and saved.isdecimal() and len(saved) == 3 else saved
+    return number if type(number) is int and 100 <= number < 600 else None
 
 
 def _body(saved: object, message: str) -> Any:
@@ -416,7 +361,7 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
     # An adapter reads an exception, so it gets one of that name.
     error = type(name, (Exception,), {"__module__": module})(message)
     reading = safe_call(entry, None, error)
-    return None if reading is None or reading.kind in _SAY_NOTHING else reading
+    return None if reading is None or reading.kind in SAY_NOTHING else reading
 
 
 def _name(dotted: str) -> str:

@@ -2,8 +2,12 @@
 
 What an installed library raises is about what it was asked to do. What a program's own classes say is the program's business, so they
 are read only where the border says that a call was made, and are never repeated for their words.
+
+Much of what libraries raise is not about a call: they merge, schedule and compile. So where nothing shows a call, a failure is
+repeated only if it is a rate limit, or a connection or a server by name.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,9 +17,11 @@ from typing import Any
 from failwell.adapters.authors import is_installed, module_of
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import STRUCTURES, Facts
+from failwell.adapters.guesses import guessed, read_row
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import ANSWERING, HOMES
-from failwell.adapters.saved import guessed, read_saved
+from failwell.adapters.safe_getattr import safe_getattrs
+from failwell.adapters.saved import is_misuse, read_saved, saved_facts
 from failwell.adapters.sdk import gather
 from failwell.adapters.traceback_frames import innermost, raised_by_installed
 from failwell.fault.axes import Category
@@ -27,6 +33,11 @@ _PLAIN = (Exception, OSError, RuntimeError, ValueError)
 _NAMES = frozenset(cls.__name__ for cls in _PLAIN)
 _UNKNOWN = ("provider.unknown", "internal.unknown")
 _MOST_BASES = 4
+_STATUSES = ("status_code", "status", "http_status", "response", "http_response", "raw_response")
+"""Attributes that show that a number in `code` is a status of HTTP."""
+_OF_CALLS = frozenset({"provider.rate_limited", "provider.connection"})
+_OF_SERVERS = re.compile(r"unavailable|overload|badgateway|internalserver", re.IGNORECASE)
+"""What the names of classes say that only a server can be."""
 
 
 def read_unknown(error: BaseException, origin: Origin, by_text: Reading | None = None) -> Reading | None:
@@ -45,8 +56,40 @@ def read_unknown(error: BaseException, origin: Origin, by_text: Reading | None =
     if not of_library and origin != "call":
         return None
     facts = gather(error, None, top)
-    reading = _read(cls, facts) if by_text is None else guessed(_row(cls, facts), by_text)
-    return _without_repeat(reading) if reading is not None and not of_library else reading
+    has_status = any(safe_getattrs(error, _STATUSES))
+    if facts.status is not None and facts.status < 400 and not facts.headers and not has_status:
+        # A number in `code` is anything: the exit code of a tool, the status of another protocol.
+        facts.status = None
+    reading = _read(cls, facts) if by_text is None else guessed(facts, by_text, facts.message)
+    if reading is None:
+        return None
+    has_reply = has_status or bool(facts.headers) or isinstance(facts.body, STRUCTURES)
+    return _of_class(reading, facts, origin, of_library=of_library, has_reply=has_reply)
+
+
+def _of_class(
+    reading: Reading, facts: Facts, origin: Origin, *, of_library: bool, has_reply: bool
+) -> Reading | None:
+    """The reading of a class that no table knows, as far as it counts where the failure arose."""
+    if of_library and (has_reply or facts.phase is not None):
+        return reading
+    if origin == "code" and facts.status is None and _blames_input(reading):
+        # What a library refuses in the program's own code is nobody's input.
+        return None
+    first = reading.evidence[0]
+    is_of_a_call = (
+        origin == "call"
+        or reading.kind in _OF_CALLS
+        or (first.basis in ("class", "code") and _OF_SERVERS.search(first.saw) is not None)
+    )
+    if of_library and is_of_a_call and not is_misuse(facts.message):
+        return reading
+    return _without_repeat(reading)
+
+
+def _blames_input(reading: Reading) -> bool:
+    known = KINDS.get(reading.kind)
+    return known is not None and known.category is Category.USER_INPUT
 
 
 def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
@@ -58,10 +101,10 @@ def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool
     is_own = not of_library or top in sys.stdlib_module_names
     if "." not in name or top in ANSWERING or (is_own and origin != "call"):
         return None
-    reading = _by_words(row)
+    reading = read_row(row)
     if reading.kind in _UNKNOWN:
         return None
-    return _without_repeat(reading) if is_own else reading
+    return _of_class(reading, saved_facts(row), origin, of_library=not is_own, has_reply=False)
 
 
 def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
@@ -77,18 +120,12 @@ def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
 def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
     if origin != "call" and not (origin == "code" and of_library):
         return None
-    reading = _by_words(row)
-    known = KINDS.get(reading.kind)
+    reading = read_row(row)
     if (
         reading.kind in _UNKNOWN
         or reading.rule.startswith("python.")
-        or (
-            # A library refuses what this program gave it: that is a bug, and nobody's input, unless it was a file.
-            origin == "code"
-            and known is not None
-            and known.category is Category.USER_INPUT
-            and row["exception_class"] != "OSError"
-        )
+        # A library refuses what this program gave it: that is a bug, and nobody's input, unless it was a file.
+        or (origin == "code" and _blames_input(reading) and row["exception_class"] != "OSError")
     ):
         return None
     return _without_repeat(reading)
@@ -103,18 +140,14 @@ def _read(cls: type, facts: Facts) -> Reading | None:
         or facts.phase
         or isinstance(facts.body, STRUCTURES)
     ):
-        reading = guessed(row, classify(facts))
+        reading = guessed(facts, classify(facts), facts.message)
         if reading.kind not in _UNKNOWN:
             return reading
-    reading = _by_words(row)
+    reading = read_row(row)
     if reading.kind not in _UNKNOWN:
         return reading
     named = (read_saved(_row(above, facts)) for above in _unknown_bases(cls))
     return next((reading for reading in named if reading.kind not in _UNKNOWN), None)
-
-
-def _by_words(row: Mapping[str, Any]) -> Reading:
-    return guessed(row, read_saved(row))
 
 
 def _row(cls: type, facts: Facts) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from failwell.adapters.saved import read_saved
 from failwell.adapters.words import bayes
 from failwell.adapters.words.bayes import CLEAR_LEAD, Guess, guess, weigh
 from failwell.fault.registry import kind as registered_kind
@@ -133,7 +134,8 @@ def test_examples_that_were_left_out_are_read_by_the_others(
         bayes.WEIGHTS.write_text(weigh(counted, least=LEAST), encoding="utf-8")
         bayes.forget()
         for kind, name, text in rows[fold::FOLDS]:
-            found = guess(text, name.rpartition(".")[2])
+            reading = read_saved({"exception_class": name or None, "message": text})
+            found = guess(text, name.rpartition(".")[2], (reading.kind, reading.evidence[0].basis))
             is_right = found is not None and category_of(found) == str(registered_kind(kind).category)
             read.append(is_right)
             if found is not None and found.lead >= CLEAR_LEAD:

@@ -114,7 +114,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "request canceled while waiting for connection", "connection attempt failed", "actively refused", "connect call failed", "unable to connect to the server",
         'connection to server at "', "failed to connect to ", "reset reason: connection failure", "reset reason: remote connection failure",
         "error occurred while establishing a connection to sql server", "client::legacy::error(connect", "reset reason: connection timeout", "<urlopen error timed out", "<urlopen error [winerror 10060]", "<urlopen error [errno 110]", "couldn't connect to server", "could not connect to server", "cannot connect to host",
-        "network socket disconnected before secure", "ssl connection could not be established",
+        "network socket disconnected before secure",
     )),
     ("read", (
         "context deadline exceeded", "client.timeout exceeded", "timeout awaiting response headers", "read timed out", "httpclient.timeout of",
@@ -129,6 +129,10 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "transport-level error has occurred", "hyper::error(incompletemessage", "received rst_stream with error code", "reset reason: connection termination", "reset reason: remote reset", "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
     )),
 )  # fmt: skip
+_DOTNET_HANDSHAKE = "ssl connection could not be established"
+_HUNG_UP = re.compile(
+    r"forcibly closed|connection reset|unexpected eof|remote party has closed|0 bytes from the transport"
+)
 PHASE_BY_SENTENCE: dict[str, Phase] = {
     sentence: phase for phase, sentences in _SENTENCES for sentence in sentences
 }
@@ -234,6 +238,9 @@ def phase_in(text: str) -> Phase | None:
     if is_tls_alert(text):
         return "tls"
     low = text.lower()
+    if _DOTNET_HANDSHAKE in low:
+        # The other side hung up in the handshake, or its certificate was refused.
+        return "connect" if _HUNG_UP.search(low) is not None else "tls"
     for sentence, phase in PHASE_BY_SENTENCE.items():
         if sentence in low:
             return "connect" if phase == "read" and _DIALING.search(low) else phase

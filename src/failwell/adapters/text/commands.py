@@ -111,7 +111,7 @@ _SENTENCES: tuple[_Row, ...] = (
     _row(ToolFacts("shell", "shell_not_executable", exit_code=126),
          "exec format error", ("sh: ", r"^\S{0,40}sh: [^\n]{1,200}: (?:Permission denied|cannot execute\b[^\n]{0,60}|Exec format error)$")),
     _row(ToolFacts("shell", "shell_variable", kind=_CONFIG), ("unbound variable", r"\b\w{1,80}: unbound variable$")),
-    _row(ToolFacts("program", "program_usage", kind=_INPUT), ("sage: ", r"^(?:Usage|usage): [^\n]{1,400}\n(?:[^\n]{0,400}\n){0,40}?[^\n]{0,80}?\b[Ee]rror: ")),
+    _row(ToolFacts("program", "program_usage", kind=_INPUT), ("sage: ", r"^(?:Usage|usage): [^\n]{1,400}\n(?:[^\n]{0,400}\n){0,40}?(?:[^\s\n]{1,80}: )?[Ee]rror: ")),
     _row(ToolFacts("powershell", "powershell_policy", kind=_CONFIG), "running scripts is disabled on this"),
     _row(ToolFacts("imagemagick", "imagemagick_policy", kind=_CONFIG), "not allowed by the security policy `"),
     _row(ToolFacts("latex", "latex_package", kind=_MISSING), ("not found", r"LaTeX Error: File [`'][^'\n]{1,100}\.(?:sty|cls|fd|def)' not found")),

@@ -62,6 +62,8 @@ _RUST_PANIC = re.compile(
     r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}?:\d{1,7}:\s(?P<text>[^\n]{0,2000}))",
     re.MULTILINE,
 )
+PANIC = "panic"
+"""What Go and Rust call the end of a program that cannot go on. Earlier lines say nothing about it."""
 _GO_PANIC = re.compile(r"^(?P<name>panic|fatal error): (?P<text>[^\n]{0,2000})", re.MULTILINE)
 
 
@@ -145,10 +147,10 @@ def _first_line(part: str) -> str:
 
 def _panic(text: str) -> PrintedError | None:
     if "panicked at" in text and (rust := _RUST_PANIC.search(text)) is not None:
-        return PrintedError("panic", rust["text"] or rust["old"] or "")
+        return PrintedError(PANIC, rust["text"] or rust["old"] or "")
     go = _GO_PANIC.search(text) if "panic: " in text or "fatal error: " in text else None
-    if go is not None and (go["name"] == "panic" or "goroutine" in text):
-        return PrintedError("panic", go["text"])
+    if go is not None and (go["name"] == PANIC or "goroutine" in text):
+        return PrintedError(PANIC, go["text"])
     return None
 
 

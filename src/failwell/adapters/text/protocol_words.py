@@ -43,12 +43,12 @@ _GRPC = re.compile(
 )
 _SQLSTATE = re.compile(
     r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
-    # ODBC writes it before the names of the driver and of the source: `[08001] [Microsoft][ODBC Driver 18 …]`.
     # As PostgREST answers, and as drivers print the fields of PostgreSQL's message.
     r"|['\"](?:C|code)['\"]: ?['\"](?P<fields>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})['\"](?=[^\n]{0,400}['\"](?:hint|M)['\"])"
+    # ODBC writes it before the names of the driver and of the source: `[08001] [Microsoft][ODBC Driver 18 …]`.
     r"|\[(?P<odbc>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\] ?\[[A-Z][\w ]{2,40}\]"
-    # Behind the database's own number, as MySQL and Snowflake print it: `001003 (42000): SQL compilation error`.
     r"|\bERROR #(?P<hash>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
+    # Behind the database's own number, as MySQL and Snowflake print it: `001003 (42000): SQL compilation error`.
     r"|(?<![\w.])\d{4,6} \((?P<behind>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\): ",
     re.IGNORECASE,
 )
@@ -145,9 +145,9 @@ _MYSQL = re.compile(
     r"|\bError Code: (?P<workbench>\d{4})\. |\bSQLSTATE\[\w{5}\]: [A-Z][\w ]{2,60}: (?P<pdo>\d{4}) "
     # MySQL Connector/Python: `ProgrammingError: 1064 (42000): You have an error …`.
     r"|\b\w{2,40}Error: (?P<connector>\d{4}) \((?P<its_state>[0-9A-Z]{5})\): "
-    # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
     # As Rust's drivers print it: `MysqlError { code: 1114, message: …`.
     r"|\bMy[Ss]qlError \{\s{0,8}(?:ERROR )?(?:code: )?(?P<struct>\d{4})\b"
+    # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
     r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
 _MONGODB = re.compile(

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.codes import is_known_everywhere
 from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
 from failwell.adapters.protocols.wire import GRPC_WORDS
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class
 from failwell.adapters.text.commands import ToolFacts, tool_facts
-from failwell.adapters.text.error_chain import PrintedError, chain_in
+from failwell.adapters.text.error_chain import PANIC, PrintedError, chain_in
 from failwell.adapters.text.http_status import status_in
 from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.protocol_words import (
@@ -32,7 +33,7 @@ _MOST_BELOW = 12
 _REFINES = ("tls", "dns", "handles")
 _PYTHON = "Traceback (most recent call last)"
 _AWS = re.compile(
-    r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\b(?:Error Code: |ErrorCode \")(?P<java>[A-Z][\w.]{2,80})"
+    r"\bAn error occurred \((?P<code>[\w.]{1,80})\) when calling|\bA client error \((?P<old>[\w.]{1,80})\) occurred when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\b(?:Error Code: |ErrorCode \")(?P<java>[A-Z][\w.]{2,80})"
     # Azure's libraries for Go and PowerShell, and the Google one for Go, which puts the reason behind the message.
     r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})$",
     re.MULTILINE,
@@ -42,7 +43,7 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _BRACED = re.compile(
-    r"\b(?:code|type|errorCode|reason): ?'(?P<code>[A-Za-z][\w.-]{2,60})'|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
+    r"\b(?:code|type|[eE]rrorCode|reason): ?['\"](?P<code>[A-Za-z][\w.-]{2,60})['\"]|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
 )
 _ANGLED = re.compile(
     r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) |<(?:[Cc]|exceptionC|errorC)ode>(?P<xml>[A-Z][\w.]{3,80})</"
@@ -61,6 +62,10 @@ _LOG_LINE = re.compile(
     re.MULTILINE,
 )
 _LOUD = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
+_CALM = re.compile(
+    r"[^\n]{0,100}?(?:\b(?:INFO|DEBUG|TRACE)\b|\b(?:level|severity)\W{1,3}(?:info|debug|trace)\b|\[(?:info|debug|trace)\])"
+)
+"""The head of a record that speaks of no failure of its own, whatever words are in it."""
 _MOST_RECORDS = 4_000
 
 
@@ -98,7 +103,7 @@ def read_text(text: str) -> TextFacts:
     text = _deciding_record(text)
     errors = _python_chain(text) if _PYTHON in text else chain_in(text)
     message = "\n".join(error.message for error in errors if error.message) if errors else text
-    shown = _reprinted(errors) if errors and _PYTHON in text else text
+    shown = _reprinted(errors) if errors and (_PYTHON in text or errors[0].name == PANIC) else text
     body = body_in(shown)
     tool = tool_facts(text)
     facts = TextFacts(
@@ -162,7 +167,8 @@ def printed_codes(text: str, body: Any = None) -> tuple[str, ...]:
     codes += [head for head in heads if not head.endswith(("error", "exception")) and is_known_code(head)]
     if "_" in text:
         symbols = [match["code"] for match in islice(_SYMBOL.finditer(text[:4_000]), _MOST_HEADS)]
-        codes += [symbol for symbol in symbols if is_known_code(symbol)]
+        # Names of any sort are written so, too: a word that nobody knows would be shown as a code.
+        codes += [symbol for symbol in symbols if is_known_everywhere(symbol)]
     return tuple(
         code
         for code in dict.fromkeys(codes)
@@ -186,7 +192,7 @@ def _python_chain(text: str) -> list[PrintedError]:
 
 
 def _reprinted(errors: list[PrintedError]) -> str:
-    """What decides about a Python traceback, without its stack: its last exception, or the members of a group.
+    """What decides about a Python traceback or a panic, without its stack: its last exception, or the members of a group.
 
     As with a live exception, a status below another library's exception does not count.
     """
@@ -199,10 +205,13 @@ def _deciding_record(text: str) -> str:
     starts = [match.start() for _, match in zip(range(_MOST_RECORDS), _LOG_LINE.finditer(text), strict=False)]
     if len(starts) < 2:
         return text
+    loud: str | None = None
     end = len(text)
     for start in reversed(starts):
         record = text[start:end]
         if _LOUD.search(record) is not None:
-            return record
+            if _CALM.match(record) is None:
+                return record
+            loud = loud or record
         end = start
-    return text
+    return loud or text

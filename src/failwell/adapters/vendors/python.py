@@ -6,6 +6,7 @@ system errors are read by errno, because the class alone calls a full disk a pas
 
 import re
 
+from failwell.adapters.authors import is_known_library
 from failwell.adapters.printed import arguments_text
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -88,16 +89,27 @@ _LIBRARY = re.compile(
     # A name that an installed package no longer has, or has not yet: another release of it is needed.
     r"|\((?!most)[^()\n]{0,300}\b(?:site|dist)-packages\b"
 )
+_NAME_OF = re.compile(
+    r"\bcannot import name '[^'\n]{1,200}' from '(?P<top>\w{1,80})(?:\.[\w.]{1,200})?'(?P<place> \(unknown location\))?"
+)
+"""How Python says that a module lacks a name. `from partially initialized module` is a circle in the program and not meant."""
 
 
 def _import(error: BaseException) -> Reading | None:
     """A name that a module does not have is a bug; a library of the system that is missing or too old is not."""
-    is_library = _LIBRARY.search(safe_call(arguments_text, "", error)[:1_000]) is not None
+    text = safe_call(arguments_text, "", error)[:1_000]
+    is_library = _LIBRARY.search(text) is not None or _is_of_another_release(text)
     if not is_library and isinstance(error, LookupError | ValueError | TypeError | OSError | MemoryError):
         # Its other base says more than that something is a bug.
         return None
     kind = "extension.dependency_missing" if is_library else "internal.bug"
     return Reading.from_rule(kind=kind, rule="python.ImportError", saw="ImportError")
+
+
+def _is_of_another_release(text: str) -> bool:
+    """Whether a name is missing from a library: it has it in another release, or its installation is damaged."""
+    match = _NAME_OF.search(text)
+    return match is not None and (match["place"] is not None or is_known_library(match["top"]))
 
 
 def _exit(error: BaseException) -> Reading:

@@ -23,6 +23,7 @@ UNIT = 100
 """Weights are whole hundredths of a natural logarithm."""
 _LONGEST, _HEAD = 2_400, 800
 """Characters that are read of a text; of a longer one the first ones and the last ones, where most runtimes say what failed."""
+_LONGEST_NAME = 200
 _MOST_WORDS = 300
 _MOST_CELLS = 6
 _LONGEST_WORD = 20
@@ -50,7 +51,7 @@ class _Weights(NamedTuple):
     """Feature → the kinds in whose examples it occurs, with weights: `3:120 7:45`."""
 
 
-_guesses: dict[int, Guess | None] = {}
+_guesses: dict[int, tuple[Guess | None]] = {}
 
 
 def features_of(text: str, class_name: str) -> set[str]:
@@ -88,19 +89,22 @@ def guess(text: str, class_name: str = "", said: tuple[str, str] | None = None) 
         class_name: The name of the exception's class.
         said: The kind that the rules decided and the basis of that, which count twice.
     """
+    class_name = class_name[-_LONGEST_NAME:]
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}\n{text[_HEAD - _LONGEST :]}"
     # The same sentence comes again with other numbers in it. Only its hash is stored, never the text.
     key = hash((text.translate(_NUMBERS), class_name, said))
-    if key not in _guesses:
-        if len(_guesses) >= _MOST_TEXTS:
-            _guesses.clear()
-        weights = _weights()
-        verdict = [] if said is None else [*said_by_rules(*said)]
-        features = (*features_of(text, class_name), *verdict, *verdict)
-        rows = [row for feature in features if (row := weights.features.get(feature))]
-        _guesses[key] = _best(weights, rows) if rows else None
-    return _guesses[key]
+    if (known := _guesses.get(key)) is not None:
+        return known[0]
+    weights = _weights()
+    verdict = [] if said is None else [*said_by_rules(*said)]
+    features = (*features_of(text, class_name), *verdict, *verdict)
+    rows = [row for feature in features if (row := weights.features.get(feature))]
+    found = _best(weights, rows) if rows else None
+    if len(_guesses) >= _MOST_TEXTS:
+        _guesses.clear()
+    _guesses[key] = (found,)
+    return found
 
 
 def _best(weights: _Weights, rows: Iterable[str]) -> Guess:

@@ -120,7 +120,10 @@ CELLS: tuple[Cell, ...] = (
         "missing absent required mismatched not_offered unsupported unavailable unknown",
         without_status=True,
     ),
-    _cell("extension.dependency_missing", "install", without_status=True),
+    # Packages that need different versions; a conflict about the version of a row is named the other way round.
+    _cell(
+        "extension.dependency_missing", "version", "contention", reach=1, in_order=True, without_status=True
+    ),
     _cell(
         "extension.dependency_missing",
         "gpu",
@@ -131,7 +134,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("extension.dependency_missing", "none", "dependency", reach=3, in_order=True, without_status=True),
     _cell("validation.config_invalid", "none", "variable", reach=4, in_order=True, without_status=True),
     _cell("validation.config_invalid", "port", "exists", reach=4, without_status=True),
-    _cell("provider.rate_limited", "throughput", "exceeded"),
+    _cell("provider.rate_limited", "throughput", "exceeded", strong=True),
     _cell("provider.rejected", "throughput", strong=True),
     _cell("provider.rejected", "provider", "not_offered unknown", reach=4),
     _cell("provider.capability_missing", "unsupported"),
@@ -149,6 +152,7 @@ CELLS: tuple[Cell, ...] = (
     # Who lost a lock does not know what the next holder does.
     _cell("provider.outcome_unknown", "contention", "missing expired absent", reach=2, without_status=True),
     _cell("provider.outcome_unknown", "timed_out"),
+    _cell("extension.dependency_missing", "install", without_status=True),
     _cell("provider.rejected", "no_route", strong=True),
     _cell("provider.rejected", "container", "missing unknown", reach=8, in_order=True, strong=True),
     _cell("provider.rejected", "missing unknown", "container", reach=2, in_order=True, strong=True),
@@ -172,7 +176,14 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.rate_limited", "concurrency connection", "too_many exceeded reached maximum"),
     _cell("provider.rate_limited", "request", "too_many"),
     _cell("provider.rate_limited", "limit", "reached exceeded", without_status=True),
-    _cell("provider.overloaded", "starting", without_status=True),
+    _cell(
+        "provider.overloaded",
+        "model model_name this_model server service container",
+        "starting",
+        reach=4,
+        in_order=True,
+        without_status=True,
+    ),
     _cell("provider.overloaded", "overloaded"),
     _cell("provider.overloaded", "server service provider request", "unavailable"),
     _cell("provider.overloaded", "model model_name this_model", "unavailable", needs="now"),

@@ -88,7 +88,7 @@ STATES: dict[str, str] = {
     "mismatched": "(mismatch/mismatched/incompatible/out of date)",
     "required": "requir*|must|need~|upgrad*",
     "blocked": "(blocked/refused/filtered/flagged)|(violat/reject)*",
-    "starting": "(is/still/currently/being) (loading/loaded/starting/initializing/booting)",
+    "starting": "(is/still/currently/being) (loading/starting/initializing/booting)",
     "overloaded": "overload*|(high/heavy) (demand/load/traffic)|capacity|busy|(繁忙/饱和)",
     "failed": "fail*|error~",
     "timed_out": "time(/d / )out|(execution time/maximum time/time limit/walltime/took longer/ran longer)",

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from failwell.adapters.authors import is_installed_file
+from failwell.adapters.guesses import guessed
 from failwell.adapters.origin import seen_from
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
-from failwell.adapters.saved import guessed, read_saved
+from failwell.adapters.saved import read_facts, read_saved, saved_facts
 from failwell.adapters.sdk import PHASES
 from failwell.adapters.text.class_names import is_javascript
 from failwell.adapters.text.http_status import status_in
@@ -133,12 +134,15 @@ def _printed(
     """What another language or a command printed, as a fault with its causes; `None` if nothing is known about it."""
     facts = read_text(text)
     row = {"message": text}
-    reading = read_saved(row)
+    row_facts = saved_facts(row)
+    reading = read_facts(row, row_facts)
     says_so = _LOUD.search(_CLEAN.sub("", text)) is not None
-    if not says_so and reading.evidence[0].basis == "message" and _CLEAN.search(text) is not None:
+    shows_so = says_so or facts.status is not None or facts.exit_code is not None or bool(facts.errors)
+    if not shows_so and reading.evidence[0].basis == "message" and reading.rule.startswith("provider."):
+        # The words of any text are about something.
         return None
     if says_so:
-        reading = guessed(row, reading, least=_LEAD)
+        reading = guessed(row_facts, reading, text, least=_LEAD)
     reading = seen_from(reading, origin or "call", "")
     if reading.kind in _UNKNOWN:
         return None
@@ -221,7 +225,7 @@ def _of_unknown_class(
     if parsed.module and entries(cls):
         return None
     row = {"exception_class": parsed.dotted, "message": message}
-    of_library = not parsed.frames or is_installed_file(parsed.frames[-1].file)
+    of_library = bool(parsed.frames) and is_installed_file(parsed.frames[-1].file)
     return read_unknown_row(row, origin, of_library=of_library)
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from failwell.adapters.guesses import read_row
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.reading import Reading
-from failwell.adapters.saved import guessed, read_saved
 from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
 from failwell.fault.facts import Origin
@@ -54,7 +54,7 @@ def classify(
     when = at or _sent_at(headers.get("date", "")) or datetime.now(UTC)
     name = str(row.get("exception_class") or "").rpartition(".")[2]
     reading = seen_from(
-        guessed(row, read_saved(row, when)),
+        read_row(row, when),
         origin if origin in ORIGINS else ("code" if row.get("transport") == "local" else "call"),
         name,
         by_library=row.get("sdk") not in _NO_LIBRARY,
