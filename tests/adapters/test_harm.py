@@ -151,6 +151,20 @@ def test_a_status_that_is_none_is_ignored(status: object) -> None:
     assert classify({**row, "http_status": status}).kind == classify(row).kind
 
 
+def test_a_client_that_calls_a_403_a_rate_limit_is_believed_and_it_is_not_repeated() -> None:
+    message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+    report = classify(
+        {
+            "http_status": 403,
+            "exception_class": "github.GithubException.RateLimitExceededException",
+            "message": message,
+        }
+    )
+
+    assert (report.kind, report.retryable) == ("provider.rate_limited", False)
+    assert report_of(403, message).kind == "provider.permission"
+
+
 def test_a_status_in_text_is_a_status() -> None:
     row = {"message": "Your prepaid balance no longer covers this purchase; top up the wallet first"}
 

@@ -8,17 +8,28 @@ from failwell.adapters.codes import is_documented
 from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.rules import GENERIC
-from failwell.adapters.saved import GENERAL_CLASSES, SAY_NOTHING, read_facts, saved_facts, texts_of, unwrapped
-from failwell.adapters.words.bayes import CLEAR_LEAD, guess
+from failwell.adapters.saved import (
+    GENERAL_CLASSES,
+    NO_LIBRARY,
+    UNKNOWN_KINDS,
+    VAGUE_CLASSES,
+    read_facts,
+    saved_facts,
+    texts_of,
+    unwrapped,
+)
+from failwell.adapters.words.text_model import CLEAR_LEAD, guess
 from failwell.fault.registry import kind as registered_kind
 
 GUESS = "guess."
 """How the names of rules begin that took all words together."""
-_LEAD = 0.5
+_LEAD = 0.0
 """How far a guess must lead that allows no repeat, in a row of a log."""
-_OVERRIDING_LEAD = 1.0
+_OVERRIDING_LEAD = 2.5
 """How far one must lead that differs from what the rules read in words."""
 _FEWEST_WORDS = 4
+_DEFAULTS = frozenset(f"python.{name}" for name in VAGUE_CLASSES)
+"""The rules of classes that do not even say whose mistake it was."""
 _USED_FOR_ANYTHING = (400, 404, 422)
 """Statuses of which words may say more."""
 _DENIALS = frozenset({"provider.auth", "provider.permission", "provider.quota_exhausted"})
@@ -49,18 +60,20 @@ def guessed(facts: Facts, reading: Reading, text: str, *, least: float = _LEAD) 
         least: How far one kind must lead. One whose failures are repeated elsewhere, or that changes what a status says, must lead clearly.
     """
     first, status = reading.evidence[0], facts.status
-    if not (reading.kind in SAY_NOTHING or _is_soft(reading, status)):
+    if not (reading.kind in UNKNOWN_KINDS or _is_soft(reading, status)):
         return reading
     if text.isascii() and len(set(text.split())) < _FEWEST_WORDS:
         return reading
     found = guess(text, facts.exception_type, (reading.kind, first.basis))
-    if found is None or found.kind in SAY_NOTHING:
+    if found is None or found.kind in UNKNOWN_KINDS:
         return reading
     category, of_rules = registered_kind(found.kind).category, registered_kind(reading.kind).category
     if category is of_rules:
         # The rules tell kinds of one category apart better.
         return reading
-    is_known = reading.kind not in SAY_NOTHING
+    # A `RuntimeError` is a bug in a program, and may be anything in a library.
+    is_default = reading.rule in _DEFAULTS and facts.sdk not in NO_LIBRARY
+    is_known = reading.kind not in UNKNOWN_KINDS and not is_default
     is_bold = category.retryable or status is not None
     needed = CLEAR_LEAD if is_bold else max(least, _OVERRIDING_LEAD) if is_known else least
     if found.lead < needed or (category.retryable and reading.kind in _DENIALS):

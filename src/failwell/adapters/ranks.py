@@ -186,8 +186,8 @@ def status_of(facts: Facts) -> int | None:
 def _status(own: int | None, by_code: int | None, by_name: int | None) -> int | None:
     if own is None or own < 400:
         return by_code or (by_name if own is None else None) or own
-    if own == 400 and by_code is None and by_name == 429:
-        # Services that answer 400 to everything name the rate limit in the class alone.
+    if own in (400, 403) and by_code is None and by_name == 429:
+        # Services that answer 400 to everything, or 403 to who asks too often, name the rate limit in the class alone.
         return by_name
     return by_code if own in GIVING_WAY and by_code in GIVING_WAY[own] else own
 

@@ -272,7 +272,7 @@ STATUS_WORDS: dict[str, int] = {
 KINDS_OF_STATUSES: dict[int, str] = {
     **dict.fromkeys(range(400, 500), REJECTED),
     **dict.fromkeys(range(500, 600), DOWN),
-    **dict.fromkeys((400, 414, 422), BAD),
+    **dict.fromkeys((400, 406, 411, 414, 415, 416, 417, 422), BAD),
     # What the request depends on failed: the model of an inference server, or the step before.
     424: DOWN,
     **dict.fromkeys((409, 425), DOWN),

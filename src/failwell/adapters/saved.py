@@ -28,6 +28,7 @@ from failwell.adapters.registry import HOMES, find, read, registered
 from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
+from failwell.adapters.text.line_prefix import without_prefixes
 from failwell.adapters.text.printed_body import body_in
 from failwell.adapters.text.protocol_words import close_code_in, database_kind_in
 from failwell.adapters.text.reader import printed_codes, read_text
@@ -68,8 +69,9 @@ GENERAL_CLASSES = frozenset(
 """Classes of Python that programs raise for anything."""
 _DRIVERS_ERROR = re.compile(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})")
 """How SQLAlchemy prints the exception of the driver that it wraps."""
-_SAYING_NOTHING = frozenset({"Exception", "OSError", "RuntimeError", "LookupError"})
+VAGUE_CLASSES = frozenset({"Exception", "OSError", "RuntimeError", "LookupError"})
 """Those of them that do not even say whose mistake it was."""
+NO_LIBRARY = (None, "", "python", *sys.stdlib_module_names)
 _RUNTIMES = ("jax.",)
 """Libraries that begin the messages of this machine's own device with the words of gRPC statuses."""
 _ONLY_WRAPPING = frozenset(
@@ -82,7 +84,7 @@ _ONLY_WRAPPING = frozenset(
 _BUG = Reading.from_rule(kind="internal.bug", rule="python.interpreter", basis="message", saw="an operation")
 _LONGEST_SEARCHED = 4_000
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
-SAY_NOTHING = ("provider.unknown", "internal.unknown")
+UNKNOWN_KINDS = ("provider.unknown", "internal.unknown")
 _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
 
 
@@ -118,10 +120,10 @@ def read_facts(row: Mapping[str, Any], facts: Facts, now: datetime | None = None
         # A runtime prints the class before the message, and some replies are known by both.
         text.database = database_kind_in(f"{class_name}: {facts.message}")
     printed = read_printed(text, facts, now)
-    if printed is not None and printed.kind not in (*SAY_NOTHING, "internal.script_error"):
+    if printed is not None and printed.kind not in (*UNKNOWN_KINDS, "internal.script_error"):
         return printed
     reading = classify(facts, now)
-    if printed is not None and reading.kind in SAY_NOTHING:
+    if printed is not None and reading.kind in UNKNOWN_KINDS:
         return printed
     if reading.kind == "provider.unknown" and (own is None or own.rule == "python.RuntimeError"):
         inner = _inside(row, now)
@@ -162,12 +164,12 @@ def _without_text(
     if is_reply or (facts.phase is not None and not is_closed) or facts.cause_bug is not None:
         reply = classify(facts, now)
         is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
-        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in SAY_NOTHING else reply
+        return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in UNKNOWN_KINDS else reply
     if _OF_OPERATIONS.search(facts.message[:_LONGEST_SEARCHED]) is not None:
         return own if own is not None and own.kind == _BUG.kind else _BUG
     if own is None:
         return None
-    is_device = own.rule.startswith(_RUNTIMES) and own.kind not in SAY_NOTHING
+    is_device = own.rule.startswith(_RUNTIMES) and own.kind not in UNKNOWN_KINDS
     is_bug = class_name in _OF_INTERPRETERS and is_misuse(facts.message)
     return own if class_name.startswith("subprocess.") or is_device or is_bug else None
 
@@ -177,7 +179,7 @@ def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
     printed = read_printed(
         read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now
     )
-    return None if printed is None or printed.kind in SAY_NOTHING else printed
+    return None if printed is None or printed.kind in UNKNOWN_KINDS else printed
 
 
 def unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -211,7 +213,7 @@ def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:
         {"exception_class": first.get("class"), "message": first.get("message"), "cause_chain": rest}, now
     )
     is_plain = below.rule.startswith("python.") and below.kind in VERDICTS
-    return None if is_plain or below.kind in SAY_NOTHING else below
+    return None if is_plain or below.kind in UNKNOWN_KINDS else below
 
 
 def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) -> bool:
@@ -221,9 +223,9 @@ def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) 
     if class_name.rpartition(".")[2] in _DB_API:
         # A statement that a database refuses.
         return True
-    if class_name not in _SAYING_NOTHING:
+    if class_name not in VAGUE_CLASSES:
         return False
-    return row.get("sdk") not in (None, "", "python") and row.get("sdk") not in sys.stdlib_module_names
+    return row.get("sdk") not in NO_LIBRARY
 
 
 def _is_pythons(name: str) -> bool:
@@ -234,7 +236,7 @@ def texts_of(row: Mapping[str, Any]) -> list[str]:
     """The message of a row and those of its causes."""
     own = row.get("message")
     causes = [str(cause.get("message", "")) for cause in _dicts(row.get("cause_chain"))]
-    return [part for part in (own if isinstance(own, str) else "", *causes) if part]
+    return [part for part in (without_prefixes(own) if isinstance(own, str) else "", *causes) if part]
 
 
 def saved_facts(row: Mapping[str, Any]) -> Facts:
@@ -242,7 +244,7 @@ def saved_facts(row: Mapping[str, Any]) -> Facts:
     headers = lower_headers(row.get("headers") or {})
     own_text = row.get("message")
     class_name = str(row.get("exception_class") or "")
-    message = own_text if isinstance(own_text, str) else ""
+    message = without_prefixes(own_text) if isinstance(own_text, str) else ""
     if class_name:
         # A runtime prints the class before the message.
         message = message.removeprefix(f"{class_name}: ")
@@ -361,7 +363,7 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
     # An adapter reads an exception, so it gets one of that name.
     error = type(name, (Exception,), {"__module__": module})(message)
     reading = safe_call(entry, None, error)
-    return None if reading is None or reading.kind in SAY_NOTHING else reading
+    return None if reading is None or reading.kind in UNKNOWN_KINDS else reading
 
 
 def _name(dotted: str) -> str:

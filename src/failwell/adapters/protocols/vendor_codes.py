@@ -52,7 +52,7 @@ _ALL: tuple[tuple[str, str], ...] = (
     (_REJECTED, "pgrst106 pgrst107 pgrst117 pgrst125 pgrst126 pgrst127 pgrst200 pgrst201 pgrst202 pgrst203 pgrst204 pgrst205"),
     (_AUTH, "pgrst300 pgrst301 pgrst302 pgrst303"),
     # Slack, "Errors" of the Web API: https://docs.slack.dev/reference/methods/chat.postMessage#errors
-    (_PERMISSION, "not_in_channel user_not_in_channel restricted_action ekm_access_denied"),
+    (_PERMISSION, "missing_scope not_in_channel user_not_in_channel restricted_action ekm_access_denied"),
     (_AUTH, "not_authed account_inactive token_revoked not_allowed_token_type"),
     (_LONG, "msg_too_long"),
     # Cartesia, "API errors": https://docs.cartesia.ai/use-the-api/api-errors

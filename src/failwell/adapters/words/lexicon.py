@@ -47,7 +47,7 @@ SUBJECTS: dict[str, str] = {
     "model_cache": "kv cache",
     "connection": "connect*",
     "certificate": "certificate~",
-    "server": "server|internal",
+    "server": "server",
     "variable": "environment variable~|(config/configuration/setting/profile/directive/license)~",
     "field": "(parameter/argument/field/role/column)~|schema|output tokens",
     "bug": "(has no attribute/should never happen/this is a bug/internal compiler error)",

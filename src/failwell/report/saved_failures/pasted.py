@@ -19,6 +19,7 @@ from failwell.adapters.saved import read_facts, read_saved, saved_facts
 from failwell.adapters.sdk import PHASES
 from failwell.adapters.text.class_names import is_javascript
 from failwell.adapters.text.http_status import status_in
+from failwell.adapters.text.line_prefix import without_prefixes
 from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.python_traceback import TextError, TextFrame, read_traceback
 from failwell.adapters.text.reader import read_text
@@ -53,7 +54,7 @@ _CLEAN = re.compile(
     re.IGNORECASE,
 )
 """What a program prints that found nothing wrong."""
-_LEAD = 3.0
+_LEAD = 1.0
 """How far a guess must lead for a text of which nobody said that it is a failure."""
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
@@ -78,6 +79,7 @@ def describe_pasted(
         Validation: no line of the text names an error, and it shows no fact of one.
     """
     chosen = default_policy() if policy is None else TracebackPolicy(policy)
+    text = without_prefixes(text)
     parsed = read_traceback(text)
     printed = None if _is_pythons(parsed, text) else _printed(text, chosen, origin)
     if parsed is None and printed is None:

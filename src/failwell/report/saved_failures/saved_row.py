@@ -4,7 +4,6 @@ It is judged by the very rules that judge a live exception, from the same facts.
 prose is read for that and not recorded.
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from failwell.adapters.guesses import read_row
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.reading import Reading
+from failwell.adapters.saved import NO_LIBRARY
 from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
 from failwell.fault.facts import Origin
@@ -23,7 +23,6 @@ from failwell.report.redact import redact_text
 
 _MOST_CAUSES = 12
 _LABEL_CAP = 200
-_NO_LIBRARY = (None, "", "python", *sys.stdlib_module_names)
 
 
 class SavedFailure(Fault):
@@ -57,7 +56,7 @@ def classify(
         read_row(row, when),
         origin if origin in ORIGINS else ("code" if row.get("transport") == "local" else "call"),
         name,
-        by_library=row.get("sdk") not in _NO_LIBRARY,
+        by_library=row.get("sdk") not in NO_LIBRARY,
     )
     report = describe(SavedFailure(**fields_of(reading)), model=model, at=when)
     return replace(
