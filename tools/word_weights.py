@@ -25,7 +25,7 @@ from failwell.fault.registry import KINDS
 EXAMPLES = Path(__file__).with_name("word_examples")
 _LEAST = 3
 """In how many examples a word must occur to count."""
-_EPOCHS, _RATE, _STRENGTH = 8, 3.0, 10.0
+_EPOCHS, _RATE, _STRENGTH = 8, 3.0, 5.0
 """How often each example is seen, the first size of a step, and the inverse of the regularisation."""
 _BIAS_RATE = 0.1
 _SMALLEST = 0.4

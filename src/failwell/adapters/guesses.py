@@ -97,7 +97,8 @@ def _is_soft(reading: Reading, status: int | None) -> bool:
     if status is not None:
         return status in _USED_FOR_ANYTHING and first.basis in ("status", "message")
     if first.basis == "message":
-        return first.rule.startswith("provider.")
+        # What is full or used up on this machine is said in few ways.
+        return first.rule.startswith("provider.") and not reading.kind.startswith("resource.")
     if first.basis in ("code", "class"):
         is_denial = reading.kind in ("provider.auth", "provider.permission")
         return first.rule.startswith("provider.") and not is_documented(first.saw) and not is_denial

@@ -48,7 +48,7 @@ _OF_OPERATIONS = re.compile(
 """What it says of an operation, which is a mistake in the program also where another class repeats it."""
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
-_EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
+_EXIT = re.compile(r"exit (?:status|code) (-?\d{1,10})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
 _DB_API = frozenset(
     {"DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "OperationalError"}
 )

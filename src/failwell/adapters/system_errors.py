@@ -178,3 +178,26 @@ def read_errno(name: str) -> Reading | None:
     return Reading.from_rule(
         kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details
     )
+
+
+# [MS-ERREF], "NTSTATUS values": with these Windows ends a process, whatever language it is written in.
+KIND_BY_NTSTATUS: dict[int, tuple[str, str]] = {
+    **dict.fromkeys(
+        (
+            0x80000003, 0xC0000005, 0xC0000006, 0xC000001D, 0xC0000025, 0xC000008E, 0xC0000094, 0xC00000FD, 0xC0000374, 0xC0000409, 0xC0000420,
+        ),
+        ("internal.bug", "it crashed"),
+    ),
+    **dict.fromkeys((0xC0000017, 0xC000009A, 0xC000012D), ("resource.system_memory", "it found no memory")),
+    **dict.fromkeys(
+        (0xC000007B, 0xC0000135, 0xC0000138, 0xC0000139, 0xC0000142),
+        ("extension.dependency_missing", "a library that it needs is missing or does not fit"),
+    ),
+    0xC000013A: ("cancel.run", "it was interrupted"),
+}  # fmt: skip
+"""Exit code → kind, and why the process ended."""
+
+
+def is_ntstatus(code: int) -> bool:
+    """Whether an exit code is one with which Windows ends a process; it is printed as a positive or a negative number."""
+    return (code & 0xFFFFFFFF) in KIND_BY_NTSTATUS

@@ -86,8 +86,8 @@ def test_a_guess_holds_no_word_of_the_text() -> None:
 
 
 def test_a_guess_does_not_overturn_a_status() -> None:
-    message = "syntax error near select: unexpected token in the statement"
-    found = guess(message)
+    message = "syntax error at or near select: unexpected keyword in the statement, line 3"
+    found = guess(message, said=("provider.unknown", "default"))
     assert found is not None
     assert found.lead > CLEAR_LEAD
 

@@ -255,6 +255,9 @@ def snowflake_in(text: str) -> tuple[str, str] | None:
 def clickhouse_in(text: str) -> tuple[str, str] | None:
     """The kind and the number of ClickHouse's error in `text`."""
     match = _CLICKHOUSE_CODE.search(text)
+    if match is not None and match["number"] == "252" and "single INSERT block" in text:
+        # Too many parts of a table pass; too many partitions in one statement do not.
+        return "provider.bad_request", "252"
     kind = None if match is None else CLICKHOUSE_ERRORS.get(int(match["number"]))
     return None if match is None or kind is None else (kind, match["number"])
 

@@ -27,6 +27,7 @@ from failwell.adapters.system_errors import (
     NAME_BY_TRANSLATION,
     NAME_BY_WINDOWS_NUMBER,
     TRANSLATIONS_IN_ASCII,
+    is_ntstatus,
 )
 
 _GRPC_BY_SPELLING = {name.replace("_", "").lower(): name for name in GRPC_WORDS} | {"canceled": "CANCELLED"}
@@ -78,8 +79,8 @@ _CONNECTING = re.compile(
 _READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
 
 _EXIT = re.compile(
-    r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*\W{1,16}(?P<code>-?\d{1,10})\b"
-    r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,5})\b"
+    r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*[^\w-]{1,16}(?P<code>-?\d{1,10})\b"
+    r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,10})\b"
     r"|\b(?:worker|process|child|container|pod|task)\b[^\n]{0,60}?\b(?:code|status)[ :=]{1,2}(?P<worker>1[2-9]\d)\b"
     r"|(?:\b(?:returned|return) code:?|\*\*\* \[[^\]\n]{1,200}\] Error) (?P<returned>-?\d{1,5})\b"
     r"|\bdied with <Signals\.SIG[A-Z0-9]+: (?P<python>\d{1,2})>"
@@ -290,7 +291,7 @@ def exit_in(text: str) -> int | None:
             code = -int(number) if number is not None else code
         elif number := match["code"] or match["nonzero"] or match["returned"] or match["worker"]:
             value = int(number)
-            code = value if value and -64 <= value <= 255 else code
+            code = value if (value and -64 <= value <= 255) or is_ntstatus(value) else code
         else:
             code = -int(match["python"] or match["rust"] or match["number"])
     return code

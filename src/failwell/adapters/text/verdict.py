@@ -14,7 +14,7 @@ from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.reading import Reading
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.registry import HOMES
-from failwell.adapters.system_errors import PHASE_BY_NAME, read_errno
+from failwell.adapters.system_errors import PHASE_BY_NAME, is_ntstatus, read_errno
 from failwell.adapters.text.class_names import CANCELLED, is_system_name, kind_of_class
 from failwell.adapters.text.commands import ToolFacts
 from failwell.adapters.text.protocol_words import timed_out_phase
@@ -120,7 +120,9 @@ def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
         return _rule("resource.exhausted", "thread_limit", "EAGAIN", "errno")
     if facts.errno is not None:
         return read_errno(facts.errno)
-    if facts.exit_code is not None and (facts.exit_code < 0 or facts.exit_code in _LAUNCH_CODES):
+    if facts.exit_code is not None and (
+        facts.exit_code < 0 or facts.exit_code in _LAUNCH_CODES or is_ntstatus(facts.exit_code)
+    ):
         return read_exit(facts.exit_code)
     return None
 

@@ -6,6 +6,7 @@ from typing import Any
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.adapters.system_errors import KIND_BY_NTSTATUS, is_ntstatus
 from failwell.fault.capability import OOM_ASSUMED
 
 _BY_EXIT: dict[int, tuple[str, str]] = {
@@ -62,10 +63,13 @@ def read_exit(code: int, output: object = None) -> Reading:
             details={"exit_code": code, "signal": name, **assumed},
             user_action=OOM_ASSUMED if assumed else None,
         )
-    kind, why = _BY_EXIT.get(code, ("internal.script_error", "it reported a failure"))
+    by_code = _BY_EXIT.get(code) or KIND_BY_NTSTATUS.get(code & 0xFFFFFFFF)
+    kind, why = by_code or ("internal.script_error", "it reported a failure")
     return Reading.from_rule(
         kind=kind,
-        rule=f"process.exit_{code}" if code in _BY_EXIT else "process.exit",
+        rule="process.exit"
+        if by_code is None
+        else f"process.exit_{code & 0xFFFFFFFF if is_ntstatus(code) else code}",
         basis="code",
         saw=f"exit code {code}",
         message=f"A process ended with exit code {code}: {why}.",

@@ -188,7 +188,7 @@ CELLS: tuple[Cell, ...] = (
     _cell("provider.overloaded", "server service provider request", "unavailable"),
     _cell("provider.overloaded", "model model_name this_model", "unavailable", needs="now"),
     _cell("provider.model_not_found", "model model_name this_model", "unavailable"),
-    _cell("provider.unavailable", "server", "failed"),
+    _cell("provider.unavailable", "server", "failed", reach=3),
     _cell("provider.bad_request", "missing"),
     _cell("provider.bad_request", "out_of_bounds"),
     _cell("provider.bad_request", "malformed"),

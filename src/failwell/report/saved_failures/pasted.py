@@ -54,7 +54,7 @@ _CLEAN = re.compile(
     re.IGNORECASE,
 )
 """What a program prints that found nothing wrong."""
-_LEAD = 1.0
+_LEAD = 0.3
 """How far a guess must lead for a text of which nobody said that it is a failure."""
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
