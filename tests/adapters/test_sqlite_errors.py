@@ -75,9 +75,15 @@ def test_a_value_that_is_too_big_is_the_callers_input(store: sqlite3.Connection)
 
 
 def test_a_wrong_statement_is_a_bug(store: sqlite3.Connection) -> None:
-    report = report_of(store, f"select * from {CANARY.replace('-', '_')}")
+    report = report_of(store, f"select {CANARY.replace('-', '_')} from held where")
 
     assert (report.kind, report.evidence[0].saw) == ("internal.bug", "SQLITE_ERROR")
+
+
+def test_a_missing_table_has_to_be_made(store: sqlite3.Connection) -> None:
+    report = report_of(store, f"select * from {CANARY.replace('-', '_')}")
+
+    assert (report.kind, report.evidence[0].saw) == ("provider.rejected", "no such table")
 
 
 def test_a_closed_connection_is_a_bug(store: sqlite3.Connection) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from failwell.adapters.codes import is_documented
-from failwell.adapters.facts import Facts
+from failwell.adapters.facts import STRUCTURES, Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.rules import GENERIC
 from failwell.adapters.saved import (
@@ -60,7 +60,7 @@ def guessed(facts: Facts, reading: Reading, text: str, *, least: float = _LEAD) 
         least: How far one kind must lead. One whose failures are repeated elsewhere, or that changes what a status says, must lead clearly.
     """
     first, status = reading.evidence[0], facts.status
-    if not (reading.kind in UNKNOWN_KINDS or _is_soft(reading, status)):
+    if not (reading.kind in UNKNOWN_KINDS or _is_event(facts, reading) or _is_soft(reading, status)):
         return reading
     if text.isascii() and len(set(text.split())) < _FEWEST_WORDS:
         return reading
@@ -73,7 +73,7 @@ def guessed(facts: Facts, reading: Reading, text: str, *, least: float = _LEAD) 
         return reading
     # A `RuntimeError` is a bug in a program, and may be anything in a library.
     is_default = reading.rule in _DEFAULTS and facts.sdk not in NO_LIBRARY
-    is_known = reading.kind not in UNKNOWN_KINDS and not is_default
+    is_known = reading.kind not in UNKNOWN_KINDS and not is_default and not _is_event(facts, reading)
     is_bold = category.retryable or status is not None
     needed = CLEAR_LEAD if is_bold else max(least, _OVERRIDING_LEAD) if is_known else least
     if found.lead < needed or (category.retryable and reading.kind in _DENIALS):
@@ -89,6 +89,11 @@ def guessed(facts: Facts, reading: Reading, text: str, *, least: float = _LEAD) 
     return Reading.from_rule(
         kind=found.kind, rule=rule, basis="message", saw="all words together", retryable=False
     )
+
+
+def _is_event(facts: Facts, reading: Reading) -> bool:
+    """Whether a server reported an error in a stream, and nothing of it was understood. A stream that only ends reports nothing."""
+    return reading.rule == "provider.stream_broke_off" and isinstance(facts.body, STRUCTURES)
 
 
 def _is_soft(reading: Reading, status: int | None) -> bool:

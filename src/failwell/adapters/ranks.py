@@ -393,6 +393,8 @@ def _by_parameter(facts: Facts) -> Rule | None:
     return None
 
 
+_ADDRESS = re.compile(r"\b(?:url|uri|path): ?\S+")
+"""Where a client prints the address that it called, which is no word about what is missing."""
 _NAMED_THING = re.compile(
     r"(?!(?:model|deployment|page|url|uri|route|path|endpoint|method|api|http|resource)?_?not_?found)[a-z0-9_.]*?[a-z][_.]?not_?found"
 )
@@ -424,6 +426,7 @@ def _missing(facts: Facts) -> Rule:
         return _MISSING_ROUTE
     # The client's own text has the headers around a body that is plain text.
     low = (facts.body if type(facts.body) is str and facts.body else facts.message)[:400].lower()
+    low = _ADDRESS.sub(" ", low)
     said = statement_of(low)
     concepts = said.concepts
     if concepts & {"model", "model_name"} or (facts.provider and not low.strip()):

@@ -43,6 +43,8 @@ _INTERPRETERS = re.compile(
 _OF_INTERPRETERS = ("TypeError", "RuntimeError")
 _OF_OPERATIONS = re.compile(
     r"'[\w.]{1,80}' object (?:is not (?:subscriptable|iterable|callable|reversible|an iterator)|has no attribute|does not support)"
+    r"|a bytes-like object is required, not '|can only concatenate \w{1,20} \(not \"|(?:list|tuple|string|byte) indices must be integers|expected str, bytes or os\.PathLike object, not "
+    r"|(?:not enough|too many) values to unpack \(expected|cannot unpack non-iterable"
     r"|unsupported operand type\(s\) for|not supported between instances of '|object of type '[\w.]{1,80}' has no len\(\)"
 )
 """What it says of an operation, which is a mistake in the program also where another class repeats it."""

@@ -129,8 +129,6 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "transport-level error has occurred", "hyper::error(incompletemessage", "received rst_stream with error code", "reset reason: connection termination", "reset reason: remote reset", "error reading a body from connection", "connection was closed before we received", "empty reply from server", "server returned nothing",
     )),
 )  # fmt: skip
-_POSTGRESQL = 'connection to server at "'
-"""What libpq says before its reason. `FATAL` is the server's word, so there was a connection."""
 _DOTNET_HANDSHAKE = "ssl connection could not be established"
 _HUNG_UP = re.compile(
     r"forcibly closed|connection reset|unexpected eof|remote party has closed|0 bytes from the transport"
@@ -244,7 +242,7 @@ def phase_in(text: str) -> Phase | None:
         # The other side hung up in the handshake, or its certificate was refused.
         return "connect" if _HUNG_UP.search(low) is not None else "tls"
     for sentence, phase in PHASE_BY_SENTENCE.items():
-        if sentence in low and not (sentence == _POSTGRESQL and "failed: fatal:" in low):
+        if sentence in low:
             return "connect" if phase == "read" and _DIALING.search(low) else phase
     if _AXIOS_TIMEOUT.search(text) is not None:
         return "read"

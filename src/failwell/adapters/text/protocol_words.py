@@ -79,7 +79,7 @@ _CONNECTING = re.compile(
 _READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
 
 _EXIT = re.compile(
-    r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*[^\w-]{1,16}(?P<code>-?\d{1,10})\b"
+    r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*[^\w-]{1,16}(?P<code>-?\d{1,10}|0x[0-9a-f]{8})\b"
     r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,10})\b"
     r"|\b(?:worker|process|child|container|pod|task)\b[^\n]{0,60}?\b(?:code|status)[ :=]{1,2}(?P<worker>1[2-9]\d)\b"
     r"|(?:\b(?:returned|return) code:?|\*\*\* \[[^\]\n]{1,200}\] Error) (?P<returned>-?\d{1,5})\b"
@@ -290,7 +290,7 @@ def exit_in(text: str) -> int | None:
             number = getattr(signal, name.upper(), None)
             code = -int(number) if number is not None else code
         elif number := match["code"] or match["nonzero"] or match["returned"] or match["worker"]:
-            value = int(number)
+            value = int(number, 16 if number[:2].lower() == "0x" else 10)
             code = value if (value and -64 <= value <= 255) or is_ntstatus(value) else code
         else:
             code = -int(match["python"] or match["rust"] or match["number"])

@@ -35,7 +35,7 @@ _PYTHON = "Traceback (most recent call last)"
 _AWS = re.compile(
     r"\bAn error occurred \((?P<code>[\w.]{1,80})\) (?:when calling|on request)|\bA client error \((?P<old>[\w.]{1,80})\) occurred when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\b(?:Error Code: |ErrorCode \")(?P<java>[A-Z][\w.]{2,80})"
     # Azure's libraries for Go and PowerShell, and the Google one for Go, which puts the reason behind the message.
-    r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})$",
+    r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})(?=$| - )",
     re.MULTILINE,
 )
 _LABELLED = re.compile(

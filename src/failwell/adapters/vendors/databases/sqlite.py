@@ -40,8 +40,12 @@ _SENTENCES = {
     "datatype mismatch": "SQLITE_MISMATCH",
     "string or blob too big": "SQLITE_TOOBIG",
 }
-_NO_MODULE = "no such module: "
-"""What SQLite says of a virtual table whose extension is not loaded."""
+_ABSENT = {
+    "no such module: ": ("extension.dependency_missing", "sqlite.module"),
+    # Somebody has to create it, as with any other database.
+    "no such table: ": ("provider.rejected", "sqlite.table"),
+}
+"""What SQLite says, under a code that means anything, of what is not there: an extension of a virtual table, or a table."""
 _NAMED = re.compile(
     r"(?P<locked>database table is locked: )|[A-Z ]{2,20}(?P<constraint> constraint failed\b)"
 )
@@ -58,10 +62,10 @@ def _read(error: BaseException) -> Reading:
             return Reading.from_rule(
                 kind=kind, rule=f"sqlite.{primary}", basis="code", saw=code, details={"sqlite_code": code}
             )
-    if code in (None, "SQLITE_ERROR") and safe_call(words_of, "", error).startswith(_NO_MODULE):
-        return Reading.from_rule(
-            kind="extension.dependency_missing", rule="sqlite.module", saw="no such module"
-        )
+    text = safe_call(words_of, "", error) if code in (None, "SQLITE_ERROR") else ""
+    for sentence, (kind, rule) in _ABSENT.items():
+        if text.startswith(sentence):
+            return Reading.from_rule(kind=kind, rule=rule, saw=sentence.rstrip(": "))
     saw = code or type(error).__name__
     return Reading.from_rule(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
 
