@@ -157,7 +157,7 @@ def _printed(
     error: BaseException = _judged(outermost, outermost.text, reading, policy)
     below = error
     for inner in chain[1:]:
-        below.__cause__ = _one(inner, policy, origin or "call")
+        below.__cause__ = _one(inner, policy, origin or "call", is_pythons=False)
         below = below.__cause__
     return error, outermost
 
@@ -183,7 +183,9 @@ def _stand_in(parsed: TextError, policy: TracebackPolicy, origin: Origin) -> Bas
     return outermost
 
 
-def _one(parsed: TextError, policy: TracebackPolicy, origin: Origin) -> BaseException:
+def _one(
+    parsed: TextError, policy: TracebackPolicy, origin: Origin, *, is_pythons: bool = True
+) -> BaseException:
     _without_secrets(parsed)
     message = "\n".join([parsed.text, *parsed.rest]).strip()
     if parsed.module.partition(".")[0] == "failwell" and (ours := _our_class(parsed.name)) is not None:
@@ -197,7 +199,7 @@ def _one(parsed: TextError, policy: TracebackPolicy, origin: Origin) -> BaseExce
     reading = (
         None
         if members or (parsed.below is not None and parsed.via == "cause")
-        else _of_unknown_class(parsed, message, cls, origin)
+        else _of_unknown_class(parsed, message, cls, origin, is_pythons=is_pythons)
     )
     if reading is not None:
         return _judged(parsed, message, reading, policy)
@@ -221,13 +223,14 @@ def _is_a_providers(parsed: TextError, cls: type[BaseException], facts: dict[str
 
 
 def _of_unknown_class(
-    parsed: TextError, message: str, cls: type[BaseException], origin: Origin
+    parsed: TextError, message: str, cls: type[BaseException], origin: Origin, *, is_pythons: bool
 ) -> Reading | None:
     """What an exception of an unknown class, or of one that says nothing, says in words, if a library raised it."""
     if parsed.module and entries(cls):
         return None
     row = {"exception_class": parsed.dotted, "message": message}
-    of_library = bool(parsed.frames) and is_installed_file(parsed.frames[-1].file)
+    # The frames of other languages do not tell libraries from programs.
+    of_library = not is_pythons or (bool(parsed.frames) and is_installed_file(parsed.frames[-1].file))
     return read_unknown_row(row, origin, of_library=of_library)
 
 
