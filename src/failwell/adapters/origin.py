@@ -28,6 +28,8 @@ VERDICTS: dict[str, dict[Origin, str]] = {
     "internal.unknown": {"tool": _TOOL},
 }
 """The kind of a plain exception in input that was given → its kind elsewhere; what is not named stays."""
+REFUSALS = ("validation.input_invalid", "validation.shape_invalid")
+"""What a library says of a value that it was given."""
 _PLAIN = frozenset(
     {"python", "class", "pydantic", "jsonschema", "yaml", "process", "unclassified", "adapter_failed"}
 )
@@ -52,7 +54,7 @@ def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = 
     rule = reading.evidence[0].rule
     if elsewhere is None or origin == "input" or rule in _TOO_LONG:
         return reading
-    refused = by_library and reading.kind in ("validation.input_invalid", "validation.shape_invalid")
+    refused = by_library and reading.kind in REFUSALS
     if refused or rule.partition(".")[0] not in _PLAIN:
         # A library says which argument is invalid. Who gave it is known here and not there.
         return replace(reading, origin=origin) if reading.kind.startswith("validation.") else reading

@@ -12,7 +12,7 @@ from errno import EMFILE, ENFILE
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.origin import VERDICTS, seen_from
+from failwell.adapters.origin import REFUSALS, VERDICTS, seen_from
 from failwell.adapters.printed import is_mapping, items_of
 from failwell.adapters.reading import Reading, declared
 from failwell.adapters.registry import is_unknown, kind_alone, read
@@ -137,12 +137,11 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
             inside = _opened(reading, cause, edge, [_MOST_MEMBERS] if room is None else room)
             if inside is not None and inside.kind not in VERDICTS:
                 return inside
-        reading = seen_from(
-            _by_words(error, reading, edge.origin),
-            edge.origin,
-            type_name(error),
-            by_library=safe_call(raised_by_client, None, error) is True,
-        )
+        by_client = safe_call(raised_by_client, None, error) is True
+        if not (by_client and reading.kind in REFUSALS):
+            # What a client refuses was not sent, whatever its words are about.
+            reading = _by_words(error, reading, edge.origin)
+        reading = seen_from(reading, edge.origin, type_name(error), by_library=by_client)
         if edge.untyped is not None and reading.rule == "origin.tool":
             reading = reading.by("untyped", edge.untyped)
     elif reading.rule.startswith(_BY_TEXT) and is_unknown(type(error)):
