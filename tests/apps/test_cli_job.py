@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -260,3 +261,69 @@ def test_submitting_says_how_long_an_attempt_may_run(place: Place) -> None:
     assert (as_json.data["timeout"], as_json.err) == (90, "")
     assert "an attempt may run for any time" in unlimited.err
     assert sorted(job.get("timeout", 0) for job in stored) == [0, 90, 3_600]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--at", "9999-12-31T23:59-10:00"),
+        ("--delay", "99999999d"),
+        ("--within", "99999999d"),
+        ("--timeout", "99999999d"),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_refused(place: Place, options: tuple[str, str]) -> None:
+    refused = place("jobs", "submit", "echo", *options)
+
+    assert refused.code == 2
+    assert "internal.bug" not in refused.err
+    assert place("jobs", "list", "--json").data == []
+
+
+def test_a_key_that_is_taken_says_so(place: Place) -> None:
+    first = place("jobs", "submit", "echo", "value=1", "--key", "k", "--wait", "--json").data["id"]
+
+    again = place("jobs", "submit", "echo", "value=1", "--key", "k", "--wait")
+
+    assert f"the key belongs to job {first}, which is completed; nothing new was submitted" in again.err
+    assert "is submitted" not in again.err
+
+
+def test_a_callback_that_nobody_registered_is_named(place: Place) -> None:
+    lines = place.folder / "lines.jsonl"
+    lines.write_text('{"value": 1}\n')
+
+    refused = place("jobs", "submit", "echo", "--from", str(lines), "--group", "g", "--callback", "ecko")
+
+    assert refused.code == 2
+    assert "echo" in refused.err
+    assert place("jobs", "list", "--json").data == []
+
+
+def test_a_folder_that_is_gone_is_named(place: Place) -> None:
+    away = place.folder / "away"
+    away.mkdir()
+    (away / "gone.py").write_text(
+        "from failwell.capability import capability\n@capability\ndef gone() -> int: return 1\n"
+    )
+    assert place("capabilities", "add", str(away / "gone.py")).code == 0
+    rmtree(away)
+
+    failed = place("jobs", "submit", "gone", "--wait")
+
+    assert f"the folder {away} of capability 'gone' does not exist" in failed.err
+
+
+def test_another_file_beside_the_capabilities_is_left_alone(place: Place) -> None:
+    folder = place.folder / "state" / "capabilities"
+    (folder / "x y.toml").touch()
+    (folder / ".hid.toml").touch()
+
+    assert [each["id"] for each in place("capabilities", "list", "--json").data] == ["echo", "slow"]
+
+
+def test_a_manifest_without_an_end_is_refused(place: Place) -> None:
+    refused = place("capabilities", "add", "/dev/zero")
+
+    assert refused.code == 2
+    assert "more than 1,048,576 bytes" in refused.err

@@ -223,3 +223,14 @@ def test_a_table_leaves_out_what_it_can_do_without_and_never_cuts_the_first_colu
     assert "running" not in text_table(columns, rows, args, width=40, optional=("status",))[1]
     assert text_table(columns, rows, args, width=40)[1].endswith("…")
     assert text_table(columns, rows, args)[1].endswith("happened")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back_too(place: Place, number: signal.Signals) -> None:
+    with on_terminal(place, "jobs", "stats", "--watch") as terminal:
+        terminal.until(lambda text: "\x1b[?1049h" in text and "status" in text.lower())
+        terminal.process.send_signal(number)
+        text = terminal.rest()
+
+    assert "\x1b[?1049l" in text
+    assert terminal.process.returncode == 128 + number

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from failwell import Certainty
+from failwell.capability import CapabilityTransientError
+from failwell.jobs.cancelled import cancelled_report
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
@@ -17,6 +19,8 @@ from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.jobs.worker.protocol import Measured, WorkerEvent
+from failwell.report.describe import describe
+from failwell.report.record import Scene
 from tests.jobs.queues import (
     OutsideWorld,
     a_capability,
@@ -364,3 +368,35 @@ def test_every_record_tells_the_truth_when_cancels_race_with_starts_and_ends(tmp
         assert {Certainty.NOT_SENT, Certainty.DONE_BUT_LOST} <= seen
 
     run(work())
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [
+        (None, Certainty.UNKNOWN),
+        (Certainty.UNKNOWN, Certainty.UNKNOWN),
+        (Certainty.PARTIAL, Certainty.PARTIAL),
+        (Certainty.REJECTED, Certainty.PARTIAL),
+    ],
+)
+def test_an_earlier_attempt_that_may_have_finished_leaves_it_open_what_a_cancelled_job_did(
+    earlier: Certainty | None, expected: Certainty
+) -> None:
+    failure = None if earlier is None else describe(CapabilityTransientError("no", certainty=earlier))
+
+    report = cancelled_report("echo", Scene(job="j"), 2, Certainty.PARTIAL, failure)
+
+    assert report.certainty is expected
+
+
+def test_the_advice_after_a_cancel_follows_what_the_job_did() -> None:
+    for certainty, words in (
+        (Certainty.NOT_SENT, "if it is still wanted"),
+        (Certainty.PARTIAL, "check what it did"),
+        (Certainty.DONE_BUT_LOST, "Its work was done"),
+    ):
+        report = cancelled_report("echo", Scene(job="j"), 1, certainty, None)
+
+        assert report.certainty is certainty
+        assert report.user_action is not None
+        assert words in report.user_action.detail

@@ -164,6 +164,20 @@ class CapabilityTimeoutError(CapabilityTransientError, kind="worker.timeout"):
         )
 
 
+_AFTER_A_CANCEL = {
+    Certainty.UNKNOWN: UserAction(
+        ActionKind.CHECK_OUTCOME, "It may have run: check what it did before it is started again."
+    ),
+    Certainty.PARTIAL: UserAction(
+        ActionKind.CHECK_OUTCOME, "It was interrupted: check what it did before it is started again."
+    ),
+    Certainty.DONE_BUT_LOST: UserAction(
+        ActionKind.CHECK_OUTCOME,
+        "Its work was done and only its result was dropped: start it again only if the work may be done twice.",
+    ),
+}
+
+
 class CapabilityCancelledError(CapabilityTransientError, kind="cancel.job"):
     """An operator stopped the job. It may be started again, but never by itself.
 
@@ -179,6 +193,7 @@ class CapabilityCancelledError(CapabilityTransientError, kind="cancel.job"):
             f"capability {capability_name!r} was cancelled by operator",
             capability_name=capability_name,
             certainty=certainty,
+            user_action=None if certainty is None else _AFTER_A_CANCEL.get(certainty),
         )
 
 

@@ -30,8 +30,9 @@ def cancelled_report(
     """
     earlier = attempts if last is None else attempts - 1
     certainty = last or Certainty.NOT_SENT
-    if certainty is Certainty.NOT_SENT and earlier > 0:
-        # This attempt never began, and an earlier one may have run.
+    may_have_run = earlier > 0 and (failure is None or failure.certainty is Certainty.UNKNOWN)
+    if (certainty is Certainty.NOT_SENT and earlier > 0) or (certainty is Certainty.PARTIAL and may_have_run):
+        # What this attempt did is known, and an earlier one may have run to its end.
         certainty = Certainty.UNKNOWN
     report = describe(CapabilityCancelledError(instance, certainty=certainty), scene=scene)
     if failure is None:

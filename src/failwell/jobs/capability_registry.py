@@ -75,7 +75,9 @@ class CapabilityRegistry:
             return []
         except OSError as error:
             raise os_fault(error, folder) from error
-        return sorted(file.removesuffix(".toml") for file in files if file.endswith(".toml"))
+        names = (file.removesuffix(".toml") for file in files if file.endswith(".toml"))
+        # Another file in the folder is none of ours.
+        return sorted(name for name in names if is_valid_name(name))
 
     def manifest(self, name: str) -> Manifest:
         """The manifest of a registered capability, with its parameters unless its source has changed since.

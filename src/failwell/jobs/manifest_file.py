@@ -48,6 +48,10 @@ _TEXT = Text(allow_empty=True)
 _TEXTS = ListOf(_TEXT)
 
 
+_LARGEST = 1024 * 1024
+"""Bytes that a manifest may have."""
+
+
 def read_manifest(path: str | os.PathLike[str], directory: str | None = None) -> Manifest:
     """The manifest in a TOML file. Relative paths in it start at its folder, or at `directory`.
 
@@ -56,12 +60,18 @@ def read_manifest(path: str | os.PathLike[str], directory: str | None = None) ->
     """
     file = Path(path)
     try:
-        content = file.read_bytes()
+        with file.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
     except FileNotFoundError as error:
         raise _unreadable(f"there is no manifest {file}", "give the path of a TOML file") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise _unreadable(f"the manifest {file} cannot be read: {reason}", "let this user read it") from error
+    if len(content) > _LARGEST:
+        raise _unreadable(
+            f"the manifest {file} has more than {_LARGEST:,} bytes",
+            "give the path of a TOML file of a capability",
+        )
     document = read_document(content, str(file), MANIFEST)
     if document.mistakes and not document.fields:
         mistake = document.mistakes[0]

@@ -1,7 +1,7 @@
 """Checks requests before they are stored. Every mistake is named at once."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from math import isfinite
 from operator import attrgetter
 from typing import Any, cast
@@ -190,7 +190,7 @@ def _time_mistakes(request: JobRequest) -> dict[str, str]:
         )
     for name, when in (("deadline", request.deadline), ("not_before", request.not_before)):
         if when is not None and not _is_moment(when):
-            mistakes[name] = "must be a `datetime` with a time zone"
+            mistakes[name] = "must be a `datetime` with a time zone, in the years 1 to 9999 of UTC"
     deadline, start = request.deadline, request.not_before
     if not mistakes and deadline is not None and start is not None and deadline <= start:
         mistakes["deadline"] = "must be later than `not_before`, or the job could never run"
@@ -203,7 +203,14 @@ def is_duration(value: object) -> bool:
 
 
 def _is_moment(value: object) -> bool:
-    return isinstance(value, datetime) and value.tzinfo is not None
+    """Whether a job may have this time: one that is read back as it was stored, in UTC."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return False
+    try:
+        datetime.fromtimestamp(value.timestamp(), UTC)
+    except (OverflowError, ValueError, OSError):
+        return False
+    return True
 
 
 def _control_mistakes(control: object) -> dict[str, str]:

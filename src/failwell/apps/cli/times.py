@@ -8,6 +8,7 @@ from failwell.apps.cli.parser import usage_error
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)")
 _LONGEST = 1e11
 """Seconds, about three thousand years. A larger number comes from a damaged row."""
+_LONGEST_SPAN = 1_000_000_000
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
@@ -21,7 +22,12 @@ def span(text: str, option: str, see: str) -> float:
     if match is None:
         hint = f"; did you mean `{text.strip()}s`?" if _SPAN.fullmatch(f"{text.strip()}s") else ""
         raise usage_error(f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{hint}", see=see)
-    return float(match[1]) * _SECONDS[match[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _LONGEST_SPAN:
+        raise usage_error(
+            f"`{option}` takes a span of at most {_LONGEST_SPAN:,} seconds, 31 years, not `{text}`", see=see
+        )
+    return seconds
 
 
 def moment(text: str, option: str, now: float, see: str) -> float:

@@ -81,6 +81,12 @@ class Startup:
                     kind="resource.file_handles",
                     details={"capability_name": name},
                 ) from error
+            folder = self._manifest.directory
+            if folder is not None and error.filename == folder:
+                raise WorkerStartFailed(
+                    message=f"the folder {folder} of capability {name!r} does not exist; register the capability again from where it is now",
+                    capability_name=name,
+                ) from error
             raise WorkerStartFailed(
                 message=f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
                 capability_name=name,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.jobs.jobs import unknown_capability
 from failwell.apps.cli.output import print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import command_for, counted
@@ -53,6 +54,8 @@ def submit_file(args: Namespace, queue: "QueueClient") -> int:
     from failwell.jobs.batch.submission import submit_many
     from failwell.jobs.job import JobRequest
 
+    if args.callback is not None and not queue.registry.has_instance(args.callback):
+        raise unknown_capability(queue.registry, args.callback)
     requests = _requests(args, queue)
     callback = None if args.callback is None else JobRequest(instance=args.callback)
     batch = submit_many(queue, requests, group=args.group, callback=callback)

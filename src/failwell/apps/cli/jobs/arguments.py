@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from failwell.apps.cli.faults import Usage
 
+_MOST_BYTES = 64 * 1024 * 1024
+"""What a job may be given, in all."""
 _SEE = "failwell jobs submit --help"
 _JSON_STARTS = frozenset('-0123456789"[{tfnNI \t\r\n')
 """How a JSON text begins; `NaN` and `Infinity` are none, and are refused."""
@@ -71,7 +73,7 @@ def _value(name: str, text: str) -> Any:
 def _object(path: str) -> dict[str, Any]:
     name = named(path)
     try:
-        value = load_finite(text_of(path, "`--arguments`", _SEE))
+        value = load_finite(text_of(path, "`--arguments`", _SEE, _MOST_BYTES))
     except JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {place}") from None

@@ -43,7 +43,7 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
         "priority": request.priority,
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
-        "key": request.key,
+        "key": masked(request.key, job, capabilities),
         "unique": None if request.key is None else request.unique,
         "run": request.run,
         "actor": request.actor,

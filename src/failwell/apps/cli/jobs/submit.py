@@ -147,7 +147,14 @@ def run_submit(args: Namespace) -> int:
     with job_queue(args, create=True, instance=args.instance, registry=registry) as queue:
         assert queue is not None
         is_hosted = args.wait or queue.store.is_hosted()
-        return print_submitted(args, queue, queue.submit(request), is_hosted=is_hosted)
+        before = None if args.key is None else queue.store.find_by_key(args.key)
+        job = queue.submit(request)
+        if before is not None and before.id == job.id:
+            print_aside(
+                args,
+                f"the key belongs to job {job.id}, which is {job.state.value}; nothing new was submitted",
+            )
+        return print_submitted(args, queue, job, is_hosted=is_hosted)
 
 
 def _submit_remote(args: Namespace) -> int:
@@ -205,8 +212,9 @@ def run_wait(args: Namespace) -> int:
 def print_submitted(args: Namespace, queue: "QueueClient", job: "Job", *, is_hosted: bool) -> int:
     """Print a new job; with `--wait`, wait for its end."""
     if args.wait:
-        print_aside(args, f"job {job.id} is submitted")
-        _print_timeout(args, job)
+        if job.state.value == "pending":
+            print_aside(args, f"job {job.id} is submitted")
+            _print_timeout(args, job)
         return wait_for_end(args, queue, job)
     from failwell.apps.cli.jobs.jobs_show import summary
 
@@ -353,9 +361,12 @@ def _timeout(text: str) -> 'float | Literal["none"]':
 def _print_timeout(args: Namespace, job: "Job") -> None:
     """Print how long an attempt may run: a job that needs longer is ended, and should not be a surprise."""
     seconds = job.request.timeout
-    limit = "for any time" if seconds is None or seconds == "none" else f"for {lasted(seconds)}"
+    if seconds is None or seconds == "none":
+        print_aside(args, "an attempt may run for any time; `--timeout SPAN` limits it")
+        return
+    limit = lasted(seconds)
     print_aside(
-        args, f"an attempt may run {limit}; `--timeout SPAN` sets it, `--timeout none` switches it off"
+        args, f"an attempt may run for {limit}; `--timeout SPAN` sets it, `--timeout none` switches it off"
     )
 
 
