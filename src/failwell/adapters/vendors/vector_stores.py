@@ -188,6 +188,8 @@ def _chroma(error: BaseException) -> Reading:
     kinds = {
         401: "provider.auth",
         403: "provider.permission",
+        # A collection has to be made; a record that is not in it is the caller's.
+        404: "provider.rejected" if "ollection" in text_of(error) else "provider.bad_request",
         413: "provider.context_too_long",
         429: "provider.rate_limited",
     }

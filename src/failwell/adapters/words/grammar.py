@@ -166,7 +166,11 @@ class Lexicon:
                 # One word in brackets interrupts no clause: `limit (total) exceeded`, `could not lock x (timeout).`
                 tokens += [word for word in (core, "." if len(tail) > 1 else "") if word in self.words]
                 return
-            tokens.append(".")
+            if lead == "[" and tail[:1] == "]" and core and core not in self.words:
+                # A name in brackets is one in quotes: `collection [orders] does not exist`.
+                lead, tail = "'", f"'{tail[1:]}"
+            else:
+                tokens.append(".")
         if core:
             if lead and lead[-1] in _QUOTES and tail and tail[0] in _QUOTES:
                 tokens.append("<model>" if _IS_MODEL.search(core) else "<name>")
