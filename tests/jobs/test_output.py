@@ -37,13 +37,13 @@ def test_the_lines_of_a_job_can_be_read_as_soon_as_it_is_over(tmp_path: Path) ->
             folder = jobs.store.folder
             job = await jobs.submit("sample", action="talk")
             await jobs.wait(job.id)
-            at_once = read_lines(folder, job.id)
-            await until(lambda: ("stdout", "past python") in _said(_everything(folder, job.id)))
-            return at_once, folder / "lines" / f"{job.id}.jsonl"
+            return read_lines(folder, job.id), folder / "lines" / f"{job.id}.jsonl"
 
     at_once, file = run(work())
 
-    said = [one for one in _said(at_once) if one[1] != "past python"]
+    said = _said(at_once)
+    # It goes another way than what Python prints, and may come before or after.
+    said.remove(("stdout", "past python"))
     assert said == [
         ("stdout", "to stdout"),
         ("stderr", "to stderr"),
@@ -55,11 +55,6 @@ def test_the_lines_of_a_job_can_be_read_as_soon_as_it_is_over(tmp_path: Path) ->
     assert (logged.level, logged.logger) == ("WARNING", "sample.words")
     assert [one.n for one in at_once] == list(range(1, len(at_once) + 1))
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def _everything(folder: Path, job: str) -> list[OutputLine]:
-    # What comes past Python may be read when its job is over, and is then the worker's.
-    return read_lines(folder, job) + read_lines(folder, "worker-sample")
 
 
 def test_the_lines_of_a_job_can_be_read_while_it_runs(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ exit code is known for certain before anybody is told of a lost connection.
 import asyncio
 import logging
 import os
+import re
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import IO, Any, Literal, cast
 from uuid import uuid4
@@ -103,30 +104,39 @@ class Channel(asyncio.BufferedProtocol):
 
 
 class Lines(asyncio.Protocol):
-    """Splits what a process prints into lines. Of a line that was redrawn with carriage returns, the last state counts."""
+    """Splits what a process prints into lines. Of a line that was redrawn with carriage returns, the last state counts.
+
+    A line that is too long is told in pieces, as soon as each is there.
+    """
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
-        self._buffered = b""
+        self.unfinished = b""
+        """The line that has not ended yet."""
 
     def data_received(self, data: bytes) -> None:
-        *lines, rest = (self._buffered + data).split(b"\n")
-        self._buffered = rest[-_LONGEST:]
+        *lines, rest = (self.unfinished + data).split(b"\n")
         for line in lines:
             self._tell(line)
+        *whole, last = _pieces(_visible(rest))
+        self.unfinished = last + rest[-1:] if rest.endswith(b"\r") else last
+        for piece in whole:
+            self._on_line(piece.decode("utf-8", "replace"))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
-        self._finish()
+        self.finish()
 
     def read_rest(self, pipe: IO[bytes] | socket.socket) -> None:
-        """Read what is left from a process that has ended, with an unfinished last line.
+        """Read what is left from a process that has ended, with an unfinished last line."""
+        self.read_now(pipe)
+        self.finish()
 
-        Somebody else may hold the pipe open and go on writing, so there is an end to it.
-        """
+    def read_now(self, pipe: IO[bytes] | socket.socket) -> None:
+        """Read what is in the pipe. Somebody may go on writing to it, so there is an end to it."""
         count = 0
         while count < _MOST_AT_THE_END:
             try:
-                piece = os.read(pipe.fileno(), _MOST_AT_THE_END)
+                piece = os.read(pipe.fileno(), _PIPE_SIZE)
             except (OSError, ValueError):
                 # It is closed, or empty and held open by somebody else.
                 break
@@ -134,16 +144,38 @@ class Lines(asyncio.Protocol):
                 break
             count += len(piece)
             self.data_received(piece)
-        self._finish()
 
-    def _finish(self) -> None:
-        rest, self._buffered = self._buffered, b""
-        self._tell(rest)
+    def finish(self) -> None:
+        """Tell the unfinished line as it is: what comes next does not belong to it."""
+        if self.unfinished:
+            rest, self.unfinished = self.unfinished, b""
+            self._tell(rest)
 
     def _tell(self, line: bytes) -> None:
-        text = line.rstrip(b"\r").rpartition(b"\r")[2]
-        if text:
-            self._on_line(text[:_LONGEST].decode("utf-8", "replace"))
+        for piece in _pieces(_visible(line)):
+            if piece:
+                self._on_line(piece.decode("utf-8", "replace"))
+
+
+def _visible(line: bytes) -> bytes:
+    """What a terminal shows of a line, about: what follows the last carriage return."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def _pieces(text: bytes) -> Iterator[bytes]:
+    """A text that is too long for one line, cut between words where it has any: half a secret is not recognized."""
+    at = 0
+    while len(text) - at > _LONGEST:
+        end = at + _LONGEST
+        gap = _LAST_GAP.match(text, at + 1, end)
+        if gap is not None:
+            end = gap.end()
+        else:
+            # Before a character, not within one.
+            end = next((start for start in range(end, end - 4, -1) if text[start] & 0xC0 != 0x80), end)
+        yield text[at:end]
+        at = end
+    yield text[at:]
 
 
 class Leash(Lines):
@@ -163,6 +195,9 @@ class Leash(Lines):
 
 
 _LONGEST = 8000
+"""Bytes of one line."""
+_LAST_GAP = re.compile(rb".*[\s,;&]", re.DOTALL)
+_PIPE_SIZE = 1 << 16
 _MOST_AT_THE_END = 1 << 20
 
 
@@ -201,6 +236,7 @@ class WorkerProcess:
         self._code: int | None = None
         self._is_code_known = False
         self._transports: list[asyncio.BaseTransport] = []
+        self.out, self.err = Lines(self._on_stdout), Lines(self._on_stderr)
         self._outputs: list[tuple[IO[bytes], Lines]] = []
         self._mark = uuid4().hex
         self._line = Channel(on_frame, self._check)
@@ -249,7 +285,7 @@ class WorkerProcess:
     async def _connect(
         self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
     ) -> None:
-        outputs = ((out, Lines(self._on_stdout)), (err, Lines(self._on_stderr)))
+        outputs = ((out, self.out), (err, self.err))
         for end in (line, leash):
             end.setblocking(False)  # noqa: FBT003  (the socket's own way)
         connections = await asyncio.gather(
@@ -269,6 +305,16 @@ class WorkerProcess:
     def _on_stderr(self, line: str) -> None:
         self.stderr.append(line)
         self._on_output("stderr", line)
+
+    def read_output(self) -> None:
+        """Take in what the pipes hold now, before the loop comes to it."""
+        for pipe, lines in self._outputs:
+            lines.read_now(pipe)
+
+    def end_lines(self) -> None:
+        """Tell unfinished lines as they are: what is printed next does not belong to them."""
+        self.out.finish()
+        self.err.finish()
 
     def processes(self) -> list[int]:
         """The worker and everything that it started."""

@@ -1,14 +1,19 @@
 """Sends what the capability prints and logs as frames that name the job.
 
-Only Python's streams are replaced. What C code writes to the descriptors goes to pipes that the host reads, so
-it is never lost and never mixes with frames.
+Only Python's streams are replaced. What C code and other processes write to the descriptors goes to pipes that the host
+reads, so it never mixes with frames. The host counts it to the call that runs; `waits_in_pipes` says whether it has to
+read them before that call ends. What C code itself buffers is written when it flushes.
 """
 
 import io
 import logging
+import re
 import sys
 import threading
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
+from fcntl import ioctl
+from termios import FIONREAD
 from typing import Any
 
 from ...processes.wire import Line
@@ -16,6 +21,8 @@ from .author import current
 from .failure_report import attempt, traceback_text
 
 _LONGEST = 8000
+"""Characters of one line."""
+_LAST_GAP = re.compile(r".*[\s,;&]", re.DOTALL)
 
 
 def _job() -> str | None:
@@ -23,14 +30,52 @@ def _job() -> str | None:
     return None if call is None else call.job
 
 
+def _visible(text: str) -> str:
+    """What a terminal shows of a line, about: what follows the last carriage return."""
+    return text.rstrip("\r").rpartition("\r")[2]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text that is too long for one line, cut between words where it has any: half a secret is not recognized."""
+    at = 0
+    while len(text) - at > _LONGEST:
+        gap = _LAST_GAP.match(text, at + 1, at + _LONGEST)
+        end = at + _LONGEST if gap is None else gap.end()
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def waits_in_pipes() -> bool:
+    """Whether text that was written past Python's streams has not been read by the host."""
+    if sys.platform != "linux":
+        # Elsewhere the writing end of a pipe cannot tell.
+        return True
+    count = bytearray(4)
+    for descriptor in (1, 2):
+        try:
+            ioctl(descriptor, FIONREAD, count)
+        except OSError:
+            # The capability closed it, or replaced it by what has no such count.
+            return True
+        if any(count):
+            return True
+    return False
+
+
 class Captured(io.TextIOBase):
-    """Stdout or stderr inside a worker: a text stream that sends whole lines. Of a line that is redrawn with carriage returns, it sends the last state."""
+    """Stdout or stderr inside a worker: a text stream that sends whole lines, and those that are too long in pieces.
+
+    Of a line that is redrawn with carriage returns, it sends the last state.
+    """
 
     def __init__(self, line: Line, name: str) -> None:
         super().__init__()
         self._line = line
         self._name = name
         self._unfinished: dict[str | None, str] = {}
+        self._flushed: dict[str | None, str] = {}
+        """What the host has of unfinished lines."""
         self.name = f"<{name}>"
         self.buffer = _Bytes(self)
 
@@ -50,21 +95,23 @@ class Captured(io.TextIOBase):
         *whole, rest = (self._unfinished.pop(job, "") + text).split("\n")
         for text_line in whole:
             self._send(job, text_line)
-        if len(rest) > _LONGEST:
-            self._send(job, rest)
-        elif rest:
-            # Only the text after the last carriage return is visible on a terminal.
-            head, cr, tail = rest.rpartition("\r")
-            self._unfinished[job] = (
-                tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
-            )
+        if rest:
+            *ended, last = _pieces(_visible(rest))
+            for piece in ended:
+                self._send(job, piece)
+            self._unfinished[job] = f"{last}\r" if rest.endswith("\r") else last
         return len(text)
 
     def reconfigure(self, **_options: object) -> None:
         """Do nothing: the stream is UTF-8 and line-buffered already, which is what programs ask for."""
 
     def flush(self) -> None:
-        """Do nothing: an unfinished line is sent by `finish`."""
+        """Give the host the unfinished line, which counts if this process dies before the line is sent."""
+        job = _job()
+        text = _visible(self._unfinished.get(job, ""))
+        if text and self._flushed.get(job) != text:
+            self._flushed[job] = text
+            self._line.send({"type": "unfinished", "job": job, "stream": self._name, "text": _sendable(text)})
 
     def finish(self, job: str | None) -> None:
         """Send the unfinished last line of a call that ended."""
@@ -73,18 +120,24 @@ class Captured(io.TextIOBase):
             self._send(job, rest)
 
     def _send(self, job: str | None, text: str) -> None:
-        visible = text.rstrip("\r").rpartition("\r")[2]
-        if visible:
-            self._line.send(
-                {
-                    "type": "log",
-                    "job": job,
-                    "stream": self._name,
-                    "level": "",
-                    "logger": "",
-                    "text": visible.encode("utf-8", "replace").decode()[:_LONGEST],
-                }
-            )
+        for piece in _pieces(_visible(text)):
+            if piece:
+                self._flushed.pop(job, None)
+                self._line.send(
+                    {
+                        "type": "log",
+                        "job": job,
+                        "stream": self._name,
+                        "level": "",
+                        "logger": "",
+                        "text": _sendable(piece),
+                    }
+                )
+
+
+def _sendable(text: str) -> str:
+    """A text without lone surrogates, which no frame can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class _Bytes(io.BufferedIOBase):
@@ -105,6 +158,9 @@ class _Bytes(io.BufferedIOBase):
         content = bytes(piece)
         self._text.write(self._decode(content))
         return len(content)
+
+    def flush(self) -> None:
+        self._text.flush()
 
 
 class _Formatter(logging.Formatter):
@@ -143,7 +199,7 @@ class FrameLog(logging.Handler):
                 "stream": "log",
                 "level": record.levelname,
                 "logger": record.name,
-                "text": text.encode("utf-8", "replace").decode()[:_LONGEST],
+                "text": _sendable(text)[:_LONGEST],
             }
         )
 

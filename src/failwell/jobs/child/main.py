@@ -17,7 +17,7 @@ from typing import Any
 from ...processes.wire import PROTOCOL, Line, encoded
 from . import author
 from .call import Call
-from .captured_output import capture, release
+from .captured_output import capture, release, waits_in_pipes
 from .failure_report import VARIABLE, attempt, class_names_and_text, describe_failure, failure_text
 from .host_package import offer
 from .inbox import Inbox
@@ -26,6 +26,7 @@ from .pulse import Pulse
 from .subject import WHOLE_MODULE, Subject, find_capabilities
 from .values import frame_of
 
+_PIPED = encoded({"type": "piped"})
 _SOON = 0.0005
 """Seconds within which a call follows that was announced. To record its start takes a fifth of that."""
 
@@ -187,6 +188,9 @@ class _Worker:
                 self._calls.pop(frame["job"], None)
             for stream in self._streams:
                 stream.finish(frame["job"])
+            if not self._calls and waits_in_pipes():
+                # No other call may have written it, and the host reads it while it still knows this one.
+                piece = _PIPED + piece
             self._line.write(piece)
         if runner is not None:
             runner.close()

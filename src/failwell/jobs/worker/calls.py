@@ -239,6 +239,9 @@ class Calls:
             call.ends_at = loop.time() + timeout
             if self._timer is None or call.ends_at < self._timer.when():
                 self._set_timer(call.ends_at)
+        if not self._pending:
+            # What was printed between two calls is not the beginning of a line of this one.
+            _end_lines(process)
         self._pending[job] = call
         process.write(frame)
         if flush_soon:
@@ -303,6 +306,11 @@ class Calls:
             call.failed = error
             self.ask_to_stop(call, "cancel")
 
+    def end_output(self, job: str) -> None:
+        """End the lines of `job`, which is about to be answered, unless other calls run, whose lines they may be."""
+        if len(self._pending) == 1 and job in self._pending and self._process is not None:
+            _end_lines(self._process)
+
     def answered(self, frame: Mapping[str, Any]) -> None:
         """Take in the answer of a call. Nothing here may raise before the call is settled, whatever the frame holds."""
         call = self._pending.pop(frame["job"], None)
@@ -346,6 +354,11 @@ class Calls:
         if call.stop_reason == "timeout":
             return CapabilityTimeoutError(self._name, call.seconds)
         return None
+
+
+def _end_lines(process: WorkerProcess) -> None:
+    if process.out.unfinished or process.err.unfinished:
+        process.end_lines()
 
 
 def _frame(job: str, order: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,8 @@ failwell may not be installed; a test compares the two.
         progress    job, fraction, message
         usage       job, amounts
         log         job, stream, level, logger, text
+        unfinished  job, stream, text                       a line so far; it counts if the worker dies before its `log`
+        piped                                               text past Python's streams waits in the pipes; a result follows
         pulse       at, signs, memory, calls                pushed, several times a second
         bye         reason                                  a clean end follows
 

@@ -344,10 +344,15 @@ class WorkerLifecycle:
     def _on_frame(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
         if kind == "result":
+            # While its job is still known: what is printed from here on belongs to another one.
+            self._calls.end_output(frame["job"])
             self._events.measured(frame)
             self._calls.answered(frame)
         elif kind == "item":
             self._calls.item(frame)
+        elif kind == "piped":
+            if self._process is not None:
+                self._process.read_output()
         elif self._startup is not None and kind in ("hello", "loaded"):
             self._startup.on_frame(frame)
         else:
@@ -358,6 +363,7 @@ class WorkerLifecycle:
             return
         was, self._state = self._state, WorkerState.COLD
         fault = self._death(process.doomed, ending)
+        self._events.end_unfinished()
         if self._announced is process:
             self._events.publish(
                 Died(

@@ -25,7 +25,9 @@ _E = TypeVar("_E")
 BUSY_SHARE = 0.02
 """Share of one processor below which its use is not a sign of progress."""
 _LONGEST = 8000
-"""Characters of one line; the worker cuts longer lines."""
+"""Characters of one line; longer lines arrive in pieces."""
+_MOST_UNFINISHED = 256
+"""Lines without an end that are kept of one worker: two streams of each call that runs."""
 
 
 def notify(callback: Callable[[_E], object], event: _E, failure: str, name: str) -> None:
@@ -48,6 +50,9 @@ class WorkerEvents:
         self._cpu = 0.0
         self._peaks: list[float | None] | None = None
         self._jobs_with_output: set[str | None] = set()
+        """Those whose lines may not be stored yet; `None` for lines that name no job."""
+        self._unfinished: dict[tuple[str | None, Literal["stdout", "stderr"]], str] = {}
+        """The line that a job has flushed and not ended, by job and stream."""
         self.memory: Memory | None = None
         self.on_sign: Callable[[], None] = _nothing
         """Called at every sign of progress."""
@@ -58,6 +63,7 @@ class WorkerEvents:
         self._session = uuid4().hex
         self._signs, self._cpu, self.memory, self._peaks = (), 0.0, None, None
         self._jobs_with_output.clear()
+        self._unfinished.clear()
         return self._session
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -97,17 +103,29 @@ class WorkerEvents:
             )
         elif kind == "log":
             self.on_sign()
+            self._unfinished.pop((_job(frame), frame["stream"]), None)
             self._publish_line(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
+        elif kind == "unfinished":
+            self.on_sign()
+            if len(self._unfinished) < _MOST_UNFINISHED:
+                self._unfinished[_job(frame), frame["stream"]] = frame["text"][:_LONGEST]
         elif kind == "usage":
             self.publish(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
+
+    def end_unfinished(self) -> None:
+        """Publish what a process had flushed of lines that it did not end before it ended itself."""
+        for (job, stream), text in self._unfinished.items():
+            self._publish_line(job, stream, "", "", text)
+        self._unfinished.clear()
 
     def measured(self, frame: dict[str, Any]) -> None:
         """Publish the peak memory that comes with the answer of a call, if it has changed or the call had output."""
         peaks = frame.get("peaks")
-        if peaks == self._peaks and frame["job"] not in self._jobs_with_output:
+        # Output that names no job may be the job's; see `printed`.
+        if peaks == self._peaks and self._jobs_with_output.isdisjoint((frame["job"], None)):
             return
         job = _job(frame)
-        self._jobs_with_output.discard(job)
+        self._jobs_with_output -= {job, None}
         if job is not None and peaks is not None and self._listeners:
             self._peaks = peaks
             self.publish(
