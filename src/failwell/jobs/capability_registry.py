@@ -56,7 +56,8 @@ class CapabilityRegistry:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = state_folder() if folder is None else absolute_folder(Path(folder))
+        path = state_folder() if folder is None else Path(folder)
+        self.folder = path if path.is_absolute() else absolute_folder(path)
         self._cached_manifests: dict[str, _CachedManifest] = {}
         self._cached_instances: tuple[object, dict[str, dict[str, Any]]] = (None, {})
 

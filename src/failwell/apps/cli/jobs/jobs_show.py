@@ -32,6 +32,8 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
     from failwell.report.redact import redact_value
 
     request = job.request
+    values = {"arguments": redact_value(dict(request.arguments)), "key": request.key}
+    shown = masked(values, job, capabilities)
     data: dict[str, Any] = {
         "id": job.id,
         "status": job.state.value,
@@ -39,11 +41,11 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
         "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
-        "arguments": masked(redact_value(dict(request.arguments)), job, capabilities),
+        "arguments": shown["arguments"],
         "priority": request.priority,
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
-        "key": masked(request.key, job, capabilities),
+        "key": shown["key"],
         "unique": None if request.key is None else request.unique,
         "run": request.run,
         "actor": request.actor,
