@@ -3,6 +3,7 @@
 The host may end before the jobs do. Callers then get `None` and can host the jobs themselves.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ class JobClient:
         if descriptor is not None:
             self._loop.remove_reader(descriptor)
         self._watch.__exit__()
-        self._release()
+        self._release(list(self._waiting))
         self._queue.store.close()
 
     async def submit(self, request: JobRequest) -> str:
@@ -75,10 +76,10 @@ class JobClient:
 
     def _tick(self) -> None:
         # Read first: a job that ends after this is found by the check below.
-        is_hosted = self._queue.store.is_hosted()
+        store = self._queue.store
+        left = [job for job in self._waiting if not store.is_served(job)]
         self._check_all()
-        if not is_hosted:
-            self._release()
+        self._release(left)
         self._timer = self._loop.call_later(self._watch.interval, self._tick)
 
     def _check(self, job: str) -> None:
@@ -92,8 +93,9 @@ class JobClient:
         elif record.state.is_final:
             self._waiting.pop(job).set_result(record)
 
-    def _release(self) -> None:
-        """Return `None` to every waiting caller."""
-        waiting, self._waiting = self._waiting, {}
-        for future in waiting.values():
-            future.set_result(None)
+    def _release(self, jobs: Iterable[str]) -> None:
+        """Return `None` to the callers that wait for these jobs."""
+        for job in jobs:
+            future = self._waiting.pop(job, None)
+            if future is not None:
+                future.set_result(None)

@@ -49,11 +49,13 @@ class Writer:
 
     def redraw(self, times, way):
         """Draw one line again and again, each time flushed."""
-        stream = sys.stdout.buffer if way == "bytes" else sys.stdout
         for number in range(times):
             text = f"\r{number} of {times}"
-            stream.write(text.encode() if way == "bytes" else text)
-            stream.flush()
+            if way == "bytes":
+                sys.stdout.buffer.write(text.encode())
+                sys.stdout.buffer.flush()
+            else:
+                print(text, end="", flush=True)
 
     def redraw_and_die(self, times, way, how):
         self.redraw(times, way)

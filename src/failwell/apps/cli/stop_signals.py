@@ -4,9 +4,12 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from failwell.apps.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 
 @contextmanager
@@ -28,3 +31,13 @@ def leaving_on_signals() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def drawing(live: "Live") -> Generator["Live"]:
+    """Start and stop a live display. Its own block leaves the terminal as it is if it is interrupted while it starts."""
+    try:
+        live.start(refresh=True)
+        yield live
+    finally:
+        live.stop()

@@ -125,7 +125,7 @@ class OutsideJobs:
         state = self._state
         if self.is_closed or (self._is_dry and not self._is_due):
             return
-        if state.is_paused or state.is_stopping or not state.rules.claims or self._record.trouble is not None:
+        if state.is_paused or state.is_stopping or self._record.trouble is not None:
             return
         if not self._is_due and self._room()[0] <= 0 and state.line.size * 2 >= self._most_ahead:
             return
@@ -233,7 +233,7 @@ class OutsideJobs:
     def _share(self) -> None:
         """Release jobs that other hosts can start sooner: those beyond what this host would claim."""
         state = self._state
-        if not state.peers or not state.line.size:
+        if not state.line.size or not any(peer.serves_all for peer in state.peers):
             return
         self._release_blocked()
         room = state.rules.lanes - state.running

@@ -52,8 +52,6 @@ class Rules:
     """Seconds between two evictions for the same job."""
     history: int = 100
     """Ended jobs that are kept in memory; all are in the store."""
-    claims: bool = True
-    """Whether jobs are run too that other processes submitted."""
     patience: float = 5.0
     """Seconds that a store may be unavailable before submits are refused."""
 

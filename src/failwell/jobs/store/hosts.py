@@ -7,7 +7,7 @@ process ends, so a free lock proves that the host is dead, and no clock is invol
 import math
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import nsmallest
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,8 @@ from failwell.journal.sqlite.database import Database
 from failwell.runtime.clock import Clock
 
 HOSTS = "hosts"
+_CHOSEN = "-chosen"
+"""The end of the name of a host that runs chosen jobs only. Others read it with the lock, so it is never missing."""
 _MOMENT = 0.02
 """Seconds for which an event loop may be blocked by a database that another process has locked."""
 _EARLIER = "earlier"
@@ -60,6 +62,16 @@ _OWNED = (
 _RELEASE_WAITING = f"""UPDATE jobs SET owner = NULL WHERE key IN ({_OWNED})
     AND state != 'running' AND cancelled IS NULL AND NOT instr(request, '"stream"')"""  # noqa: S608  (constants)
 _ROW = f"SELECT {_COLUMNS} FROM jobs WHERE key = ?"  # noqa: S608  (constants)
+_OWNER = f"SELECT name FROM jobs JOIN job_hosts ON owner = job_hosts.key WHERE id = ? AND {OPEN}"  # noqa: S608  (constants)
+# Of one job: its index is that of the ids, whatever else is stored.
+_ONE_TIMES = f"SELECT instance, due, deadline FROM jobs WHERE id = ? AND {_UNOWNED}"  # noqa: S608  (constants)
+_ONE_DUE = (
+    f"UPDATE jobs SET ready = iif(attempt, NULL, due), due = NULL WHERE id = ? AND {_UNOWNED} AND due <= ?"  # noqa: S608  (constants)
+)
+_ONE_READY = f"SELECT {_SINCE}, {_COLUMNS} FROM jobs WHERE id = ? AND {_READY}"  # noqa: S608  (constants)
+_ONE_LATE = f"SELECT {_SINCE}, {_COLUMNS} FROM jobs WHERE id = ? AND {_UNOWNED} AND deadline <= ?"  # noqa: S608  (constants)
+_INSTANCE = 1 + COLUMNS.index("instance")
+"""The position in a row that begins with the time since which its job waits."""
 _LIST = "INSERT INTO job_hosts (name, pid, since, lanes) VALUES (?, ?, ?, ?)"
 _RELEASE = f"UPDATE jobs SET owner = NULL WHERE key = ? AND owner = ? AND {OPEN}"  # noqa: S608  (constants)
 
@@ -67,11 +79,14 @@ _RELEASE = f"UPDATE jobs SET owner = NULL WHERE key = ? AND owner = ? AND {OPEN}
 class HostLease:
     """Makes this process a host of the store within the block."""
 
-    def __init__(self, database: Database, folder: Path, lanes: int, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, folder: Path, lanes: int, clock: Clock, *, serves_all: bool = True
+    ) -> None:
         self._database = database
         self._folder = folder
         self._lanes = lanes
         self._clock = clock
+        self._serves_all = serves_all
         self._lock: ProcessLock | None = None
         self._waits = database.short_waits(_MOMENT)
 
@@ -85,7 +100,7 @@ class HostLease:
         holder = holder_of(self._folder)
         if holder is not None:
             raise _refusal(holder)
-        name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        name = f"{os.getpid()}-{os.urandom(4).hex()}{'' if self._serves_all else _CHOSEN}"
         folder = self._folder / HOSTS / name
         lock = ProcessLock(folder, _refusal, self._clock)
         lock.acquire()
@@ -103,7 +118,7 @@ class HostLease:
         assert key is not None
         self._lock = lock
         self._waits.__enter__()
-        return Host(key, name, os.getpid(), folder, self._lanes)
+        return Host(key, name, os.getpid(), folder, self._lanes, self._serves_all)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -119,7 +134,14 @@ class HostLease:
 def hosts_of(connection: sqlite3.Connection, folder: Path) -> list[Host]:
     """The hosts that are listed, dead or alive."""
     rows = connection.execute("SELECT key, name, pid, lanes FROM job_hosts ORDER BY key")
-    return [Host(key, name, pid, _folder(folder, name), lanes) for key, name, pid, lanes in rows]
+    return [
+        Host(key, name, pid, _folder(folder, name), lanes, _serves_all(name))
+        for key, name, pid, lanes in rows
+    ]
+
+
+def _serves_all(name: str) -> bool:
+    return not name.endswith(_CHOSEN)
 
 
 def _folder(jobs: Path, name: str) -> Path:
@@ -134,6 +156,17 @@ def live_folders(folder: Path) -> list[Path]:
     except OSError:
         return []
     return [folder / HOSTS / name for name in names if is_held(folder / HOSTS / name)]
+
+
+def is_served(folder: Path) -> bool:
+    """Whether a live host runs all jobs."""
+    return any(_serves_all(host.name) for host in live_folders(folder))
+
+
+def is_owned(connection: sqlite3.Connection, folder: Path, job: str) -> bool:
+    """Whether a live host has this job."""
+    owner = connection.execute(_OWNER, (job,)).fetchone()
+    return owner is not None and is_held(_folder(folder, owner[0]))
 
 
 def take_over(connection: sqlite3.Connection, host: int, dead: Sequence[Host]) -> list[tuple[Any, ...]]:
@@ -211,8 +244,7 @@ def claim(
     Raises:
         LeaseLost: another host has taken this one to be dead.
     """
-    if connection.execute("SELECT 1 FROM job_hosts WHERE key = ?", (host,)).fetchone() is None:
-        raise LeaseLost(host=host)
+    _check_lease(connection, host)
     make_ready(connection, now)
     best: list[tuple[Any, ...]] = []
     for instance, want in wants.items():
@@ -221,7 +253,45 @@ def claim(
     claimed = {row[1] for row in rows}
     # A job that has missed its deadline is failed by any host, whatever that can run.
     rows += [row for row in connection.execute(_LATE, (now, most or 1)) if row[1] not in claimed]
+    _give(connection, host, rows)
+    return rows
+
+
+def _check_lease(connection: sqlite3.Connection, host: int) -> None:
+    if connection.execute("SELECT 1 FROM job_hosts WHERE key = ?", (host,)).fetchone() is None:
+        raise LeaseLost(host=host)
+
+
+def _give(connection: sqlite3.Connection, host: int, rows: Sequence[tuple[Any, ...]]) -> None:
     connection.executemany("UPDATE jobs SET owner = ? WHERE key = ?", [(host, row[1]) for row in rows])
+
+
+def chosen_unowned(connection: sqlite3.Connection, chosen: Sequence[str]) -> Unowned:
+    """`unowned`, of these jobs only."""
+    rows = [row for job in chosen for row in connection.execute(_ONE_TIMES, (job,))]
+    times = [at for _, due, deadline in rows for at in (due, deadline) if at is not None]
+    return Unowned(sorted({row[0] for row in rows if row[1] is None}), min(times, default=math.inf))
+
+
+def chosen_jobs(connection: sqlite3.Connection, chosen: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of those of these jobs that are ready and that no host owns."""
+    return [row[1:] for job in chosen for row in connection.execute(_ONE_READY, (job,))]
+
+
+def claim_chosen(
+    connection: sqlite3.Connection, host: int, chosen: Sequence[str], instances: Collection[str], now: float
+) -> list[tuple[Any, ...]]:
+    """`claim`, of these jobs only: those of `instances`, and those that have missed their deadline."""
+    _check_lease(connection, host)
+    rows: list[tuple[Any, ...]] = []
+    for job in chosen:
+        connection.execute(_ONE_DUE, (job, now))
+        row = connection.execute(_ONE_READY, (job,)).fetchone()
+        if row is None or row[_INSTANCE] not in instances:
+            row = connection.execute(_ONE_LATE, (job, now)).fetchone()
+        if row is not None:
+            rows.append(row)
+    _give(connection, host, rows)
     return rows
 
 

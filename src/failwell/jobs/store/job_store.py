@@ -75,6 +75,8 @@ class Host(NamedTuple):
     """Its own folder, which it locks as long as it lives."""
     lanes: int
     """How many jobs it runs at a time."""
+    serves_all: bool = True
+    """Whether it runs all jobs of the store, and not only those that it was started for."""
 
 
 class Reserved(NamedTuple):
@@ -411,7 +413,11 @@ class JobStore(Protocol):
         ...
 
     def is_hosted(self) -> bool:
-        """Whether a live process runs jobs."""
+        """Whether a live process runs jobs: all of them, or only those that it was started for."""
+        ...
+
+    def is_served(self, job: str) -> bool:
+        """Whether a live process has this job, or runs all jobs."""
         ...
 
     wake_host: Callable[[], object]

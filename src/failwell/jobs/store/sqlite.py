@@ -76,10 +76,13 @@ def wake_host(state: Path) -> None:
 
 
 def is_hosted(state: Path) -> bool:
-    """Whether a live process runs the jobs of a state folder."""
-    # The second one is a host of an earlier version.
+    """Whether a live process runs the jobs of a state folder, whoever submits them."""
     folder = state / JOBS
-    return bool(hosts.live_folders(folder)) or ((folder / LOCK).exists() and is_held(folder))
+    return hosts.is_served(folder) or _is_hosted_by_earlier_version(folder)
+
+
+def _is_hosted_by_earlier_version(folder: Path) -> bool:
+    return (folder / LOCK).exists() and is_held(folder)
 
 
 class SqliteJobs(SideTables):
@@ -328,7 +331,9 @@ class SqliteJobs(SideTables):
         return self._open_jobs(rows), numbers
 
     def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
-        rows = self._database.write(hosts.claim, host, wants, most, now)
+        return self._claimed(self._database.write(hosts.claim, host, wants, most, now))
+
+    def _claimed(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Job, float]]:
         jobs = [(self._job(values), ready) for ready, *values in rows]
         # A damaged row is a failed job: nobody can run it.
         return [(job, ready) for job, ready in jobs if not job.state.is_final]
@@ -344,7 +349,13 @@ class SqliteJobs(SideTables):
         return [job for job in map(self._job, rows) if not job.state.is_final]
 
     def is_hosted(self) -> bool:
-        return is_hosted(self.folder.parent)
+        return bool(hosts.live_folders(self.folder)) or _is_hosted_by_earlier_version(self.folder)
+
+    def is_served(self, job: str) -> bool:
+        if is_hosted(self.folder.parent):
+            return True
+        # Without a live host, nobody has it.
+        return self.is_hosted() and self._database.read(hosts.is_owned, self.folder, job)
 
     def host_watch(self) -> Watch:
         return Watch(self.folder / HOST)

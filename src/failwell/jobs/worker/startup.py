@@ -82,7 +82,7 @@ class Startup:
                     details={"capability_name": name},
                 ) from error
             folder = self._manifest.directory
-            if folder is not None and error.filename == folder:
+            if error.filename == folder:
                 raise WorkerStartFailed(
                     message=f"the folder {folder} of capability {name!r} does not exist; register the capability again from where it is now",
                     capability_name=name,

@@ -69,7 +69,7 @@ def submit_file(args: Namespace, queue: "QueueClient") -> int:
     print_text(f"submitted {counted(batch.new, 'job')}{rest}")
     if batch.group is not None:
         print_aside(args, f"`{command_for(args, 'groups', 'show', batch.group)}` shows how many have ended")
-    if not queue.store.is_hosted():
+    if batch.jobs and not queue.store.is_served(batch.jobs[0]):
         print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
 

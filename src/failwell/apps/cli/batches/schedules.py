@@ -100,7 +100,7 @@ def run_run(args: Namespace) -> int:
 
     with _schedules(args) as (queue, schedules):
         job = schedules.run(args.schedule)
-        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
+        return print_submitted(args, queue, job)
 
 
 def run_remove(args: Namespace) -> int:

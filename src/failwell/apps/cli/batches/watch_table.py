@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from failwell.apps.cli.output import Heading, is_terminal, print_json_text, print_text, terminal, text_table
-from failwell.apps.cli.stop_signals import leaving_on_signals
+from failwell.apps.cli.stop_signals import drawing, leaving_on_signals
 
 if TYPE_CHECKING:
     from failwell.jobs.store.job_store import JobStore
@@ -73,7 +73,10 @@ def _draw(
         return text
 
     # `screen` restores what was on the terminal, also after Ctrl-C.
-    with leaving_on_signals(), Live(drawn(), console=console, screen=True, auto_refresh=False) as live:
+    with (
+        leaving_on_signals(),
+        drawing(Live(drawn(), console=console, screen=True, auto_refresh=False)) as live,
+    ):
         while True:
             wait()
             live.update(drawn(), refresh=True)

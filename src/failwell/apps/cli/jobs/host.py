@@ -3,7 +3,7 @@
 import signal
 import warnings
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +30,12 @@ def host(
     lanes: int = 4,
     limits: "Limits | None" = None,
     respawn: bool = True,
-    claims: bool = True,
+    only: "Collection[str] | None" = None,
 ) -> Exit:
     """Run the jobs of the store until `until` is done or a signal arrives, and return the exit code.
 
-    An open `queue` is used as it is; without one, the store is opened and closed here. Without `claims`, only jobs
-    are run that `until` submits.
+    With `only`, no other jobs are run than these and those that `until` submits, and times of schedules are left to
+    other hosts. An open `queue` is used as it is; without one, the store is opened and closed here.
 
     A first signal gives running jobs a few seconds to end, a second one does not. Jobs that have not ended
     wait for the next host.
@@ -43,7 +43,7 @@ def host(
     from asyncio import run
 
     with warnings_as_lines():
-        return run(_host(args, until, queue, lanes, limits, respawn=respawn, claims=claims))
+        return run(_host(args, until, queue, lanes, limits, respawn=respawn, only=only))
 
 
 async def _host(
@@ -54,13 +54,16 @@ async def _host(
     limits: "Limits | None",
     *,
     respawn: bool,
-    claims: bool,
+    only: "Collection[str] | None",
 ) -> Exit:
     import asyncio
+    from contextlib import ExitStack, closing
 
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.queue.state import Rules
     from failwell.jobs.runtime import DRAIN, Runtime
+    from failwell.jobs.store.chosen_jobs import ChosenJobs
+    from failwell.jobs.store.sqlite import SqliteJobs, open_jobs
     from failwell.jobs.worker.protocol import Supervision
 
     stop = asyncio.Event()
@@ -77,11 +80,17 @@ async def _host(
             _print(f"{name}: stopping now; running jobs go back to the queue")
             jobs.hurry()
 
-    with listening(asyncio.get_running_loop(), on_signal):
+    with listening(asyncio.get_running_loop(), on_signal), ExitStack() as stack:
+        store = (
+            stack.enter_context(closing(open_jobs(state_folder_of(args)))) if queue is None else queue.store
+        )
+        if only is not None:
+            assert isinstance(store, SqliteJobs)
+            store = ChosenJobs(store, only)
         jobs = Runtime(
-            state_folder_of(args) if queue is None else queue.store,
+            store,
             registry=None if queue is None else queue.registry,
-            rules=Rules(lanes=lanes, claims=claims),
+            rules=Rules(lanes=lanes),
             limits=limits or NO_LIMITS,
             # A command that waits for one job restarts a dead worker only if that job is retried.
             supervision=Supervision(respawn=respawn),

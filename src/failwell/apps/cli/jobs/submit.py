@@ -146,7 +146,6 @@ def run_submit(args: Namespace) -> int:
         return _stream(args, request)
     with job_queue(args, create=True, instance=args.instance, registry=registry) as queue:
         assert queue is not None
-        is_hosted = args.wait or queue.store.is_hosted()
         before = None if args.key is None else queue.store.find_by_key(args.key)
         job = queue.submit(request)
         if before is not None and before.id == job.id:
@@ -154,7 +153,7 @@ def run_submit(args: Namespace) -> int:
                 args,
                 f"the key belongs to job {job.id}, which is {job.state.value}; nothing new was submitted",
             )
-        return print_submitted(args, queue, job, is_hosted=is_hosted)
+        return print_submitted(args, queue, job)
 
 
 def _submit_remote(args: Namespace) -> int:
@@ -194,7 +193,7 @@ def run_retry(args: Namespace) -> int:
         if not queue.registry.has_instance(job.request.instance):
             raise unknown_capability(queue.registry, job.request.instance)
         job = queue.again(job.id)
-        return print_submitted(args, queue, job, is_hosted=args.wait or queue.store.is_hosted())
+        return print_submitted(args, queue, job)
 
 
 def run_wait(args: Namespace) -> int:
@@ -209,7 +208,7 @@ def run_wait(args: Namespace) -> int:
         return wait_for_end(args, queue, job)
 
 
-def print_submitted(args: Namespace, queue: "QueueClient", job: "Job", *, is_hosted: bool) -> int:
+def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     """Print a new job; with `--wait`, wait for its end."""
     if args.wait:
         if job.state.value == "pending":
@@ -223,13 +222,13 @@ def print_submitted(args: Namespace, queue: "QueueClient", job: "Job", *, is_hos
         return Exit.DONE
     print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
     _print_timeout(args, job)
-    if not is_hosted:
+    if not job.state.is_final and not queue.store.is_served(job.id):
         print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
 
 
 def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
-    """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
+    """Wait for the end of a job and print it. This process runs the job, and no other, if nobody else does."""
     from failwell.apps.cli.jobs.wait_progress import WaitProgress
     from failwell.jobs.job import FINAL
 
@@ -261,9 +260,9 @@ def _run_until_end(
     """
     from failwell.apps.cli.jobs.host import host
 
-    if queue.store.is_hosted():
+    if queue.store.is_served(job):
         progress.follow(queue.store.folder)
-        for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
+        for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_served(job)):
             progress.show(event)
             reasons.show(event)
         return Exit.DONE, None
@@ -286,7 +285,7 @@ def _run_until_end(
             finally:
                 waiting.cancel()
 
-    return host(args, until=until, queue=queue, respawn=False), ended
+    return host(args, until=until, queue=queue, respawn=False, only=[job]), ended
 
 
 class _Reasons:
@@ -371,9 +370,7 @@ def _print_timeout(args: Namespace, job: "Job") -> None:
 
 
 def _stream(args: Namespace, request: "JobRequest") -> int:
-    """Run the job here and print its items. Leaving before the end cancels it.
-
-    Other jobs of the store are run here too, unless another process does that.
+    """Run the job here, and no other, and print its items. Leaving before the end cancels it.
 
     Raises:
         Fault: the job failed.
@@ -382,7 +379,6 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     from failwell.fault.base import Fault
     from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.store.rows import result_to_json
-    from failwell.jobs.store.sqlite import is_hosted
     from failwell.report.describe import describe
 
     registry = CapabilityRegistry(state_folder_of(args))
@@ -410,7 +406,7 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
                     print_json_text(result_to_json(item))
 
     try:
-        return host(args, until=until, respawn=False, claims=not is_hosted(registry.folder))
+        return host(args, until=until, respawn=False, only=())
     except Fault as fault:
         job = describe(fault).scene.job
         if job is not None:

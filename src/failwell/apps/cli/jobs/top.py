@@ -7,7 +7,7 @@ from typing import Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import Heading, is_terminal, print_json, print_text, terminal
 from failwell.apps.cli.records import add_store
-from failwell.apps.cli.stop_signals import leaving_on_signals
+from failwell.apps.cli.stop_signals import drawing, leaving_on_signals
 from failwell.apps.cli.times import lasted
 
 _EVERY = 1.0
@@ -158,7 +158,10 @@ def _live(args: Namespace) -> int:
             text.append(f"{line}\n", style="bold" if isinstance(line, Heading) else "")
         return text
 
-    with leaving_on_signals(), Live(drawn(), console=console, screen=True, auto_refresh=False) as live:
+    with (
+        leaving_on_signals(),
+        drawing(Live(drawn(), console=console, screen=True, auto_refresh=False)) as live,
+    ):
         while True:
             SYSTEM_CLOCK.sleep(_EVERY)
             live.update(drawn(), refresh=True)
