@@ -148,7 +148,8 @@ def read_facts(row: Mapping[str, Any], facts: Facts, now: datetime | None = None
 
 def is_misuse(message: str) -> bool:
     """Whether a text holds what Python's interpreter says of a program's own mistake."""
-    return _INTERPRETERS.search(message[:_LONGEST_SEARCHED]) is not None
+    text = message[:_LONGEST_SEARCHED]
+    return _INTERPRETERS.search(text) is not None or _OF_OPERATIONS.search(text) is not None
 
 
 def _without_text(
@@ -168,7 +169,8 @@ def _without_text(
         is_bare = facts.status is None and not facts.headers and facts.cause_bug is None
         return (_by_text_of(facts, now) or reply) if is_bare and reply.kind in UNKNOWN_KINDS else reply
     if _OF_OPERATIONS.search(facts.message[:_LONGEST_SEARCHED]) is not None:
-        return own if own is not None and own.kind == _BUG.kind else _BUG
+        # Of Python's own classes the border decides.
+        return own if own is not None and own.rule.startswith("python.") else _BUG
     if own is None:
         return None
     is_device = own.rule.startswith(_RUNTIMES) and own.kind not in UNKNOWN_KINDS

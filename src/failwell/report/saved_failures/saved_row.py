@@ -13,7 +13,7 @@ from failwell.adapters.guesses import read_row
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.reading import Reading
-from failwell.adapters.saved import NO_LIBRARY
+from failwell.adapters.saved import NO_LIBRARY, is_misuse
 from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
 from failwell.fault.facts import Origin
@@ -56,7 +56,7 @@ def classify(
         read_row(row, when),
         origin if origin in ORIGINS else ("code" if row.get("transport") == "local" else "call"),
         name,
-        by_library=row.get("sdk") not in NO_LIBRARY,
+        by_library=row.get("sdk") not in NO_LIBRARY and not is_misuse(str(row.get("message") or "")),
     )
     report = describe(SavedFailure(**fields_of(reading)), model=model, at=when)
     return replace(

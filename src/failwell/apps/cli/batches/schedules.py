@@ -100,7 +100,7 @@ def run_run(args: Namespace) -> int:
 
     with _schedules(args) as (queue, schedules):
         job = schedules.run(args.schedule)
-        return print_submitted(args, queue, job)
+        return print_submitted(args, queue, job, is_served=args.wait or queue.store.is_served(job.id))
 
 
 def run_remove(args: Namespace) -> int:

@@ -148,12 +148,13 @@ def run_submit(args: Namespace) -> int:
         assert queue is not None
         before = None if args.key is None else queue.store.find_by_key(args.key)
         job = queue.submit(request)
+        is_served = args.wait or queue.store.is_served(job.id)
         if before is not None and before.id == job.id:
             print_aside(
                 args,
                 f"the key belongs to job {job.id}, which is {job.state.value}; nothing new was submitted",
             )
-        return print_submitted(args, queue, job)
+        return print_submitted(args, queue, job, is_served=is_served)
 
 
 def _submit_remote(args: Namespace) -> int:
@@ -193,7 +194,7 @@ def run_retry(args: Namespace) -> int:
         if not queue.registry.has_instance(job.request.instance):
             raise unknown_capability(queue.registry, job.request.instance)
         job = queue.again(job.id)
-        return print_submitted(args, queue, job)
+        return print_submitted(args, queue, job, is_served=args.wait or queue.store.is_served(job.id))
 
 
 def run_wait(args: Namespace) -> int:
@@ -208,7 +209,7 @@ def run_wait(args: Namespace) -> int:
         return wait_for_end(args, queue, job)
 
 
-def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
+def print_submitted(args: Namespace, queue: "QueueClient", job: "Job", *, is_served: bool) -> int:
     """Print a new job; with `--wait`, wait for its end."""
     if args.wait:
         if job.state.value == "pending":
@@ -216,13 +217,14 @@ def print_submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
             _print_timeout(args, job)
         return wait_for_end(args, queue, job)
     from failwell.apps.cli.jobs.jobs_show import summary
+    from failwell.jobs.job import FINAL
 
     if args.format == "json":
         print_json(summary(job, queue.registry))
         return Exit.DONE
     print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
     _print_timeout(args, job)
-    if not job.state.is_final and not queue.store.is_served(job.id):
+    if not is_served and job.state not in FINAL:
         print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
 
