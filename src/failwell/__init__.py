@@ -80,33 +80,13 @@ else:
         "suppress": "failwell.runtime.suppress",
         "without_sdk_retries": "failwell.runtime.sdk_retries",
     }
-    _MOVED = {
-        "Domain": "failwell.faults.Domain",
-        "NotBefore": "failwell.faults.NotBefore",
-        "ProviderMetadata": "failwell.faults.ProviderMetadata",
-        "ResourceShortfall": "failwell.faults.ResourceShortfall",
-        "Scene": "failwell.reports.Scene",
-        "SharedBudget": "failwell.policies.SharedBudget",
-        "TracebackPolicy": "failwell.reports.TracebackPolicy",
-        "UserAction": "failwell.faults.UserAction",
-        "check_reply": "failwell.reports.check_reply",
-        "kind": "failwell.faults.kind",
-        "kinds": "failwell.faults.kinds",
-        "quiet_client": "failwell.without_sdk_retries",
-        "register_code": "failwell.faults.register_code",
-        "register_kind": "failwell.faults.register_kind",
-        "revive": "failwell.faults.revive",
-        "scene": "failwell.reports.scene",
-        "translate": "failwell.faults.translate",
-        "unclassified": "failwell.reports.unclassified",
-    }
     __all__ = list(_HOMES)
 
     # `lazy_names` is not called here: loading it takes as long as everything else in this module.
     def __getattr__(name: str) -> object:
         from failwell._lazy import load_name
 
-        return load_name(__name__, name, _HOMES, _MOVED)
+        return load_name(__name__, name, _HOMES)
 
     def __dir__() -> list[str]:
         from failwell._lazy import listed_names

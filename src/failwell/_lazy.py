@@ -12,18 +12,17 @@ if TYPE_CHECKING:
     Hooks = tuple[Callable[[str], object], Callable[[], list[str]], list[str]]
 
 
-def lazy_names(module: str, homes: dict[str, str], moved: dict[str, str] | None = None) -> "Hooks":
+def lazy_names(module: str, homes: dict[str, str]) -> "Hooks":
     """The `__getattr__`, `__dir__` and `__all__` of a lazy module.
 
     Args:
         module: The module's `__name__`.
         homes: Name to the module that defines it.
-        moved: Name to the full path that replaces it. Such a name works and warns, and is not listed.
     """
     names = list(homes)
 
     def get(name: str) -> object:
-        return load_name(module, name, homes, moved)
+        return load_name(module, name, homes)
 
     def names_of_module() -> list[str]:
         return listed_names(module, names)
@@ -31,7 +30,7 @@ def lazy_names(module: str, homes: dict[str, str], moved: dict[str, str] | None 
     return get, names_of_module, names
 
 
-def load_name(module: str, name: str, homes: dict[str, str], moved: dict[str, str] | None = None) -> object:
+def load_name(module: str, name: str, homes: dict[str, str]) -> object:
     """The value of `module.name`, for the module's `__getattr__`. It is stored there, so it is loaded once."""
     if name in homes:
         value = _load(homes[name], name)
@@ -39,16 +38,6 @@ def load_name(module: str, name: str, homes: dict[str, str], moved: dict[str, st
 
         setattr(sys.modules[module], name, value)
         return value
-    if moved is not None and name in moved:
-        from warnings import warn
-
-        home, _, current = moved[name].rpartition(".")
-        warn(
-            f"`{module}.{name}` is deprecated: use `{moved[name]}` instead",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        return _load(home, current)
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 

@@ -21,7 +21,7 @@ in_process_limit = 90
 [budget]
 attempts = 10
 seconds = 120.5
-cost = 1_000_000
+usd = 0.01
 
 [[rule]]
 name = "rate limits"
@@ -125,11 +125,11 @@ def test_a_mistake_is_named_with_its_key(data: dict[str, Any], key: str) -> None
 def test_all_mistakes_are_named_at_once() -> None:
     wrong = {
         "nmae": "x",
-        "budget": {"cost": "much"},
+        "budget": {"usd": "much"},
         "rule": [{}, {"match": {"blame": "you"}, "max_attempts": 0}],
     }
 
-    assert refusal(wrong) == ["nmae", "budget.cost", "rule[1].match.blame", "rule[1].max_attempts"]
+    assert refusal(wrong) == ["nmae", "budget.usd", "rule[1].match.blame", "rule[1].max_attempts"]
 
 
 def test_a_policy_may_be_written_in_yaml(tmp_path: Path) -> None:

@@ -153,13 +153,6 @@ def test_every_mistake_of_a_file_is_named_with_its_line_and_column(tmp_path: Pat
     assert caught.value.fields_invalid == ["concurrency", "config.properties.model.type", "resources.gpus"]
 
 
-def test_the_readers_are_found_under_their_old_path_with_a_warning() -> None:
-    from failwell.jobs import manifest
-
-    with pytest.warns(DeprecationWarning, match=r"failwell\.jobs\.read_manifest"):
-        assert manifest.__getattr__("read_manifest") is read_manifest
-
-
 @pytest.mark.acceptance("cjm-substrate 57")
 @pytest.mark.parametrize("instance", ["with space", "x" * 65, "", "a/b", "ä"])
 def test_an_id_that_is_none_is_refused(instance: str) -> None:

@@ -304,14 +304,6 @@ def test_only_errors_that_say_nothing_are_given_the_kind_of_the_edge(error: Base
     assert failwell.describe(error, origin="tool").kind == kind
 
 
-def test_the_old_name_of_a_tools_border_still_works() -> None:
-    assert failwell.describe(ValueError(), untyped="acme.tool_failed").kind == "acme.tool_failed"
-    assert (
-        failwell.describe(ConnectionRefusedError(), untyped="acme.tool_failed").kind == "provider.connection"
-    )
-    assert failwell.describe(ValueError(), untyped="not a kind").kind == "internal.bug"
-
-
 @pytest.mark.acceptance("stud-cli 8")
 def test_behaviour_follows_the_kind_and_never_the_words() -> None:
     words = "429 rate limited, please retry"

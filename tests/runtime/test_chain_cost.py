@@ -175,15 +175,6 @@ def test_an_estimate_counts_positional_messages() -> None:
     assert by_position == estimate(PRICES, "A", "a", {"messages": messages})
 
 
-def test_a_budget_in_micro_cents_still_works_and_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="usd"):
-        old = Budget(cost=100)
-
-    assert old.micro_cents == Budget(usd=0.000001).micro_cents == 100
-    with pytest.raises(ValueError, match="pass one of them"):
-        Budget(cost=1, usd=1)
-
-
 def test_money_is_reserved_and_settled_in_dollars() -> None:
     budget = SharedBudget(Budget(usd=1), spent_usd=0.25)
 

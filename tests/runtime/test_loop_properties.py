@@ -44,7 +44,7 @@ rules = st.builds(
     Rule, match=matches, schedule=st.none() | schedules, retryable=st.sampled_from([None, True, False])
 )
 budgets = st.builds(
-    Budget, attempts=st.none() | st.integers(1, 6), seconds=st.none() | st.floats(0, 1000), cost=st.none()
+    Budget, attempts=st.none() | st.integers(1, 6), seconds=st.none() | st.floats(0, 1000), usd=st.none()
 )
 policies = st.builds(
     Policy, rules=st.lists(rules, max_size=4).map(tuple), budget=budgets, in_process_limit=st.floats(0, 200)

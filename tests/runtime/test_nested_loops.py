@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -438,16 +438,6 @@ def test_names_come_from_the_functions() -> None:
     assert name(retry(options=RetryOptions(name="options"))(Client())) == "options"
 
 
-def test_the_old_name_of_the_name_still_works_and_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="`layer` is deprecated: use `name`"):
-        old: Any = cast("Any", retry)(layer="old")
-    with pytest.warns(DeprecationWarning, match="use `name`"):
-        options = RetryOptions(layer="old")
-
-    assert options.name == "old"
-    assert ledger(caught(old(failing()))).layer == "old"
-
-
 def test_a_watcher_hears_of_each_layer_as_that_layer_counts() -> None:
     heard: list[tuple[str, int]] = []
 
@@ -523,8 +513,7 @@ def test_calls_of_one_chain_at_the_same_time_do_not_see_each_others_ledgers() ->
         return await asyncio.gather(*(one(number) for number in range(20)))
 
     assert asyncio.run(all_at_once()) == list(range(20))
-    with pytest.warns(DeprecationWarning, match="collect_ledgers"):
-        assert chain.ledger.attempts
+    assert chain.ledger.attempts == ()
 
 
 def test_a_chain_that_was_not_called_has_an_empty_ledger_and_several_keep_theirs() -> None:

@@ -246,16 +246,6 @@ def test_the_blocking_form_inside_an_event_loop_names_the_other(write: Any) -> N
     asyncio.run(scenario())
 
 
-def test_the_old_names_of_answers_and_mistakes_work_and_name_the_new_ones(write: Any) -> None:
-    workflow = workflows.load(write(GREET))
-
-    for old, new in {"Answer": workflows.GateAnswer, "Problem": workflows.Mistake}.items():
-        with pytest.warns(DeprecationWarning, match=f"use `failwell.workflows.{new.__name__}`"):
-            assert getattr(workflows, old) is new
-    with pytest.warns(DeprecationWarning, match="use `mistakes`"):
-        assert workflow.problems == workflow.mistakes
-
-
 @pytest.mark.parametrize("call", [workflows.get_run, workflows.list_gates, workflows.read_events])
 def test_a_run_that_is_not_recorded_is_a_typed_error(call: Any, tmp_path: Path) -> None:
     with pytest.raises(workflows.UnknownRun):

@@ -4,7 +4,6 @@ Money is written in US dollars and counted in whole micro-cents, which add up wi
 """
 
 from typing import Literal
-from warnings import warn
 
 from failwell.decision.bounds import check_count, check_number
 from failwell.fault.frozen import frozen
@@ -23,8 +22,6 @@ class Budget:
     """US dollars."""
     unpriced: Literal["refuse", "allow"] = "refuse"
     """Whether a model without a known price may be called under a limit in dollars, which cannot count it."""
-    cost: int | None = None
-    """Deprecated: the limit in micro-cents. Use `usd`."""
 
     def __post_init__(self) -> None:
         if self.attempts is not None:
@@ -35,16 +32,11 @@ class Budget:
             check_number("usd", self.usd)
         if self.unpriced not in ("refuse", "allow"):
             raise ValueError(f"`unpriced` must be 'refuse' or 'allow', not {self.unpriced!r}")
-        if self.cost is not None:
-            check_count("cost", self.cost, 0)
-            if self.usd is not None:
-                raise ValueError("`cost` is the old form of `usd`: pass one of them")
-            warn("`Budget(cost=…)` is deprecated: use `usd`, in US dollars", DeprecationWarning, stacklevel=3)
 
     @property
     def micro_cents(self) -> int | None:
         """The limit of money as it is counted."""
-        return self.cost if self.usd is None else to_micro_cents(self.usd)
+        return None if self.usd is None else to_micro_cents(self.usd)
 
 
 NO_BUDGET = Budget()

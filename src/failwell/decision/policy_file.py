@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.budget import MICRO_CENTS_PER_DOLLAR, NO_BUDGET, Budget
+from failwell.decision.budget import NO_BUDGET, Budget
 from failwell.decision.match import Match
 from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
@@ -169,12 +169,7 @@ RULE = Shape(
 )
 
 
-def _budget(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
-    if "cost" in values and "usd" in values:
-        log.add_at(item, path, "`cost` is the old form of `usd`", hint="write `usd` alone, in US dollars")
-        return INVALID
-    if "cost" in values:
-        values["usd"] = values.pop("cost") / MICRO_CENTS_PER_DOLLAR
+def _budget(values: dict[str, Any], _item: Item, _path: Path, _log: MistakeLog) -> Any:
     budget = Budget(**values)
     return NO_BUDGET if budget == NO_BUDGET else budget
 
@@ -186,7 +181,6 @@ BUDGET = Shape(
         "seconds": Key(Number(0, _LARGEST), "seconds in all"),
         "usd": Key(Number(0, _LARGEST), "cost in all, in US dollars"),
         "unpriced": Key(Choice("refuse", "allow"), "whether a model without a known price may be called"),
-        "cost": Key(Number(0, integer=True), "deprecated: cost in all, in micro-cents"),
     },
     make=_budget,
 )

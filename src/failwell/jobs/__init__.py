@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
 else:
     from failwell._lazy import lazy_names
-    from failwell._moved import keep_old_modules
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
@@ -55,4 +54,3 @@ else:
             "read_manifest": "failwell.jobs.manifest_file",
         },
     )
-    keep_old_modules(__name__, {"supervisor": "failwell.jobs"})

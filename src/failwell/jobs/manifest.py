@@ -186,18 +186,3 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
 
         manifest = replace(manifest, parameters={"execute": Signature(what).schema()})
     return replace(manifest, **fields)
-
-
-def __getattr__(name: str) -> Any:
-    """The readers under their old path, with a warning: guides have shown it."""
-    if name not in ("parse_manifest", "read_manifest"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from warnings import warn
-
-    from failwell.jobs import manifest_file
-
-    place = (
-        "failwell.jobs.read_manifest" if name == "read_manifest" else f"failwell.jobs.manifest_file.{name}"
-    )
-    warn(f"`{__name__}.{name}` is deprecated: use `{place}` instead", DeprecationWarning, stacklevel=2)
-    return getattr(manifest_file, name)

@@ -12,7 +12,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered, check_not_imported
@@ -37,7 +36,6 @@ DRAIN = 5.0
 class Runtime:
     """Runs jobs in worker processes. Several processes can run the jobs of one state folder; they share them."""
 
-    @renamed_parameters(shelf="registry")
     def __init__(
         self,
         store: JobStore | str | os.PathLike[str] | None = None,

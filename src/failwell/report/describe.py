@@ -15,7 +15,7 @@ from failwell.fault.facts import DENYING, NotBefore, Origin, UserAction
 from failwell.fault.frozen import draft_of
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, type_name
-from failwell.fault.registry import KINDS, is_kind
+from failwell.fault.registry import KINDS
 from failwell.report.failure_context import current_scene, ledger_of, merge, nearest_ledger, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.report.record import (
@@ -67,7 +67,6 @@ def describe(
     provider: str | None = None,
     model: str | None = None,
     origin: Origin | None = None,
-    untyped: str | None = None,
     idempotent: bool | None = None,
     scene: Scene | None = None,
     at: datetime | None = None,
@@ -84,7 +83,6 @@ def describe(
         origin: Where it arose: in this program (`code`), in a `call` that it made, in a `tool`, or in `input` that it was
             given. A plain `ValueError` is a bug in the first, and the caller's mistake in the last. By default `call` for what a
             retry loop or a chain raised, and else `code`.
-        untyped: Deprecated, use `origin="tool"`: a kind for plain Python errors in place of `tool.failed`.
         idempotent: Whether the call that failed may be repeated without harm. A lost reply is then
             a passing failure; without this it is an open question.
         scene: Where it happened; what it leaves open is taken from the exception and the context.
@@ -95,10 +93,10 @@ def describe(
     try:
         ledger = nearest_ledger(error)
         if ledger is None:
-            is_plain = origin is None and idempotent is None and untyped is None
-            edge = ANYWHERE if is_plain else _edge(origin, idempotent, untyped, is_call=False)
+            is_plain = origin is None and idempotent is None
+            edge = ANYWHERE if is_plain else _edge(origin, idempotent, is_call=False)
             return _describe(error, policy, (provider, model), edge, scene, when, attempts)
-        edge = _edge(origin, idempotent, untyped, is_call=True)
+        edge = _edge(origin, idempotent, is_call=True)
         report = _describe(error, policy, (provider, model), edge, scene, when, attempts or ledger.attempts)
         return after_delivery(report) if ledger.delivered else report
     except (KeyboardInterrupt, SystemExit):
@@ -107,9 +105,7 @@ def describe(
         return _last_resort(error, problem, when)
 
 
-def _edge(origin: Origin | None, idempotent: bool | None, untyped: str | None, *, is_call: bool) -> Edge:
-    if untyped is not None and is_kind(untyped):
-        return Edge("tool", idempotent, untyped)
+def _edge(origin: Origin | None, idempotent: bool | None, *, is_call: bool) -> Edge:
     # A typing mistake must not cost the report.
     known = origin if origin in ORIGINS else None
     if known is None and idempotent is None and not is_call:

@@ -74,7 +74,6 @@ class Edge(NamedTuple):
     """Where the error arose. By default nobody but the program itself is blamed for it."""
     idempotent: bool | None = None
     """Whether the call that failed may be repeated; `None` where that is not known."""
-    untyped: str | None = None
     """The kind that takes the place of `tool.failed`."""
 
 
@@ -142,8 +141,6 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
             # What a client refuses was not sent, whatever its words are about.
             reading = _by_words(error, reading, edge.origin)
         reading = seen_from(reading, edge.origin, type_name(error), by_library=by_client)
-        if edge.untyped is not None and reading.rule == "origin.tool":
-            reading = reading.by("untyped", edge.untyped)
     elif reading.rule.startswith(_BY_TEXT) and is_unknown(type(error)):
         reading = _by_words(error, reading, edge.origin, by_text=reading)
     elif reading.rule == _PLAIN_OS_ERROR:

@@ -96,7 +96,6 @@ def translate(
     provider: str | None = None,
     model: str | None = None,
     origin: Origin | None = None,
-    untyped: str | None = None,
     idempotent: bool | None = None,
 ) -> Fault:
     """Our fault for `error`: itself if it is one, else one that names it and is raised from it.
@@ -108,9 +107,7 @@ def translate(
         # A fault that lets nothing be set, or read, is still the fault.
         safe_call(_fill_in, None, error, provider, model)
         return error
-    report = describe(
-        error, provider=provider, model=model, origin=origin, untyped=untyped, idempotent=idempotent
-    )
+    report = describe(error, provider=provider, model=model, origin=origin, idempotent=idempotent)
     fault = revive(report)
     fault.__cause__ = error
     return fault

@@ -8,9 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from contextvars import ContextVar
 from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
-from warnings import warn
 
-from failwell._moved import renamed_parameters
 from failwell.decision.bounds import check_type
 from failwell.decision.breaker import LONGEST_REST, Scope, scope_of
 from failwell.report.failure_context import Ledger
@@ -64,7 +62,6 @@ class Chain(Generic[_R_co]):
         ValueError: there is no entry.
     """
 
-    @renamed_parameters(purse="budget", luck="jitter")
     def __init__(
         self,
         *entries: Entry[_R_co],
@@ -104,7 +101,6 @@ class Chain(Generic[_R_co]):
         self.most = sum(entry.attempts for entry in entries)
         """Calls that one call of the chain makes at most."""
         self._identity = object()
-        self._last_ledger: Ledger | None = None
         self.cooling: dict[Scope, float] = {}
         self.refreshed: set[str] = set()
         self.last_provider: str | None = None
@@ -119,15 +115,7 @@ class Chain(Generic[_R_co]):
         for identity, ledger, _ in _recent.get():
             if identity is self._identity:
                 return ledger
-        if self._last_ledger is None:
-            return Ledger(layer=self.options.name or "chain")
-        warn(
-            "`chain.ledger` is that of a call in another task or thread, which is deprecated: "
-            "use `failwell.policies.collect_ledgers` around the call",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self._last_ledger
+        return Ledger(layer=self.options.name or "chain")
 
     @property
     def source(self) -> ReplySource | None:
@@ -148,7 +136,6 @@ class Chain(Generic[_R_co]):
 
     def keep_ledger(self, ledger: Ledger, served: _Served | None = None) -> None:
         """Remember what the latest call in this context did, and who served it."""
-        self._last_ledger = ledger
         recent = _recent.get()
         latest = (self._identity, ledger, served)
         if not recent or (recent[0][0] is self._identity and len(recent) == 1):

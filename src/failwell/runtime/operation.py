@@ -11,10 +11,8 @@ from contextvars import ContextVar, Token
 from datetime import timedelta
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-from warnings import warn
+from typing import Any, Self
 
-from failwell._moved import renamed_parameters
 from failwell.decision.breaker import CallTarget
 from failwell.decision.budget import NO_BUDGET
 from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry, Shrink
@@ -49,19 +47,6 @@ from failwell.runtime.suppress import call_hook, call_hook_async
 _SHORTEST_PAUSE = 0.001
 """Seconds: what is left of a pause because of rounding is not waited for."""
 _HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
-
-
-if not TYPE_CHECKING:  # a checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        if name != "Retrying":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        warn(
-            f"`{__name__}.Retrying` is deprecated: use `failwell.policies.RetryOptions` instead",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return renamed_parameters(purse="budget", luck="jitter")(RetryOptions)
 
 
 class _Collector:

@@ -20,7 +20,6 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]  (as logging an
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
-from failwell._moved import renamed_parameters
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy
@@ -38,7 +37,6 @@ from failwell.runtime.streams.timeouts import StreamTimeouts
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_old_names = renamed_parameters(purse="budget", luck="jitter", how="options", layer="name")
 
 
 @overload
@@ -74,7 +72,6 @@ def retry(
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 
-@_old_names
 def retry(
     function: Any = None,
     /,
@@ -158,7 +155,6 @@ def retry(
     return decorate
 
 
-@_old_names
 def retrying(
     *,
     attempts: int | None = None,
@@ -192,7 +188,7 @@ def retrying(
     """
     if name is None and getattr(options, "name", None) is None:
         # One frame is that of the decorator above.
-        name = _getframe(2).f_code.co_qualname.replace(".<locals>.", ".")
+        name = _getframe(1).f_code.co_qualname.replace(".<locals>.", ".")
     return RetryLoop(
         merge_options(
             options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field, replace
 from types import NoneType
 from typing import Any
-from warnings import warn
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.bounds import check_callable, check_count, check_number, check_type
@@ -51,20 +50,12 @@ class RetryOptions:
     """Shortens the messages of a call that is too long for the model; called once, and the call is made again."""
     stream: StreamTimeouts | None = None
     """How long the stream that the call returns may take; a stream that stalls before its first chunk is repeated."""
-    layer: str | None = None
-    """Deprecated: use `name`."""
     has_limits: bool = field(init=False, repr=False)
     """Whether a guard or a budget must be checked before the first call."""
 
     def __post_init__(self) -> None:
         self._check_types()
         object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)
-        if self.layer is not None:
-            if self.name is not None:
-                raise ValueError("`layer` is the old name of `name`: pass one of them")
-            warn("`RetryOptions(layer=…)` is deprecated: use `name`", DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, "name", self.layer)
-            object.__setattr__(self, "layer", None)
         if self.guard is not None and self.provider is None:
             raise ValueError("a guard needs to know the `provider` whose calls it counts")
 

@@ -87,8 +87,4 @@ else:
             "run": "failwell.workflows.api",
             "validate": "failwell.workflows.api",
         },
-        moved={
-            "Answer": "failwell.workflows.GateAnswer",
-            "Problem": "failwell.workflows.Mistake",
-        },
     )

@@ -46,14 +46,6 @@ class Workflow:
     mistakes: tuple["Mistake", ...] = field(default=())
     """Warnings; a file with errors is not loaded."""
 
-    @property
-    def problems(self) -> "tuple[Mistake, ...]":
-        """The old name of `mistakes`."""
-        from warnings import warn
-
-        warn("`Workflow.problems` is deprecated: use `mistakes` instead", DeprecationWarning, stacklevel=2)
-        return self.mistakes
-
     def validate(self) -> "list[Mistake]":
         """Check the file as it is now; every error and warning."""
         return validate(self.path, allow_outside=self.allow_outside)

@@ -12,7 +12,6 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
-from failwell._moved import renamed_parameters
 from failwell.apps.lab.http_wire import Connection, Gone, Head
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.apps.lab.lab_routes import NoSuchFailure, Route, check, find_route, parse, wants_stream
@@ -51,7 +50,6 @@ class LabRequest:
 class Lab:
     """A running lab server. Use it in a `with` block, or call `start` and `stop`."""
 
-    @renamed_parameters(heard="on_request")
     def __init__(
         self,
         *,

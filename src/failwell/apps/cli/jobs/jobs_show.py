@@ -37,8 +37,6 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": job.id,
         "status": job.state.value,
-        # The old name of the same field.
-        "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
         "arguments": shown["arguments"],
