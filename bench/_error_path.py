@@ -8,7 +8,7 @@ from bench import _by_hand as by_hand
 from bench._measure import microseconds
 from bench._table import Row, row
 from failwell import faults
-from failwell.fault.classes import ProviderTransient
+from failwell.errors.faults import ProviderTransient
 from failwell.faults import NotBefore
 
 

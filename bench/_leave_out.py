@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from failwell.adapters import codes, rules
-from failwell.adapters.saved import saved_facts
-from failwell.adapters.words import grammar, reader, text_model
-from failwell.report.saved_failures.saved_row import classify
+from failwell.adapters.saved.log_record import classify
+from failwell.adapters.saved.reading import saved_facts
+from failwell.adapters.words import grammar, text_model
+from failwell.adapters.words import grammar__reader as reader
 from tools.word_support import rows_by_alternative
 
 Item = tuple[str, str]

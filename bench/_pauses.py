@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from failwell import Guard
-from failwell.decision.breaker import CallTarget
+from failwell.calls.circuit_breaker import CallTarget
 from failwell.faults import NotBefore
 from failwell.policies import LimitStore, RedisLimits, SqliteLimits
 from failwell.testing.builders import a_report

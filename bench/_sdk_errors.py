@@ -208,9 +208,9 @@ def calls() -> dict[str, Call]:
     """
     from failwell import describe
     from failwell.adapters.classify import LIMITS, window_of
-    from failwell.adapters.ranks import rules_for
+    from failwell.adapters.precedence import rules_for
     from failwell.adapters.registry import entries, read
-    from failwell.adapters.waits import wait_of
+    from failwell.adapters.retry_after import wait_of
 
     def classified(error: BaseException) -> object:
         door: Any = entries(type(error))[0][0]

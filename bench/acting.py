@@ -13,10 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import failwell
-from failwell.decision.backoff import Backoff
+from failwell.calls.backoff import Backoff
+from failwell.calls.chain.chain import Chain, Entry
+from failwell.calls.cost import Prices
 from failwell.policies import StreamTimeouts, limit_astream, limit_stream
-from failwell.runtime.cost import Prices
-from failwell.runtime.fallback import Chain, Entry
 
 ROUNDS = 15
 CALLS = 400

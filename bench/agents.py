@@ -10,13 +10,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from failwell import Chain, ChainPolicy, workflows
-from failwell.runtime.cost import Prices
-from failwell.turns.dispatch import Dispatcher
-from failwell.turns.models import Models, ModelSpec, usage_of
-from failwell.turns.script_file import Script, ScriptedReply
-from failwell.turns.scripted_model import ScriptedModel
-from failwell.turns.tools.tool import ToolContext
-from failwell.turns.turn import Turn
+from failwell.agents.models import Models, ModelSpec, usage_of
+from failwell.agents.scripted_model import ScriptedModel
+from failwell.agents.scripted_model__script_file import Script, ScriptedReply
+from failwell.agents.tool_calls import Dispatcher
+from failwell.agents.tools.tool import ToolContext
+from failwell.agents.turn import Turn
+from failwell.calls.cost import Prices
 
 STEPS = 200
 ROUNDS = 5

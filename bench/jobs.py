@@ -45,7 +45,7 @@ from bench._queues import (
     missing,
     version,
 )
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.client import Client
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime

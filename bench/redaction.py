@@ -28,8 +28,8 @@ SENTENCES = {
 
 def main() -> None:
     from bench._measure import microseconds
-    from failwell.report import redact
-    from failwell.report.masking.shapes import mask_shapes
+    from failwell.errors import redact
+    from failwell.errors.masking.shapes import mask_shapes
     from tools.redaction import measure
 
     # The environment of this machine may hold secrets, and is no part of what is measured.

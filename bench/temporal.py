@@ -20,13 +20,13 @@ from temporalio.client import Client
 
 from bench._table import Row, lines, row
 from bench._temporal_worker import BARE, OURS, Bare
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.dev_server import DevServer
 from failwell.temporal.runs.remote_driver import TemporalEngine
-from failwell.workflow.run.launch import start
-from failwell.workflow.run.run_settings import Settings
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.running.launch import start
+from failwell.workflows.running.script_executor import ScriptExecutor
+from failwell.workflows.running.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS, WIDE_STEPS = 40, 200

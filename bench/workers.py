@@ -26,11 +26,11 @@ from bench._processes import (
     pool,
     small,
 )
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import Supervision
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.protocol import Supervision
+from failwell.jobs.workers.supervisor import SupervisedWorker
 
 QUICK = "--quick" in sys.argv
 CALLS = 200 if QUICK else 5000

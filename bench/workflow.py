@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.workflow.check.workflow_tree import check_file
-from failwell.workflow.machine.messages import Event
-from failwell.workflow.run.launch import start
-from failwell.workflow.run.restoring import restore
-from failwell.workflow.run.run_settings import DriveResult, RunDriver, Settings
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.store.sqlite.run_store import SqliteStore
+from failwell.workflows.check.workflow_tree import check_file
+from failwell.workflows.machine.messages import Event
+from failwell.workflows.running.launch import start
+from failwell.workflows.running.restoring import restore
+from failwell.workflows.running.script_executor import ScriptExecutor
+from failwell.workflows.running.settings import DriveResult, RunDriver, Settings
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 

@@ -5,12 +5,12 @@ import traceback
 from copy import deepcopy
 from typing import Any, cast
 
-from failwell.delivery.problem_details import problem
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.adapters.describe import describe
+from failwell.delivery.http.problem_details import problem
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.errors.fault import Fault
+from failwell.errors.report import Attempt, Scene
 from failwell.integrations.mcp import tool_result
-from failwell.report.describe import describe
-from failwell.report.record import Attempt, Scene
 from fuzz.trees import Choices
 
 _REPLY = """HTTP/1.1 429 Too Many Requests

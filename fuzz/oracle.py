@@ -12,20 +12,20 @@ from typing import Any, Literal, cast
 
 from rich.console import Console
 
+from failwell.adapters.describe import describe
+from failwell.adapters.revival import revive, translate
+from failwell.adapters.saved.peer import claimed_kind
 from failwell.capability import JobError, classify_exception, map_bare_exception_to_job_error
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import panel, render_text
-from failwell.delivery.logs import log_line
-from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
+from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
+from failwell.delivery.logging import log_line
+from failwell.delivery.terminal import panel, render_text
 from failwell.delivery.webhook import failure_payload
-from failwell.fault.base import Fault
-from failwell.fault.facts import DENYING
+from failwell.errors.facts import DENYING
+from failwell.errors.fault import Fault
+from failwell.errors.report import SCHEMA, ErrorReport, TracebackPolicy
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.otel import attributes
-from failwell.report.describe import describe
-from failwell.report.record import SCHEMA, ErrorReport, TracebackPolicy
-from failwell.report.revive import revive, translate
-from failwell.report.saved_failures.peer import claimed_kind
 
 TEXT_CAP = 2_000
 TRACEBACK_CAP = 12_000

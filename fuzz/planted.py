@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote, quote_plus
 
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.describe import describe
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import render_text
-from failwell.delivery.logs import JsonFormatter, ReportFilter
-from failwell.delivery.problem_details import problem, problem_json
+from failwell.delivery.http.problem_details import problem, problem_json
+from failwell.delivery.logging import JsonFormatter, ReportFilter
+from failwell.delivery.terminal import render_text
 from failwell.delivery.webhook import failure_payload
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import ProviderMetadata, UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import ProviderMetadata, UserAction
+from failwell.errors.fault import Fault
+from failwell.errors.foreign_objects import safe_call
+from failwell.errors.redact import register_secret
 from failwell.integrations.structlog import report_exception
 from failwell.otel import attributes
-from failwell.report.describe import describe
-from failwell.report.redact import register_secret
 from failwell.sentry import before_send
 from fuzz.trees import Choices, tree
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, cast
 
-from failwell.adapters.registry import HOMES
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import COMMON_FIELDS, Fault
-from failwell.fault.capability import CapabilityError, CapabilityInputError, WorkerOOMError
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.registry import kinds
-from failwell.report.failure_context import scene
+from failwell.errors.axes import ActionKind
+from failwell.errors.context import scene
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.errors.fault import COMMON_FIELDS, Fault
+from failwell.errors.faults__capability import CapabilityError, CapabilityInputError, WorkerOOMError
+from failwell.errors.kind_registry import kinds
+from failwell.errors.known_libraries import HOMES
 from fuzz.zoo import TEXTS, Specimen, a_class, answering, made, specimens, values
 
 _MOST_NODES = 12

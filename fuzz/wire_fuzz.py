@@ -15,13 +15,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from failwell.apps.cli.errors.pasted_input import PastedInput, recognise
-from failwell.delivery.problem_details import from_problem
-from failwell.fault.classes import Validation
+from failwell.adapters.saved.http_reply import describe_reply, parse_reply
+from failwell.adapters.saved.pasted import describe_pasted
+from failwell.cli.errors.describe__pasted_input import PastedInput, recognise
+from failwell.delivery.http.problem_details import from_problem
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.pasted import describe_pasted
-from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
 from fuzz.driver import main
 from fuzz.letters import letter
 from fuzz.oracle import check_report

@@ -14,8 +14,8 @@ if __name__ == "__main__":
     sys.path[:1] = [str(ROOT), str(ROOT / "src")]
 
 from failwell.files.mistakes import render, to_json, to_markdown
-from failwell.workflow.check.plan_rules import check
-from failwell.workflow.envelope import Malformed, read_file
+from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.envelope import Malformed, read_file
 from fuzz.driver import main
 from tests.workflow.compile.writing import compile_text
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.errors.fault import Fault
 
 Specimen = Callable[[], BaseException]
 Make = Callable[[], Any]

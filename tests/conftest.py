@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from failwell.calls import suppress
 from failwell.delivery import paging
-from failwell.fault import registry
-from failwell.report import redact
-from failwell.runtime import suppress
+from failwell.errors import kind_registry as registry
+from failwell.errors import redact
 
 _QUICK = "not slow"
 """The marks that `make test` asks for."""

@@ -11,7 +11,7 @@ from enum import Enum
 from importlib import import_module
 from typing import cast, get_args
 
-from failwell.fault.catalogue import CATALOGUE
+from failwell.errors.kinds_table import CATALOGUE
 
 PROMISED = (
     "failwell",
@@ -41,9 +41,9 @@ PROMISED = (
     "failwell.integrations.stamina",
     "failwell.integrations.starlette",
     "failwell.integrations.structlog",
-    "failwell.integrations.temporal",
+    "failwell.temporal.plugin",
     "failwell.integrations.tenacity",
-    "failwell.interaction",
+    "failwell.agents.people",
     "failwell.jobs",
     "failwell.logging",
     "failwell.otel",

@@ -209,7 +209,7 @@ class Observer:
         self._count(frame.f_locals.get(first) if code.co_name == "__init__" else value)
 
     def _filled(self, frame: FrameType) -> None:
-        """Count the objects that a function made without a constructor, from a draft (`failwell.fault.frozen`)."""
+        """Count the objects that a function made without a constructor, from a draft (`failwell.errors.frozen`)."""
         drafts = {
             draft
             for name in frame.f_code.co_names
@@ -326,7 +326,7 @@ def _first(*names: str) -> Any:
 
 def _command(*argv: str) -> Callable[[], int]:
     """The command line in this process, with its output swallowed."""
-    main = _first("failwell.apps.cli.main:main", "failwell.apps.cli:main")
+    main = _first("failwell.cli.main:main", "failwell.cli:main")
 
     def run() -> int:
         with (

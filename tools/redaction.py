@@ -123,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--part", choices=PARTS, default="all", help="which texts to measure")
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was changed")
     args = parser.parse_args(arguments)
-    from failwell.report.redact import redact_text
+    from failwell.errors.redact import redact_text
 
     score = measure(redact_text, args.part)
     total = score.caught + len(score.missed)

@@ -77,12 +77,12 @@ MODULES = {
 KEPT = {
     "CHANGELOG.md": (r"\bquiet_client\b", r"\bPurses?\b"),
     "src/failwell/__init__.py": (r"\bquiet_client\b",),
-    "src/failwell/runtime/__init__.py": (r"\bPurses?\b",),
+    "src/failwell/calls/__init__.py": (r"\bPurses?\b",),
     "tools/vocabulary.py": tuple(PHRASES),
 }
 """Where a phrase may occur: where an old name is announced or still works with a warning, and here."""
 
-STORED = {("src/failwell/workflow/machine/run_state.py", "asked")}
+STORED = {("src/failwell/workflows/machine/run_state.py", "asked")}
 """Names that are keys of stored snapshots and cannot change."""
 
 PLACES = (

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from failwell.adapters.guesses import text_of
-from failwell.adapters.saved import read_facts, saved_facts
+from failwell.adapters.saved.reading import read_facts, saved_facts
 from failwell.adapters.words.text_model import UNIT, VERDICT, WEIGHTS, features_of, said_by_rules
-from failwell.fault.registry import KINDS
+from failwell.errors.kind_registry import KINDS
 
 EXAMPLES = Path(__file__).with_name("word_examples")
 _LEAST = 3

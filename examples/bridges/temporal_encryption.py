@@ -18,7 +18,7 @@ from temporalio.converter import DataConverter, DefaultFailureConverterWithEncod
 from temporalio.worker import Worker
 
 from failwell import Fault
-from failwell.integrations.temporal import recover, reliability
+from failwell.temporal.plugin import recover, reliability
 
 
 class EncryptionCodec(PayloadCodec):

@@ -14,7 +14,7 @@ from temporalio.testing import ActivityEnvironment
 
 import failwell
 from failwell.faults import NotBefore
-from failwell.integrations.temporal import retry_policy, to_application_error
+from failwell.temporal.plugin import retry_policy, to_application_error
 
 
 def call_model(question: str) -> str:

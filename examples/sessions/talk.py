@@ -6,7 +6,7 @@ python talk.py
 import asyncio
 from pathlib import Path
 
-from failwell.interaction import Answer, InteractionQueue, Request
+from failwell.agents.people import Answer, InteractionQueue, Request
 from failwell.sessions import open_session
 
 

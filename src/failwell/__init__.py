@@ -18,67 +18,67 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     __all__: list[str]
     from failwell._version import __version__ as __version__
+    from failwell.adapters.checked_replies import checked as checked
+    from failwell.adapters.describe import describe as describe
     from failwell.adapters.registrations import register_exception as register_exception
+    from failwell.adapters.saved.log_record import classify as classify
     from failwell.agents.message_repair import repair as repair
-    from failwell.decision.backoff import Backoff as Backoff
-    from failwell.decision.budget import Budget as Budget
-    from failwell.decision.policy import Policy as Policy
-    from failwell.fault.axes import Blame as Blame
-    from failwell.fault.axes import Category as Category
-    from failwell.fault.axes import Certainty as Certainty
-    from failwell.fault.base import Fault as Fault
-    from failwell.report.checked import checked as checked
-    from failwell.report.describe import describe as describe
-    from failwell.report.record import ErrorReport as ErrorReport
-    from failwell.report.redact import register_secret as register_secret
-    from failwell.report.saved_failures.saved_row import classify as classify
-    from failwell.runtime.call_guard import Guard as Guard
-    from failwell.runtime.cancel import cancel_scope as cancel_scope
-    from failwell.runtime.fallback import Chain as Chain
-    from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
-    from failwell.runtime.fallback_entry import Entry as Entry
-    from failwell.runtime.gather import Partial as Partial
-    from failwell.runtime.gather import gather as gather
-    from failwell.runtime.idempotency import idempotency_key as idempotency_key
-    from failwell.runtime.loop import Parked as Parked
-    from failwell.runtime.retry import retry as retry
-    from failwell.runtime.retry import retrying as retrying
-    from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
-    from failwell.runtime.suppress import observe as observe
-    from failwell.runtime.suppress import suppress as suppress
-    from failwell.shared.effect import effect as effect
+    from failwell.calls.attempt_loop import Parked as Parked
+    from failwell.calls.backoff import Backoff as Backoff
+    from failwell.calls.budget import Budget as Budget
+    from failwell.calls.cancel import cancel_scope as cancel_scope
+    from failwell.calls.chain.chain import Chain as Chain
+    from failwell.calls.chain.entry import ChainPolicy as ChainPolicy
+    from failwell.calls.chain.entry import Entry as Entry
+    from failwell.calls.gather import Partial as Partial
+    from failwell.calls.gather import gather as gather
+    from failwell.calls.guard__call_guard import Guard as Guard
+    from failwell.calls.idempotency import idempotency_key as idempotency_key
+    from failwell.calls.policy import Policy as Policy
+    from failwell.calls.retry import retry as retry
+    from failwell.calls.retry import retrying as retrying
+    from failwell.calls.sdk_retries import without_sdk_retries as without_sdk_retries
+    from failwell.calls.suppress import observe as observe
+    from failwell.calls.suppress import suppress as suppress
+    from failwell.errors.axes import Blame as Blame
+    from failwell.errors.axes import Category as Category
+    from failwell.errors.axes import Certainty as Certainty
+    from failwell.errors.fault import Fault as Fault
+    from failwell.errors.redact import register_secret as register_secret
+    from failwell.errors.report import ErrorReport as ErrorReport
+    from failwell.store.effects.effect import effect as effect
 else:
     _HOMES = {
-        "Backoff": "failwell.decision.backoff",
-        "Blame": "failwell.fault.axes",
-        "Budget": "failwell.decision.budget",
-        "Category": "failwell.fault.axes",
-        "Certainty": "failwell.fault.axes",
-        "Chain": "failwell.runtime.fallback",
-        "ChainPolicy": "failwell.runtime.fallback_entry",
-        "Entry": "failwell.runtime.fallback_entry",
-        "ErrorReport": "failwell.report.record",
-        "Fault": "failwell.fault.base",
-        "Guard": "failwell.runtime.call_guard",
-        "Parked": "failwell.runtime.loop",
-        "Partial": "failwell.runtime.gather",
-        "Policy": "failwell.decision.policy",
+        "Backoff": "failwell.calls.backoff",
+        "Blame": "failwell.errors.axes",
+        "Budget": "failwell.calls.budget",
+        "Category": "failwell.errors.axes",
+        "Certainty": "failwell.errors.axes",
+        "Chain": "failwell.calls.chain.chain",
+        "ChainPolicy": "failwell.calls.chain.entry",
+        "Entry": "failwell.calls.chain.entry",
+        "ErrorReport": "failwell.errors.report",
+        "Fault": "failwell.errors.fault",
+        "Guard": "failwell.calls.guard__call_guard",
+        "Parked": "failwell.calls.attempt_loop",
+        "Partial": "failwell.calls.gather",
+        "Policy": "failwell.calls.policy",
         "__version__": "failwell._version",
-        "cancel_scope": "failwell.runtime.cancel",
-        "checked": "failwell.report.checked",
-        "classify": "failwell.report.saved_failures.saved_row",
-        "describe": "failwell.report.describe",
-        "effect": "failwell.shared.effect",
-        "gather": "failwell.runtime.gather",
-        "idempotency_key": "failwell.runtime.idempotency",
-        "observe": "failwell.runtime.suppress",
+        "cancel_scope": "failwell.calls.cancel",
+        "checked": "failwell.adapters.checked_replies",
+        "classify": "failwell.adapters.saved.log_record",
+        "describe": "failwell.adapters.describe",
+        "effect": "failwell.store.effects.effect",
+        "gather": "failwell.calls.gather",
+        "idempotency_key": "failwell.calls.idempotency",
+        "observe": "failwell.calls.suppress",
         "register_exception": "failwell.adapters.registrations",
-        "register_secret": "failwell.report.redact",
+        "register_secret": "failwell.errors.redact",
         "repair": "failwell.agents.message_repair",
-        "retry": "failwell.runtime.retry",
-        "retrying": "failwell.runtime.retry",
-        "suppress": "failwell.runtime.suppress",
-        "without_sdk_retries": "failwell.runtime.sdk_retries",
+        "retry": "failwell.calls.retry",
+        "retrying": "failwell.calls.retry",
+        "suppress": "failwell.calls.suppress",
+        "without_sdk_retries": "failwell.calls.sdk_retries",
     }
     __all__ = list(_HOMES)
 

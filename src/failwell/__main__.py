@@ -2,7 +2,7 @@
 
 import sys
 
-from failwell.apps.cli.main import entry
+from failwell.cli.main import entry
 
 if __name__ == "__main__":
     sys.exit(entry())

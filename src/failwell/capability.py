@@ -16,31 +16,33 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.fault.axes import JobCategory as JobCategory
-    from failwell.fault.capability import CapabilityCancelledError as CapabilityCancelledError
-    from failwell.fault.capability import CapabilityConfigError as CapabilityConfigError
-    from failwell.fault.capability import CapabilityDisabledError as CapabilityDisabledError
-    from failwell.fault.capability import CapabilityError as CapabilityError
-    from failwell.fault.capability import CapabilityFatalError as CapabilityFatalError
-    from failwell.fault.capability import CapabilityInputError as CapabilityInputError
-    from failwell.fault.capability import CapabilityNotLoadedError as CapabilityNotLoadedError
-    from failwell.fault.capability import CapabilityResourceError as CapabilityResourceError
-    from failwell.fault.capability import CapabilityTimeoutError as CapabilityTimeoutError
-    from failwell.fault.capability import CapabilityTransientError as CapabilityTransientError
-    from failwell.fault.capability import WorkerOOMError as WorkerOOMError
-    from failwell.fault.facts import ResourceShortfall as ResourceShortfall
-    from failwell.jobs.child.author import Capability as Capability
-    from failwell.jobs.child.author import capability as capability
-    from failwell.jobs.child.author import check_cancel as check_cancel
-    from failwell.jobs.child.author import heartbeat as heartbeat
-    from failwell.jobs.child.author import is_cancelled as is_cancelled
-    from failwell.jobs.child.author import on_cancel as on_cancel
-    from failwell.jobs.child.author import progress as progress
-    from failwell.jobs.child.author import usage as usage
-    from failwell.report.record import TracebackPolicy as TracebackPolicy
-    from failwell.report.views import JobError as JobError
-    from failwell.report.views import classify_exception as classify_exception
-    from failwell.report.views import map_bare_exception_to_job_error as map_bare_exception_to_job_error
+    from failwell.adapters.job_errors import classify_exception as classify_exception
+    from failwell.adapters.job_errors import (
+        map_bare_exception_to_job_error as map_bare_exception_to_job_error,
+    )
+    from failwell.errors.axes import JobCategory as JobCategory
+    from failwell.errors.facts import ResourceShortfall as ResourceShortfall
+    from failwell.errors.faults__capability import CapabilityCancelledError as CapabilityCancelledError
+    from failwell.errors.faults__capability import CapabilityConfigError as CapabilityConfigError
+    from failwell.errors.faults__capability import CapabilityDisabledError as CapabilityDisabledError
+    from failwell.errors.faults__capability import CapabilityError as CapabilityError
+    from failwell.errors.faults__capability import CapabilityFatalError as CapabilityFatalError
+    from failwell.errors.faults__capability import CapabilityInputError as CapabilityInputError
+    from failwell.errors.faults__capability import CapabilityNotLoadedError as CapabilityNotLoadedError
+    from failwell.errors.faults__capability import CapabilityResourceError as CapabilityResourceError
+    from failwell.errors.faults__capability import CapabilityTimeoutError as CapabilityTimeoutError
+    from failwell.errors.faults__capability import CapabilityTransientError as CapabilityTransientError
+    from failwell.errors.faults__capability import WorkerOOMError as WorkerOOMError
+    from failwell.errors.report import TracebackPolicy as TracebackPolicy
+    from failwell.errors.views import JobError as JobError
+    from failwell.jobs.worker_process.author import Capability as Capability
+    from failwell.jobs.worker_process.author import capability as capability
+    from failwell.jobs.worker_process.author import check_cancel as check_cancel
+    from failwell.jobs.worker_process.author import heartbeat as heartbeat
+    from failwell.jobs.worker_process.author import is_cancelled as is_cancelled
+    from failwell.jobs.worker_process.author import on_cancel as on_cancel
+    from failwell.jobs.worker_process.author import progress as progress
+    from failwell.jobs.worker_process.author import usage as usage
 else:
     import sys
 
@@ -50,33 +52,33 @@ else:
     _AUTHOR = (
         "_failwell_worker.author"
         if "_failwell_worker.author" in sys.modules
-        else "failwell.jobs.child.author"
+        else "failwell.jobs.worker_process.author"
     )
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
             "Capability": _AUTHOR,
-            "CapabilityCancelledError": "failwell.fault.capability",
-            "CapabilityConfigError": "failwell.fault.capability",
-            "CapabilityDisabledError": "failwell.fault.capability",
-            "CapabilityError": "failwell.fault.capability",
-            "CapabilityFatalError": "failwell.fault.capability",
-            "CapabilityInputError": "failwell.fault.capability",
-            "CapabilityNotLoadedError": "failwell.fault.capability",
-            "CapabilityResourceError": "failwell.fault.capability",
-            "CapabilityTimeoutError": "failwell.fault.capability",
-            "CapabilityTransientError": "failwell.fault.capability",
-            "JobCategory": "failwell.fault.axes",
-            "JobError": "failwell.report.views",
-            "ResourceShortfall": "failwell.fault.facts",
-            "TracebackPolicy": "failwell.report.record",
-            "WorkerOOMError": "failwell.fault.capability",
+            "CapabilityCancelledError": "failwell.errors.faults__capability",
+            "CapabilityConfigError": "failwell.errors.faults__capability",
+            "CapabilityDisabledError": "failwell.errors.faults__capability",
+            "CapabilityError": "failwell.errors.faults__capability",
+            "CapabilityFatalError": "failwell.errors.faults__capability",
+            "CapabilityInputError": "failwell.errors.faults__capability",
+            "CapabilityNotLoadedError": "failwell.errors.faults__capability",
+            "CapabilityResourceError": "failwell.errors.faults__capability",
+            "CapabilityTimeoutError": "failwell.errors.faults__capability",
+            "CapabilityTransientError": "failwell.errors.faults__capability",
+            "JobCategory": "failwell.errors.axes",
+            "JobError": "failwell.errors.views",
+            "ResourceShortfall": "failwell.errors.facts",
+            "TracebackPolicy": "failwell.errors.report",
+            "WorkerOOMError": "failwell.errors.faults__capability",
             "capability": _AUTHOR,
             "check_cancel": _AUTHOR,
-            "classify_exception": "failwell.report.views",
+            "classify_exception": "failwell.adapters.job_errors",
             "heartbeat": _AUTHOR,
             "is_cancelled": _AUTHOR,
-            "map_bare_exception_to_job_error": "failwell.report.views",
+            "map_bare_exception_to_job_error": "failwell.adapters.job_errors",
             "on_cancel": _AUTHOR,
             "progress": _AUTHOR,
             "usage": _AUTHOR,

@@ -14,71 +14,71 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     from failwell.adapters.registrations import register_code as register_code
     from failwell.adapters.registrations import register_exception as register_exception
-    from failwell.fault.axes import ActionKind as ActionKind
-    from failwell.fault.axes import Blame as Blame
-    from failwell.fault.axes import Category as Category
-    from failwell.fault.axes import Certainty as Certainty
-    from failwell.fault.axes import Domain as Domain
-    from failwell.fault.base import Fault as Fault
-    from failwell.fault.classes import Cancellation as Cancellation
-    from failwell.fault.classes import ExtensionHost as ExtensionHost
-    from failwell.fault.classes import ProviderCapability as ProviderCapability
-    from failwell.fault.classes import ProviderTransient as ProviderTransient
-    from failwell.fault.classes import Session as Session
-    from failwell.fault.classes import ToolTerminal as ToolTerminal
-    from failwell.fault.classes import ToolTransient as ToolTransient
-    from failwell.fault.classes import Validation as Validation
-    from failwell.fault.facts import NotBefore as NotBefore
-    from failwell.fault.facts import Origin as Origin
-    from failwell.fault.facts import ProviderMetadata as ProviderMetadata
-    from failwell.fault.facts import ResourceShortfall as ResourceShortfall
-    from failwell.fault.facts import UserAction as UserAction
-    from failwell.fault.kind import Kind as Kind
-    from failwell.fault.registry import KindError as KindError
-    from failwell.fault.registry import find_kind as find_kind
-    from failwell.fault.registry import is_kind as is_kind
-    from failwell.fault.registry import kind as kind
-    from failwell.fault.registry import kinds as kinds
-    from failwell.fault.registry import register_kind as register_kind
-    from failwell.fault.rosetta import translate_name as translate_name
-    from failwell.report.revive import revive as revive
-    from failwell.report.revive import translate as translate
+    from failwell.adapters.revival import revive as revive
+    from failwell.adapters.revival import translate as translate
+    from failwell.errors.axes import ActionKind as ActionKind
+    from failwell.errors.axes import Blame as Blame
+    from failwell.errors.axes import Category as Category
+    from failwell.errors.axes import Certainty as Certainty
+    from failwell.errors.axes import Domain as Domain
+    from failwell.errors.explanations__rosetta import translate_name as translate_name
+    from failwell.errors.facts import NotBefore as NotBefore
+    from failwell.errors.facts import Origin as Origin
+    from failwell.errors.facts import ProviderMetadata as ProviderMetadata
+    from failwell.errors.facts import ResourceShortfall as ResourceShortfall
+    from failwell.errors.facts import UserAction as UserAction
+    from failwell.errors.fault import Fault as Fault
+    from failwell.errors.faults import Cancellation as Cancellation
+    from failwell.errors.faults import ExtensionHost as ExtensionHost
+    from failwell.errors.faults import ProviderCapability as ProviderCapability
+    from failwell.errors.faults import ProviderTransient as ProviderTransient
+    from failwell.errors.faults import Session as Session
+    from failwell.errors.faults import ToolTerminal as ToolTerminal
+    from failwell.errors.faults import ToolTransient as ToolTransient
+    from failwell.errors.faults import Validation as Validation
+    from failwell.errors.kind_registry import KindError as KindError
+    from failwell.errors.kind_registry import find_kind as find_kind
+    from failwell.errors.kind_registry import is_kind as is_kind
+    from failwell.errors.kind_registry import kind as kind
+    from failwell.errors.kind_registry import kinds as kinds
+    from failwell.errors.kind_registry import register_kind as register_kind
+    from failwell.errors.kind_registry__kind import Kind as Kind
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "ActionKind": "failwell.fault.axes",
-            "Blame": "failwell.fault.axes",
-            "Cancellation": "failwell.fault.classes",
-            "Category": "failwell.fault.axes",
-            "Certainty": "failwell.fault.axes",
-            "Domain": "failwell.fault.axes",
-            "ExtensionHost": "failwell.fault.classes",
-            "Fault": "failwell.fault.base",
-            "Kind": "failwell.fault.kind",
-            "KindError": "failwell.fault.registry",
-            "NotBefore": "failwell.fault.facts",
-            "Origin": "failwell.fault.facts",
-            "ProviderCapability": "failwell.fault.classes",
-            "ProviderMetadata": "failwell.fault.facts",
-            "ProviderTransient": "failwell.fault.classes",
-            "ResourceShortfall": "failwell.fault.facts",
-            "Session": "failwell.fault.classes",
-            "ToolTerminal": "failwell.fault.classes",
-            "ToolTransient": "failwell.fault.classes",
-            "UserAction": "failwell.fault.facts",
-            "Validation": "failwell.fault.classes",
-            "find_kind": "failwell.fault.registry",
-            "is_kind": "failwell.fault.registry",
-            "kind": "failwell.fault.registry",
-            "kinds": "failwell.fault.registry",
+            "ActionKind": "failwell.errors.axes",
+            "Blame": "failwell.errors.axes",
+            "Cancellation": "failwell.errors.faults",
+            "Category": "failwell.errors.axes",
+            "Certainty": "failwell.errors.axes",
+            "Domain": "failwell.errors.axes",
+            "ExtensionHost": "failwell.errors.faults",
+            "Fault": "failwell.errors.fault",
+            "Kind": "failwell.errors.kind_registry__kind",
+            "KindError": "failwell.errors.kind_registry",
+            "NotBefore": "failwell.errors.facts",
+            "Origin": "failwell.errors.facts",
+            "ProviderCapability": "failwell.errors.faults",
+            "ProviderMetadata": "failwell.errors.facts",
+            "ProviderTransient": "failwell.errors.faults",
+            "ResourceShortfall": "failwell.errors.facts",
+            "Session": "failwell.errors.faults",
+            "ToolTerminal": "failwell.errors.faults",
+            "ToolTransient": "failwell.errors.faults",
+            "UserAction": "failwell.errors.facts",
+            "Validation": "failwell.errors.faults",
+            "find_kind": "failwell.errors.kind_registry",
+            "is_kind": "failwell.errors.kind_registry",
+            "kind": "failwell.errors.kind_registry",
+            "kinds": "failwell.errors.kind_registry",
             "register_code": "failwell.adapters.registrations",
             "register_exception": "failwell.adapters.registrations",
-            "register_kind": "failwell.fault.registry",
-            "revive": "failwell.report.revive",
-            "translate": "failwell.report.revive",
-            "translate_name": "failwell.fault.rosetta",
+            "register_kind": "failwell.errors.kind_registry",
+            "revive": "failwell.adapters.revival",
+            "translate": "failwell.adapters.revival",
+            "translate_name": "failwell.errors.explanations__rosetta",
         },
     )

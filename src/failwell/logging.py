@@ -10,19 +10,19 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.delivery.logs import JsonFormatter as JsonFormatter
-    from failwell.delivery.logs import ReportFilter as ReportFilter
-    from failwell.delivery.logs import level_of as level_of
-    from failwell.delivery.logs import log_report as log_report
+    from failwell.delivery.logging import JsonFormatter as JsonFormatter
+    from failwell.delivery.logging import ReportFilter as ReportFilter
+    from failwell.delivery.logging import level_of as level_of
+    from failwell.delivery.logging import log_report as log_report
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "JsonFormatter": "failwell.delivery.logs",
-            "ReportFilter": "failwell.delivery.logs",
-            "level_of": "failwell.delivery.logs",
-            "log_report": "failwell.delivery.logs",
+            "JsonFormatter": "failwell.delivery.logging",
+            "ReportFilter": "failwell.delivery.logging",
+            "level_of": "failwell.delivery.logging",
+            "log_report": "failwell.delivery.logging",
         },
     )

@@ -15,12 +15,12 @@ Example:
 import os
 from typing import TYPE_CHECKING, Literal
 
-from failwell._extras import need
 from failwell._version import __version__
 from failwell.delivery.paging import page_severity
-from failwell.fault.registry import find_kind
-from failwell.report.record import ErrorReport
-from failwell.report.severity import Severity
+from failwell.errors.kind_registry import find_kind
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
+from failwell.errors.report__severity import Severity
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -83,7 +83,7 @@ def attributes(report: ErrorReport) -> Attributes:
         "failwell.provider.code": reply.code if reply else None,
         "failwell.provider.request_id": reply.request_id if reply else None,
         "failwell.run": scene.run,
-        "failwell.workflow": scene.workflow,
+        "failwell.workflows": scene.workflow,
         "failwell.node": scene.node,
         "failwell.job": scene.job,
         "failwell.session": scene.session,

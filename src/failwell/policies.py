@@ -12,121 +12,121 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.decision.backoff import Backoff as Backoff
-    from failwell.decision.breaker import BreakerPolicy as BreakerPolicy
-    from failwell.decision.bucket import Bucket as Bucket
-    from failwell.decision.budget import Budget as Budget
-    from failwell.decision.budget import Spent as Spent
-    from failwell.decision.match import Match as Match
-    from failwell.decision.policy import Lost as Lost
-    from failwell.decision.policy import Policy as Policy
-    from failwell.decision.policy import Rule as Rule
-    from failwell.decision.policy import Schedule as Schedule
-    from failwell.decision.policy import Tries as Tries
-    from failwell.decision.policy import decide as decide
-    from failwell.decision.policy_file import read_policy as read_policy
-    from failwell.decision.policy_file import read_policy_file as read_policy_file
-    from failwell.decision.verdict import Ask as Ask
-    from failwell.decision.verdict import Decision as Decision
-    from failwell.decision.verdict import Evict as Evict
-    from failwell.decision.verdict import Fallback as Fallback
-    from failwell.decision.verdict import GiveUp as GiveUp
-    from failwell.decision.verdict import Park as Park
-    from failwell.decision.verdict import Retry as Retry
-    from failwell.decision.verdict import Shrink as Shrink
-    from failwell.runtime.call_guard import ClosedOff as ClosedOff
-    from failwell.runtime.call_guard import Guard as Guard
-    from failwell.runtime.call_guard import GuardState as GuardState
-    from failwell.runtime.call_guard import Paused as Paused
-    from failwell.runtime.cancel import CancelScope as CancelScope
-    from failwell.runtime.clock import Clock as Clock
-    from failwell.runtime.cost import Price as Price
-    from failwell.runtime.cost import Prices as Prices
-    from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
-    from failwell.runtime.fallback_reply import ChainReply as ChainReply
-    from failwell.runtime.fallback_reply import PassedEntry as PassedEntry
-    from failwell.runtime.fallback_reply import ReplySource as ReplySource
-    from failwell.runtime.idempotency import keyed as keyed
-    from failwell.runtime.limits.sharing import LimitStore as LimitStore
-    from failwell.runtime.loop import AttemptFailed as AttemptFailed
-    from failwell.runtime.loop import NestedRetries as NestedRetries
-    from failwell.runtime.loop import OperationEnded as OperationEnded
-    from failwell.runtime.loop import watch as watch
-    from failwell.runtime.operation import Operation as Operation
-    from failwell.runtime.operation import collect_ledgers as collect_ledgers
-    from failwell.runtime.retry_options import RetryOptions as RetryOptions
-    from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
-    from failwell.runtime.shared_budget import BudgetExceeded as BudgetExceeded
-    from failwell.runtime.shared_budget import Reservation as Reservation
-    from failwell.runtime.shared_budget import SharedBudget as SharedBudget
-    from failwell.runtime.shared_budget import Unpriced as Unpriced
-    from failwell.runtime.streams.asynchronous import limit_astream as limit_astream
-    from failwell.runtime.streams.plain import limit_stream as limit_stream
-    from failwell.runtime.streams.timeouts import StreamTimedOut as StreamTimedOut
-    from failwell.runtime.streams.timeouts import StreamTimeouts as StreamTimeouts
-    from failwell.runtime.suppress import Subscription as Subscription
-    from failwell.shared.redis_limits import RedisLimits as RedisLimits
-    from failwell.shared.sqlite_limits import SqliteLimits as SqliteLimits
+    from failwell.calls.attempt_loop import AttemptFailed as AttemptFailed
+    from failwell.calls.attempt_loop import NestedRetries as NestedRetries
+    from failwell.calls.attempt_loop import OperationEnded as OperationEnded
+    from failwell.calls.attempt_loop import watch as watch
+    from failwell.calls.backoff import Backoff as Backoff
+    from failwell.calls.budget import Budget as Budget
+    from failwell.calls.budget import Spent as Spent
+    from failwell.calls.cancel import CancelScope as CancelScope
+    from failwell.calls.chain.entry import ChainPolicy as ChainPolicy
+    from failwell.calls.chain.entry__fallback_reply import ChainReply as ChainReply
+    from failwell.calls.chain.entry__fallback_reply import PassedEntry as PassedEntry
+    from failwell.calls.chain.entry__fallback_reply import ReplySource as ReplySource
+    from failwell.calls.circuit_breaker import BreakerPolicy as BreakerPolicy
+    from failwell.calls.circuit_breaker__bucket import Bucket as Bucket
+    from failwell.calls.clock import Clock as Clock
+    from failwell.calls.cost import Price as Price
+    from failwell.calls.cost import Prices as Prices
+    from failwell.calls.guard__call_guard import ClosedOff as ClosedOff
+    from failwell.calls.guard__call_guard import Guard as Guard
+    from failwell.calls.guard__call_guard import GuardState as GuardState
+    from failwell.calls.guard__call_guard import Paused as Paused
+    from failwell.calls.idempotency import keyed as keyed
+    from failwell.calls.operation import Operation as Operation
+    from failwell.calls.operation import collect_ledgers as collect_ledgers
+    from failwell.calls.policy import Lost as Lost
+    from failwell.calls.policy import Policy as Policy
+    from failwell.calls.policy import Rule as Rule
+    from failwell.calls.policy import Schedule as Schedule
+    from failwell.calls.policy import Tries as Tries
+    from failwell.calls.policy import decide as decide
+    from failwell.calls.policy__match import Match as Match
+    from failwell.calls.policy__verdict import Ask as Ask
+    from failwell.calls.policy__verdict import Decision as Decision
+    from failwell.calls.policy__verdict import Evict as Evict
+    from failwell.calls.policy__verdict import Fallback as Fallback
+    from failwell.calls.policy__verdict import GiveUp as GiveUp
+    from failwell.calls.policy__verdict import Park as Park
+    from failwell.calls.policy__verdict import Retry as Retry
+    from failwell.calls.policy__verdict import Shrink as Shrink
+    from failwell.calls.retry_options import RetryOptions as RetryOptions
+    from failwell.calls.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
+    from failwell.calls.shared_budget import BudgetExceeded as BudgetExceeded
+    from failwell.calls.shared_budget import Reservation as Reservation
+    from failwell.calls.shared_budget import SharedBudget as SharedBudget
+    from failwell.calls.shared_budget import Unpriced as Unpriced
+    from failwell.calls.shared_limits__sharing import LimitStore as LimitStore
+    from failwell.calls.streams.asynchronous import limit_astream as limit_astream
+    from failwell.calls.streams.plain import limit_stream as limit_stream
+    from failwell.calls.streams.timeouts import StreamTimedOut as StreamTimedOut
+    from failwell.calls.streams.timeouts import StreamTimeouts as StreamTimeouts
+    from failwell.calls.suppress import Subscription as Subscription
+    from failwell.files.policy_file import read_policy as read_policy
+    from failwell.files.policy_file import read_policy_file as read_policy_file
+    from failwell.store.redis_limits import RedisLimits as RedisLimits
+    from failwell.store.sqlite_limits import SqliteLimits as SqliteLimits
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Ask": "failwell.decision.verdict",
-            "AttemptFailed": "failwell.runtime.loop",
-            "Backoff": "failwell.decision.backoff",
-            "BreakerPolicy": "failwell.decision.breaker",
-            "Bucket": "failwell.decision.bucket",
-            "Budget": "failwell.decision.budget",
-            "BudgetExceeded": "failwell.runtime.shared_budget",
-            "CancelScope": "failwell.runtime.cancel",
-            "ChainPolicy": "failwell.runtime.fallback_entry",
-            "ChainReply": "failwell.runtime.fallback_reply",
-            "Clock": "failwell.runtime.clock",
-            "ClosedOff": "failwell.runtime.call_guard",
-            "Decision": "failwell.decision.verdict",
-            "Evict": "failwell.decision.verdict",
-            "Fallback": "failwell.decision.verdict",
-            "GiveUp": "failwell.decision.verdict",
-            "Guard": "failwell.runtime.call_guard",
-            "GuardState": "failwell.runtime.call_guard",
-            "LimitStore": "failwell.runtime.limits.sharing",
-            "Lost": "failwell.decision.policy",
-            "Match": "failwell.decision.match",
-            "NestedRetries": "failwell.runtime.loop",
-            "Operation": "failwell.runtime.operation",
-            "OperationEnded": "failwell.runtime.loop",
-            "Park": "failwell.decision.verdict",
-            "PassedEntry": "failwell.runtime.fallback_reply",
-            "Paused": "failwell.runtime.call_guard",
-            "Policy": "failwell.decision.policy",
-            "Price": "failwell.runtime.cost",
-            "Prices": "failwell.runtime.cost",
-            "RedisLimits": "failwell.shared.redis_limits",
-            "ReplySource": "failwell.runtime.fallback_reply",
-            "Reservation": "failwell.runtime.shared_budget",
-            "RetriesNotSwitchable": "failwell.runtime.sdk_retries",
-            "Retry": "failwell.decision.verdict",
-            "RetryOptions": "failwell.runtime.retry_options",
-            "Rule": "failwell.decision.policy",
-            "Schedule": "failwell.decision.policy",
-            "SharedBudget": "failwell.runtime.shared_budget",
-            "Shrink": "failwell.decision.verdict",
-            "Spent": "failwell.decision.budget",
-            "SqliteLimits": "failwell.shared.sqlite_limits",
-            "StreamTimedOut": "failwell.runtime.streams.timeouts",
-            "StreamTimeouts": "failwell.runtime.streams.timeouts",
-            "Subscription": "failwell.runtime.suppress",
-            "Tries": "failwell.decision.policy",
-            "Unpriced": "failwell.runtime.shared_budget",
-            "collect_ledgers": "failwell.runtime.operation",
-            "decide": "failwell.decision.policy",
-            "keyed": "failwell.runtime.idempotency",
-            "limit_astream": "failwell.runtime.streams.asynchronous",
-            "limit_stream": "failwell.runtime.streams.plain",
-            "read_policy": "failwell.decision.policy_file",
-            "read_policy_file": "failwell.decision.policy_file",
-            "watch": "failwell.runtime.loop",
+            "Ask": "failwell.calls.policy__verdict",
+            "AttemptFailed": "failwell.calls.attempt_loop",
+            "Backoff": "failwell.calls.backoff",
+            "BreakerPolicy": "failwell.calls.circuit_breaker",
+            "Bucket": "failwell.calls.circuit_breaker__bucket",
+            "Budget": "failwell.calls.budget",
+            "BudgetExceeded": "failwell.calls.shared_budget",
+            "CancelScope": "failwell.calls.cancel",
+            "ChainPolicy": "failwell.calls.chain.entry",
+            "ChainReply": "failwell.calls.chain.entry__fallback_reply",
+            "Clock": "failwell.calls.clock",
+            "ClosedOff": "failwell.calls.guard__call_guard",
+            "Decision": "failwell.calls.policy__verdict",
+            "Evict": "failwell.calls.policy__verdict",
+            "Fallback": "failwell.calls.policy__verdict",
+            "GiveUp": "failwell.calls.policy__verdict",
+            "Guard": "failwell.calls.guard__call_guard",
+            "GuardState": "failwell.calls.guard__call_guard",
+            "LimitStore": "failwell.calls.shared_limits__sharing",
+            "Lost": "failwell.calls.policy",
+            "Match": "failwell.calls.policy__match",
+            "NestedRetries": "failwell.calls.attempt_loop",
+            "Operation": "failwell.calls.operation",
+            "OperationEnded": "failwell.calls.attempt_loop",
+            "Park": "failwell.calls.policy__verdict",
+            "PassedEntry": "failwell.calls.chain.entry__fallback_reply",
+            "Paused": "failwell.calls.guard__call_guard",
+            "Policy": "failwell.calls.policy",
+            "Price": "failwell.calls.cost",
+            "Prices": "failwell.calls.cost",
+            "RedisLimits": "failwell.store.redis_limits",
+            "ReplySource": "failwell.calls.chain.entry__fallback_reply",
+            "Reservation": "failwell.calls.shared_budget",
+            "RetriesNotSwitchable": "failwell.calls.sdk_retries",
+            "Retry": "failwell.calls.policy__verdict",
+            "RetryOptions": "failwell.calls.retry_options",
+            "Rule": "failwell.calls.policy",
+            "Schedule": "failwell.calls.policy",
+            "SharedBudget": "failwell.calls.shared_budget",
+            "Shrink": "failwell.calls.policy__verdict",
+            "Spent": "failwell.calls.budget",
+            "SqliteLimits": "failwell.store.sqlite_limits",
+            "StreamTimedOut": "failwell.calls.streams.timeouts",
+            "StreamTimeouts": "failwell.calls.streams.timeouts",
+            "Subscription": "failwell.calls.suppress",
+            "Tries": "failwell.calls.policy",
+            "Unpriced": "failwell.calls.shared_budget",
+            "collect_ledgers": "failwell.calls.operation",
+            "decide": "failwell.calls.policy",
+            "keyed": "failwell.calls.idempotency",
+            "limit_astream": "failwell.calls.streams.asynchronous",
+            "limit_stream": "failwell.calls.streams.plain",
+            "read_policy": "failwell.files.policy_file",
+            "read_policy_file": "failwell.files.policy_file",
+            "watch": "failwell.calls.attempt_loop",
         },
     )

@@ -15,17 +15,17 @@ Example:
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from failwell.adapters.printed import arguments_text, as_dict, sequence_of
-from failwell.adapters.safe_getattr import safe_call
-from failwell.delivery.logs import error_in
+from failwell.adapters.describe import describe
+from failwell.delivery.logging import error_in
 from failwell.delivery.paging import page_severity
-from failwell.fault.base import is_fault
-from failwell.fault.links import links
-from failwell.fault.registry import find_kind
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.report.redact import MARK, redact_text, redact_value
-from failwell.report.severity import Severity
+from failwell.errors.causes import links
+from failwell.errors.fault import is_fault
+from failwell.errors.foreign_objects import safe_call
+from failwell.errors.kind_registry import find_kind
+from failwell.errors.redact import MARK, redact_text, redact_value
+from failwell.errors.report import ErrorReport
+from failwell.errors.report__severity import Severity
+from failwell.errors.safe_str import arguments_text, as_dict, sequence_of
 
 __all__ = ["before_send"]
 

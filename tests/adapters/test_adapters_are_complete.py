@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.reading import Reading
-from failwell.adapters.registry import HOMES, read
-from failwell.apps.lab.dialects.table import dialect
-from failwell.report.describe import describe
+from failwell.adapters.classification import Reading
+from failwell.adapters.describe import describe
+from failwell.adapters.registry import read
+from failwell.errors.known_libraries import HOMES
+from failwell.testing.laboratory.dialects.table import dialect
 from tests.sdks.matrix import caller, caller_names
 from tests.specimens import each, failures
 

@@ -12,11 +12,11 @@ import failwell
 from failwell import faults, reports
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, parse_body
-from failwell.adapters.saved import read_saved
-from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.lab_reply import LabCall
-from failwell.fault.registry import KindError, kind, kinds
-from failwell.report.record import ErrorReport
+from failwell.adapters.saved.reading import read_saved
+from failwell.errors.kind_registry import KindError, kind, kinds
+from failwell.errors.report import ErrorReport
+from failwell.testing.laboratory.dialects.table import dialect, dialect_names
+from failwell.testing.laboratory.lab_reply import LabCall
 from tests.specimens import each
 
 SILENT: list[Any] = [None, "", "<html><body>Bad Gateway</body></html>", b"\xff\xfe", [], {}, 7, [[[]]]]

@@ -18,15 +18,15 @@ import pytest
 import requests
 
 import failwell
+from failwell.adapters.checked_replies import check_reply, checked
 from failwell.adapters.rules import CODES
+from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.words.lexicon import STATES, SUBJECTS
-from failwell.decision.policy import Policy, Tries, decide
-from failwell.decision.verdict import Fallback, Retry
-from failwell.fault.base import Fault
-from failwell.fault.facts import ProviderMetadata
-from failwell.report.checked import check_reply, checked
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.calls.policy import Policy, Tries, decide
+from failwell.calls.policy__verdict import Fallback, Retry
+from failwell.errors.facts import ProviderMetadata
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport
 
 SENTENCES = [
     "Rate limit exceeded. Please try again in 5s.", "Too many requests, slow down", "The server is overloaded, try later",

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from failwell.adapters.describe import describe
 from failwell.adapters.registry import find
-from failwell.fault.axes import Category, Certainty
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.errors.axes import Category, Certainty
+from failwell.errors.report import ErrorReport
 
 CANARY = "canary-77c1-do-not-quote"
 URL = "https://example.test/v1/things"

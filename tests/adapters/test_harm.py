@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from failwell.adapters.checked_replies import check_reply
 from failwell.adapters.rules import GENERIC, KINDS_OF_STATUSES
-from failwell.fault.base import Fault
-from failwell.fault.registry import kind as registered_kind
-from failwell.report.checked import check_reply
-from failwell.report.saved_failures.saved_row import classify
+from failwell.adapters.saved.log_record import classify
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kind as registered_kind
 
 
 def report_of(status: int | None, message: str, **fields: Any) -> Any:

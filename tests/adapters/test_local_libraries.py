@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Category
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Category
 
 TORCH = (
     "CUDA out of memory. Tried to allocate 3.47 GiB. GPU 0 has a total capacity of 23.57 GiB of which 2.66 GiB "

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.registry import HOMES, entries, find, read
-from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr, safe_getattrs, str_attr
+from failwell.adapters.registry import entries, find, read
+from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr, safe_getattrs, str_attr
+from failwell.errors.known_libraries import HOMES
 from tests.adapters.raisers import CANARY
 
 SRC = Path(__file__).resolve().parents[2] / "src"

@@ -7,8 +7,8 @@ import pytest
 from failwell.adapters.classify import classify
 from failwell.adapters.codes import said_by_class
 from failwell.adapters.facts import Facts
-from failwell.adapters.saved import read_saved
-from failwell.report.saved_failures.saved_row import classify as report_of
+from failwell.adapters.saved.log_record import classify as report_of
+from failwell.adapters.saved.reading import read_saved
 
 CLASSES: dict[str, str] = {
     "extension.dependency_missing": (

@@ -43,7 +43,7 @@ import asyncio, gc, os, resource, sqlite3, subprocess, sys, urllib.request
 from pathlib import Path
 import aiohttp, httpx, openai, requests
 import failwell
-from failwell.journal.errors import sqlite_fault
+from failwell.store.faults import sqlite_fault
 
 URL = "http://127.0.0.1:1"
 client, session = httpx.Client(timeout=5), requests.Session()

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.system_errors import NAME_BY_SENTENCE
+from failwell.adapters.protocols.system_errors import NAME_BY_SENTENCE
+from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.text.class_names import PHASE_BY_SENTENCE
 from failwell.adapters.text.commands import SIGNS
-from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.text.reader import TextFacts, read_text
+from failwell.adapters.text.reader__first_look import may_hold_facts
 from failwell.adapters.text.verdict import read_printed
-from failwell.report.saved_failures.pasted import describe_pasted
 
 TEXTS = Path(__file__).parent / "texts"
 TABLES = sorted(path.stem for path in TEXTS.glob("*.toml") if path.stem != "innocent")

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.protocols import devices, services, sql, stores, vendor_codes, wire
-from failwell.adapters.reading import Reading
+from failwell.adapters.protocols.system_errors import NAME_BY_TRANSLATION
 from failwell.adapters.registry import find
-from failwell.adapters.system_errors import NAME_BY_TRANSLATION
-from failwell.adapters.text.http_status import status_in
+from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.text.protocol_words import database_kind_in, errno_in
-from failwell.fault.registry import kind
-from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.adapters.text.protocol_words__http_status import status_in
+from failwell.errors.kind_registry import kind
 from tests.specimens import each, failures
 
 DENIED = {

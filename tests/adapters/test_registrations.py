@@ -14,9 +14,10 @@ import pytest
 
 import failwell
 from failwell import faults
-from failwell.adapters import entry_points, registrations
+from failwell.adapters import registrations
+from failwell.adapters import registrations__entry_points as entry_points
 from failwell.adapters.registry import entries
-from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.adapters.saved.pasted import describe_pasted
 
 SOURCE = Path(failwell.__file__).parents[1]
 

@@ -7,7 +7,7 @@ import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.adapters.headers import SAFE_HEADERS, allow_listed, is_read_header, lower_headers
+from failwell.errors.headers import SAFE_HEADERS, allow_listed, is_read_header, lower_headers
 from tests.specimens import each
 
 ADAPTERS = Path(__file__).resolve().parents[2] / "src/failwell/adapters"
@@ -74,7 +74,8 @@ def test_every_header_that_an_adapter_asks_for_is_read(path: Path) -> None:
 
 
 def test_every_header_in_a_list_of_names_is_read() -> None:
-    from failwell.adapters import sdk, waits
+    from failwell.adapters import retry_after as waits
+    from failwell.adapters import sdk_exceptions as sdk
 
     listed = {*vars(sdk)["_REQUEST_IDS"], *vars(sdk)["_CODE_HEADERS"], *vars(waits)["_OUTRIGHT"]}
 

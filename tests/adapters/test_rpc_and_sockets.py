@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Certainty
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Certainty
+from failwell.errors.report import ErrorReport
 from tests.specimens import each
 
 WORDS = {

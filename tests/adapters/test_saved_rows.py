@@ -4,7 +4,7 @@ import builtins
 
 import pytest
 
-from failwell.report.saved_failures.saved_row import classify
+from failwell.adapters.saved.log_record import classify
 
 THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
 

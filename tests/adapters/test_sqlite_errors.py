@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import failwell
-from failwell.adapters.vendors.databases.sqlite import _BY_CODE as BY_CODE  # pyright: ignore[reportPrivateUsage]
+from failwell.adapters.vendors.sqlite import _BY_CODE as BY_CODE  # pyright: ignore[reportPrivateUsage]
 from tests.adapters.raisers import CANARY, caught
 from tests.specimens import each
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Certainty
-from failwell.fault.classes import ProviderTransient
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Certainty
+from failwell.errors.faults import ProviderTransient
+from failwell.errors.report import ErrorReport
 
 
 def temporal_errors() -> Any:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import failwell
 from failwell.adapters.facts import Facts
-from failwell.adapters.waits import Waits, read_waits, wait_of
+from failwell.adapters.retry_after import Waits, read_waits, wait_of
 from tests.specimens import each
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from failwell.apps.lab.server import Lab
-from failwell.fault.axes import Category, Certainty
-from failwell.fault.classes import ProviderTransient
-from failwell.fault.facts import NotBefore, ProviderMetadata
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Category, Certainty
+from failwell.errors.facts import NotBefore, ProviderMetadata
+from failwell.errors.faults import ProviderTransient
+from failwell.testing.laboratory.server import Lab
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -10,9 +10,9 @@ import pytest
 import failwell
 from failwell import Chain, Entry
 from failwell.agents import Outcome, note_finding, run_agent
-from failwell.fault.base import Fault
-from failwell.fault.classes import Cancellation
-from failwell.runtime.retry import retry
+from failwell.calls.retry import retry
+from failwell.errors.fault import Fault
+from failwell.errors.faults import Cancellation
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, overloaded

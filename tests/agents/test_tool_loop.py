@@ -10,9 +10,9 @@ import pytest
 
 import failwell
 from failwell.agents import ToolCallRepeated, ToolLoopBreaker
-from failwell.fault.axes import Certainty
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.record import ErrorReport
+from failwell.agents.tool_errors import ToolCalls
+from failwell.errors.axes import Certainty
+from failwell.errors.report import ErrorReport
 from failwell.reports import scene
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import caught

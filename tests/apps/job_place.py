@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from tests.apps.running import Done, environment, failwell
 
 MODULE = """

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, TextIO
 
-from failwell.apps.cli.main import main
+from failwell.cli.main import main
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 

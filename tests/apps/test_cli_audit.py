@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.main import main
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.cli.main import main
+from failwell.store.sqlite.run_store import SqliteStore
 
 
 @pytest.fixture

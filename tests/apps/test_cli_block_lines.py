@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from failwell.apps.cli.exit_codes import Exit
+from failwell.cli.exit_codes import Exit
 from tests.apps.running import failwell
 from tests.files.reading import read
 from tests.specimens import each

@@ -214,7 +214,7 @@ def test_rows_or_a_text_are_given_and_not_both(arguments: tuple[str, ...]) -> No
 
 _MEASURED = """
 import sys, tracemalloc
-from failwell.apps.cli.main import main
+from failwell.cli.main import main
 tracemalloc.start()
 main(sys.argv[1:])
 print(tracemalloc.get_traced_memory()[1], file=sys.stderr)

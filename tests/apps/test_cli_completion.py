@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.commands import COMMANDS
-from failwell.fault.registry import kinds
+from failwell.cli.commands import COMMANDS
+from failwell.errors.kind_registry import kinds
 from tests.apps.running import failwell
 
 Ask = Callable[[list[str], Path], set[str]]

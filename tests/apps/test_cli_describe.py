@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.errors.pasted_input import MOST_BYTES
-from failwell.apps.cli.exit_codes import Exit
-from failwell.delivery.problem_details import problem
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.cli.errors.describe__pasted_input import MOST_BYTES
+from failwell.cli.exit_codes import Exit
+from failwell.delivery.http.problem_details import problem
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport
 from tests.apps.running import environment, failwell
 
 TRACEBACK = """\

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from failwell import workflows
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.running import Done, environment, failwell, failwell_process
 
 pytestmark = pytest.mark.skipif(

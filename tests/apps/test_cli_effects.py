@@ -7,7 +7,7 @@ import pytest
 
 import failwell
 from failwell.agents import EffectUnclear, SqliteClaims
-from failwell.apps.cli.main import main
+from failwell.cli.main import main
 
 LOST = TimeoutError("the read operation timed out")
 

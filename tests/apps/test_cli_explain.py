@@ -2,10 +2,10 @@
 
 import pytest
 
-from failwell.apps.cli.exit_codes import Exit
-from failwell.fault.axes import Category
-from failwell.fault.explanations import explanation
-from failwell.fault.registry import kinds
+from failwell.cli.exit_codes import Exit
+from failwell.errors.axes import Category
+from failwell.errors.explanations import explanation
+from failwell.errors.kind_registry import kinds
 from tests.apps.running import failwell
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.facts import NotBefore
-from failwell.report.record import Attempt, ErrorReport, Evidence
+from failwell.errors.facts import NotBefore
+from failwell.errors.report import Attempt, ErrorReport, Evidence
 from failwell.testing.builders import a_report
 from tests.apps.running import failwell
 

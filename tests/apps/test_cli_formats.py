@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.main import main
+from failwell.cli.exit_codes import Exit
+from failwell.cli.main import main
 from tests.apps.running import failwell
 
 BAD = ["explain", "no.such_kind"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.reserve import RESERVE, SIZE
+from failwell.store.reserved_space import RESERVE, SIZE
 from tests.apps.job_place import Place
 from tests.apps.running import failwell
 from tests.apps.sealed import needs_mounts, on_crowded, on_full

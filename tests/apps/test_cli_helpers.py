@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.errors.script_files import LANGUAGES
-from failwell.apps.cli.exit_codes import Exit
+from failwell.cli.errors.script_files import LANGUAGES
+from failwell.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.workflows.init import STARTERS
+from failwell.cli.runs.init import STARTERS
 from tests.apps.running import Done, failwell
 
 

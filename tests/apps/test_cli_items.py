@@ -183,8 +183,8 @@ def test_the_attempt_in_the_environment_and_in_templates_is_the_same_number(plac
 def test_a_handled_failure_survives_a_checkpoint_and_one_without_an_error_map_loads(
     place: Place, has_error_map: bool
 ) -> None:
-    from failwell.journal.sqlite.run_store import SqliteStore
-    from failwell.workflow.run.restoring import restore
+    from failwell.store.sqlite.run_store import SqliteStore
+    from failwell.workflows.running.restoring import restore
 
     gate = {
         "name": "ask",

@@ -221,7 +221,7 @@ def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
 
 def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
     code = (
-        "import sys, failwell.apps.cli.workflows.run_command, failwell.workflows.job_nodes;"
+        "import sys, failwell.cli.runs.run__run_command, failwell.workflows.job_nodes;"
         "print([name for name in sys.modules if name.startswith('failwell.jobs')])"
     )
 

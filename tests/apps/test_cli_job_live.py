@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.output import text_table
+from failwell.cli.output import text_table
 from tests.apps.job_place import Place, finish, read_until
 from tests.apps.running import environment
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.job_place import wait_until
 from tests.apps.running import Done, environment, failwell
 
@@ -385,7 +385,7 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     new: list[str] = []
     longest = 0.0
     with closing(SqliteJobs(place.state)) as store:
-        from failwell.jobs.capability_registry import CapabilityRegistry
+        from failwell.jobs.capabilities import CapabilityRegistry
         from failwell.jobs.client.queue_client import QueueClient
         from failwell.jobs.job import JobRequest
 

@@ -133,7 +133,7 @@ def test_a_host_that_is_to_outlive_its_terminal_goes_on_without_it(place: Place)
 
 
 def test_the_command_can_be_loaded_where_there_is_no_hangup_signal() -> None:
-    code = "import signal; del signal.SIGHUP; import failwell.apps.cli.jobs.host"
+    code = "import signal; del signal.SIGHUP; import failwell.cli.jobs.host"
 
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.apps.job_place import Place, finish, wait_until
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.raw_arguments import OLD_ACTIONS, OLD_COMMANDS, OLD_OPTIONS, current_spelling
+from failwell.cli.raw_arguments import OLD_ACTIONS, OLD_COMMANDS, OLD_OPTIONS, current_spelling
 from tests.apps.running import failwell
 
 CASES: list[tuple[list[str], list[str], str]] = [

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from failwell._version import __version__
-from failwell.apps.cli.commands import COMMANDS, Command
-from failwell.apps.cli.error_output import exit_for
-from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.main import main, parser
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.cli.commands import COMMANDS, Command
+from failwell.cli.error_output import exit_for
+from failwell.cli.exit_codes import Exit
+from failwell.cli.main import main, parser
+from failwell.errors.fault import Fault
 from tests.apps.running import SRC, environment, failwell, failwell_process
 
 LEAVES = [leaf for command in COMMANDS.values() for leaf in command.actions or (command,)]
@@ -24,7 +24,7 @@ LEAVES = [leaf for command in COMMANDS.values() for leaf in command.actions or (
 
 def modules_after(*arguments: str) -> set[str]:
     code = (
-        "import sys; from failwell.apps.cli.main import main; main(sys.argv[1:]);"
+        "import sys; from failwell.cli.main import main; main(sys.argv[1:]);"
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
@@ -40,24 +40,24 @@ def modules_after(*arguments: str) -> set[str]:
 def test_the_version_is_told_without_a_parser() -> None:
     loaded = modules_after("--version")
 
-    assert not loaded & {"argparse", "dataclasses", "failwell.fault.registry", "failwell.apps.cli.commands"}
+    assert not loaded & {"argparse", "dataclasses", "failwell.errors.kind_registry", "failwell.cli.commands"}
 
 
 def test_help_loads_no_room_and_no_command() -> None:
     loaded = modules_after("--help")
 
-    assert not {name for name in loaded if name.startswith(("failwell.fault", "failwell.report", "rich"))}
-    assert not {f"failwell.apps.cli.{command.module}" for command in LEAVES} & loaded
+    assert not {name for name in loaded if name.startswith(("failwell.errors", "failwell.errors", "rich"))}
+    assert not {f"failwell.cli.{command.module}" for command in LEAVES} & loaded
 
 
 def test_a_command_loads_no_other_command() -> None:
     loaded = modules_after("kinds")
 
-    assert "failwell.apps.cli.errors.kinds" in loaded
+    assert "failwell.cli.errors.kinds" in loaded
     assert not loaded & {
-        "failwell.apps.cli.errors.explain",
-        "failwell.apps.cli.errors.describe",
-        "failwell.report.describe",
+        "failwell.cli.errors.explain",
+        "failwell.cli.errors.describe",
+        "failwell.adapters.describe",
     }
 
 
@@ -358,7 +358,7 @@ def test_what_the_tests_run_is_this_tree() -> None:
 def test_a_part_of_ours_that_is_missing_is_a_defect_and_not_the_callers_mistake(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from failwell.apps.cli.errors import schema
+    from failwell.cli.errors import schema
 
     monkeypatch.setitem(schema.FILES, "report", "no-such-file.json")
 

@@ -273,7 +273,7 @@ def test_a_file_of_scripts_loads_no_provider(tmp_path: Path) -> None:
         tmp_path, "workflow: {name: x, entry_point: a}\nagents: [{name: a, type: script, command: 'true'}]"
     )
     program = (
-        "import sys; from failwell.apps.cli.main import main; code = main(sys.argv[1:]);"
+        "import sys; from failwell.cli.main import main; code = main(sys.argv[1:]);"
         "print(sorted({'.'.join(m.split('.')[:2]) for m in sys.modules}), file=sys.stderr); sys.exit(code)"
     )
 

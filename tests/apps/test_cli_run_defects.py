@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import failwell.workflow.machine as machine_package
-from failwell.workflow.machine.advance import Machine
+import failwell.workflows.machine as machine_package
+from failwell.workflows.machine.advance import Machine
 from tests.apps.running import Done, failwell
 
 MACHINE = str(Path(machine_package.__file__).parent)

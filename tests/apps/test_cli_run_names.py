@@ -35,10 +35,10 @@ UNICODE = ("schön", "naïve", "变量", "имя", "Ω", "été_2", "ﬁ", "ª",
 
 def _parameters() -> list[str]:
     """The names of the parameters and the variables of every function that runs a workflow."""
-    import_module("failwell.workflow.run.launch")
+    import_module("failwell.workflows.running.launch")
     names: set[str] = set()
     for module_name, module in list(sys.modules.items()):
-        if not module_name.startswith(("failwell.workflow", "minijinja")):
+        if not module_name.startswith(("failwell.workflows", "minijinja")):
             continue
         for _, value in inspect.getmembers(module):
             functions = [value, *vars(value).values()] if inspect.isclass(value) else [value]

@@ -150,13 +150,13 @@ def test_a_signal_before_the_run_has_begun_ends_the_command_with_its_code(tmp_pa
     store.mkdir(mode=0o700)
     code = (
         "import os, signal, sys\n"
-        "from failwell.workflow.run import launch\n"
+        "from failwell.workflows.running import launch\n"
         "check = launch.check_file\n"
         "def interrupted(*args, **kwargs):\n"
         "    os.kill(os.getpid(), int(sys.argv[1]))\n"
         "    return check(*args, **kwargs)\n"
         "launch.check_file = interrupted\n"
-        "from failwell.apps.cli.main import entry\n"
+        "from failwell.cli.main import entry\n"
         f"sys.argv[1:] = ['run', {a_long_file(tmp_path)[0]!r}, '--store', {str(store)!r}]\n"
         "sys.exit(entry())\n"
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.main import main
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.cli.main import main
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.running import failwell
 from tests.journal.building import a_fact, a_run, completed, failed
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.main import main
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.cli.main import main
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.running import environment
 from tests.journal.building import a_fact, a_run
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.running import environment
 from tests.journal.building import a_fact, a_run, completed
 

@@ -5,15 +5,15 @@ from typing import Any, cast
 
 import pytest
 
-from failwell.apps.cli.exit_codes import Exit
-from failwell.delivery.problem_details import problem
-from failwell.fault.axes import Category, Certainty, Domain
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
-from failwell.fault.registry import kinds
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, Scene
-from failwell.report.wire import schema
+from failwell.adapters.describe import describe
+from failwell.cli.exit_codes import Exit
+from failwell.delivery.http.problem_details import problem
+from failwell.errors.axes import Category, Certainty, Domain
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kinds
+from failwell.errors.report import ErrorReport, Scene
+from failwell.errors.wire import schema
 from tests.apps.running import failwell
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from failwell.apps.cli.exit_codes import Exit
+from failwell.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 FLOW = """\

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.folder import ENGINE
 from failwell.processes.tree import descendants
+from failwell.store.folder import ENGINE
 from tests.apps.running import environment, failwell
 from tests.temporal_server import find_binary
 

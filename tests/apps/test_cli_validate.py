@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from failwell.apps.cli.exit_codes import Exit
+from failwell.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 GOOD = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.jobs.workers import COLUMNS, row
+from failwell.cli.jobs.workers import COLUMNS, row
 from tests.apps.job_place import Place, finish, read_until
 
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from failwell import Fault
-from failwell.fault.axes import ActionKind, Blame, Certainty
-from failwell.fault.classes import ProviderTransient
+from failwell.adapters.describe import describe
+from failwell.errors.axes import ActionKind, Blame, Certainty
+from failwell.errors.faults import ProviderTransient
+from failwell.errors.report import ErrorReport
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 
 AGREED = (
     "kind", "category", "domain", "certainty", "blame", "retryable", "message", "title", "error_type", "user_action",

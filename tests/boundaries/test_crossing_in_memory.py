@@ -10,10 +10,11 @@ import pytest
 
 import failwell
 from failwell import ErrorReport, Fault
-from failwell.fault import capability, classes
+from failwell.adapters.describe import describe
+from failwell.adapters.revival import Recalled, revive
+from failwell.errors import faults as classes
+from failwell.errors import faults__capability as capability
 from failwell.faults import NotBefore, ResourceShortfall
-from failwell.report.describe import describe
-from failwell.report.revive import Recalled, revive
 from tests.boundaries.crossing import CHAINS, LEAVES, Overruled, agreed, three_deep
 from tests.specimens import each
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from failwell import ErrorReport, Fault, faults
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
 from tests.boundaries.crossing import CHAINS, LEAVES, agreed, describe_in_child, raise_in_child
 
 pytestmark = pytest.mark.timeout(60)

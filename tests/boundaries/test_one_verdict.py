@@ -19,17 +19,17 @@ import failwell
 from failwell import Chain, ErrorReport, Fault
 from failwell.adapters.origin import ORIGINS
 from failwell.capability import classify_exception, map_bare_exception_to_job_error
-from failwell.delivery.logs import report_of
-from failwell.fault.facts import Origin
+from failwell.delivery.logging import report_of
+from failwell.errors.facts import Origin
+from failwell.errors.report import Scene, TracebackPolicy
 from failwell.faults import translate
 from failwell.http import FailwellMiddleware, FailwellWSGIMiddleware
 from failwell.integrations import starlette
-from failwell.integrations.temporal import to_application_error
-from failwell.jobs.child.failure_report import class_names_and_text, describe_failure
-from failwell.jobs.worker.answer import read_report
-from failwell.report.record import Scene, TracebackPolicy
+from failwell.jobs.worker_process.failure_report import class_names_and_text, describe_failure
+from failwell.jobs.workers.answer import read_report
 from failwell.reports import check_reply
-from failwell.workflow.failure import Failure
+from failwell.temporal.plugin import to_application_error
+from failwell.workflows.failure import Failure
 from tests.apps.running import failwell as command
 from tests.django_site import VIEWS, configure_django
 from tests.servers import recorded
@@ -293,7 +293,7 @@ BORDERS: dict[Origin, dict[str, Callable[[Exception], str | None]]] = {
     },
 }
 KNOWN_BY_BUILTINS_ALONE = {"pydantic.ValidationError", "jsonschema.ValidationError", "json.JSONDecodeError"}
-"""What a worker without failwell.report can only send as the nearest built-in class, `ValueError` or `Exception`."""
+"""What a worker without failwell.errors can only send as the nearest built-in class, `ValueError` or `Exception`."""
 
 
 def test_the_documented_table_names_every_specimen() -> None:

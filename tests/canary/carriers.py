@@ -10,9 +10,9 @@ import httpx
 import pydantic
 
 from failwell.capability import CapabilityInputError
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import ProviderMetadata, UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import ProviderMetadata, UserAction
+from failwell.errors.fault import Fault
 from tests.canary.canaries import BODY, PROMPT, REGISTERED, SAID, SECRETS, all_secrets
 
 Carrier = Callable[[], BaseException]

@@ -28,26 +28,26 @@ from rich.console import Console
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
+from failwell.adapters.describe import describe
+from failwell.adapters.job_errors import map_bare_exception_to_job_error
+from failwell.adapters.revival import revive, translate
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.suppress import catch
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import panel, render_text
-from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
-from failwell.delivery.middleware import FailwellMiddleware
-from failwell.delivery.problem_details import from_problem, problem, problem_json
+from failwell.delivery.http.asgi import FailwellMiddleware
+from failwell.delivery.http.problem_details import from_problem, problem, problem_json
+from failwell.delivery.http.wsgi import FailwellWSGIMiddleware
+from failwell.delivery.logging import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.terminal import panel, render_text
 from failwell.delivery.webhook import failure_payload
-from failwell.delivery.wsgi import FailwellWSGIMiddleware
-from failwell.fault.base import Fault
-from failwell.integrations._tool_calls import ToolCalls
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport, default_policy
 from failwell.integrations.django import FailwellMiddleware as DjangoMiddleware
 from failwell.integrations.flask import install as install_in_flask
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.integrations.starlette import install
 from failwell.integrations.structlog import report_exception
 from failwell.otel import emit
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, default_policy
-from failwell.report.revive import revive, translate
-from failwell.report.views import map_bare_exception_to_job_error
-from failwell.runtime.suppress import catch
 from failwell.sentry import before_send
 from tests.canary.canaries import SECRETS
 from tests.django_site import a_request, configure_django
@@ -318,7 +318,7 @@ def _temporal(error: BaseException) -> str:
     from temporalio.api.failure.v1 import Failure
     from temporalio.converter import DataConverter
 
-    from failwell.integrations.temporal import to_application_error
+    from failwell.temporal.plugin import to_application_error
 
     stored = Failure()
     converter = DataConverter.default

@@ -9,9 +9,9 @@ import pytest
 
 import failwell.delivery
 import failwell.integrations
-from failwell.report import redact
-from failwell.report.describe import describe
-from failwell.report.record import ENVIRONMENT_VARIABLE, TracebackPolicy
+from failwell.adapters.describe import describe
+from failwell.errors import redact
+from failwell.errors.report import ENVIRONMENT_VARIABLE, TracebackPolicy
 from tests.canary.canaries import (
     KNOWN,
     REGISTERED,

@@ -10,9 +10,9 @@ from typing import Any, cast
 import yaml
 
 from failwell import workflows
-from failwell.journal.event import Event
-from failwell.workflow.run.run_faults import WorkflowInvalid
-from failwell.workflow.run.run_settings import GateAnswer
+from failwell.store.event import Event
+from failwell.workflows.running.faults import WorkflowInvalid
+from failwell.workflows.running.settings import GateAnswer
 
 FOLDER = Path(__file__).parent / "cases"
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "from-conductor.md"
@@ -112,7 +112,7 @@ async def run_case(case: Case, folder: Path, store: Path, engine: Any = None) ->
 
     async def answer(gate: str, question: Mapping[str, Any]) -> GateAnswer | None:
         if case.skip_gates:
-            from failwell.apps.cli.workflows.terminal import first_option
+            from failwell.cli.terminal_questions import first_option
 
             return await first_option(gate, question)
         if not answers.get(gate):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget, Spent
-from failwell.decision.match import Match
-from failwell.decision.policy import (
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget, Spent
+from failwell.calls.policy import (
     SCHEDULES,
     Lost,
     Policy,
@@ -17,11 +16,12 @@ from failwell.decision.policy import (
     exhausted_inside,
     reason,
 )
-from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, decision_text
-from failwell.fault.axes import Blame, Category, Certainty
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
-from failwell.fault.registry import kinds
-from failwell.report.record import Attempt, ErrorReport
+from failwell.calls.policy__match import Match
+from failwell.calls.policy__verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, decision_text
+from failwell.errors.axes import Blame, Category, Certainty
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.errors.kind_registry import kinds
+from failwell.errors.report import Attempt, ErrorReport
 from failwell.testing.builders import a_report
 from tests.specimens import each
 

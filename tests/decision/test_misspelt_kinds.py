@@ -8,11 +8,11 @@ import pytest
 
 import failwell
 from failwell import ErrorReport, Fault, Policy, retry, retrying
-from failwell.decision.match import Match
-from failwell.decision.policy import Rule
-from failwell.fault.classes import Validation
-from failwell.fault.registry import KINDS, OWNED_PREFIXES, KindError, register_kind
-from failwell.report.revive import revive
+from failwell.adapters.revival import revive
+from failwell.calls.policy import Rule
+from failwell.calls.policy__match import Match
+from failwell.errors.faults import Validation
+from failwell.errors.kind_registry import KINDS, OWNED_PREFIXES, KindError, register_kind
 from failwell.testing.builders import a_report
 
 MISTAKES = {

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import NO_BUDGET, Budget
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule
-from failwell.fault.axes import Blame, Category, Certainty
-from failwell.fault.classes import Validation
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import NO_BUDGET, Budget
+from failwell.calls.policy import Policy, Rule, Schedule
+from failwell.calls.policy__match import Match
+from failwell.errors.axes import Blame, Category, Certainty
+from failwell.errors.faults import Validation
 from tests.specimens import each
 
 PATIENT = """

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from failwell.fault.axes import Certainty
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ProviderMetadata
-from failwell.fault.registry import kind
-from failwell.report.describe import describe
-from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame, Scene
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Certainty
+from failwell.errors.facts import NotBefore, ProviderMetadata
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kind
+from failwell.errors.report import Attempt, Cause, ErrorReport, Evidence, Frame, Scene
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

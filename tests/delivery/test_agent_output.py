@@ -7,10 +7,10 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from failwell.adapters.describe import describe
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.report.record import Scene
+from failwell.errors.fault import Fault
+from failwell.errors.report import Scene
 from tests.delivery.builders import a_full_report, a_report, a_wait
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from failwell.delivery.border import ResponseInterrupted
-from failwell.delivery.middleware import App, FailwellMiddleware, Receive, Send
-from failwell.fault.base import Fault
-from failwell.report.record import ErrorReport
+from failwell.delivery.http.asgi import App, FailwellMiddleware, Receive, Send
+from failwell.delivery.http.request import ResponseInterrupted
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport
 from tests.delivery.builders import a_fault, a_wait
 
 Scope = Any

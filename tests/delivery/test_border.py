@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from failwell import Fault, describe
-from failwell.delivery.border import Border
-from failwell.fault.axes import ActionKind
-from failwell.fault.facts import UserAction
-from failwell.fault.registry import kinds
+from failwell.delivery.http.request import Border
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.kind_registry import kinds
+from failwell.errors.report import ErrorReport
 from failwell.faults import NotBefore
 from failwell.http import from_problem, report_for_caller
-from failwell.report.record import ErrorReport
 
 OPERATORS = ("plan", "billing", "balance", "credential", "key", "account", "model", "provider", "quota")
 """Words that belong to whoever runs the service."""

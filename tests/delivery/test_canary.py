@@ -19,17 +19,17 @@ from rich.console import Console
 from sentry_sdk import Client
 from sentry_sdk.utils import event_from_exception
 
+from failwell.adapters.describe import describe
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import panel, render_text
-from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
-from failwell.delivery.middleware import FailwellMiddleware
-from failwell.delivery.problem_details import from_problem, problem, problem_json
+from failwell.delivery.http.asgi import FailwellMiddleware
+from failwell.delivery.http.problem_details import from_problem, problem, problem_json
+from failwell.delivery.logging import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.terminal import panel, render_text
 from failwell.delivery.webhook import failure_payload
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.integrations.structlog import report_exception
 from failwell.otel import emit
-from failwell.report.describe import describe
 from failwell.sentry import before_send
 from tests.specimens import each
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report, message_of
+from failwell.delivery.logging import JsonFormatter, ReportFilter, log_report, message_of
 from tests.delivery.builders import a_full_report, a_report
 
 Captured = tuple[logging.Logger, StringIO]

@@ -12,9 +12,9 @@ import pytest
 import structlog
 
 import failwell
-from failwell.delivery.logs import JsonFormatter, ReportFilter
+from failwell.delivery.logging import JsonFormatter, ReportFilter
+from failwell.errors.redact import MARK
 from failwell.integrations.structlog import report_exception
-from failwell.report.redact import MARK
 
 SECRET = "x9Kq2Lm4Zr8Tb1Vc7Wd5"
 """Known by nobody but the one who registered it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell._extras import MissingExtra, need
+from failwell.errors.missing_extra import MissingExtra, need
 
 
 def test_a_library_that_is_there_is_returned() -> None:

@@ -19,12 +19,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from failwell import describe, faults
+from failwell.errors.report import ENVIRONMENT_VARIABLE
 from failwell.http import FailwellMiddleware, problem
 from failwell.integrations.starlette import install
 from failwell.integrations.structlog import report_exception
 from failwell.logging import JsonFormatter, ReportFilter, log_report
 from failwell.otel import emit
-from failwell.report.record import ENVIRONMENT_VARIABLE
 from failwell.sentry import before_send
 
 WORDS = "the patient is called Ada"

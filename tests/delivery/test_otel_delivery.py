@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from failwell.errors.report import ErrorReport
 from failwell.otel import OPT_IN, Signal, emit
-from failwell.report.record import ErrorReport
 from tests.delivery.builders import NOON, a_full_report, a_report, summary_of
 
 

@@ -8,11 +8,11 @@ import pytest
 
 import failwell
 from failwell import Category
+from failwell.errors.report import Attempt
+from failwell.errors.report__severity import severity_of
 from failwell.faults import NotBefore, kinds
 from failwell.logging import level_of, log_report
 from failwell.policies import AttemptFailed, watch
-from failwell.report.record import Attempt
-from failwell.report.severity import severity_of
 from failwell.reports import PageWindow, Severity, set_page_window
 from failwell.testing.builders import a_report
 from failwell.testing.clock import FakeClock

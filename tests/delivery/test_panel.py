@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console, RenderableType
 
-from failwell.delivery.failure_text import panel
+from failwell.delivery.terminal import panel
 from tests.delivery.builders import a_full_report, a_report
 
 

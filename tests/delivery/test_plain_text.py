@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.delivery.failure_text import render_text, span
+from failwell.adapters.describe import describe
 from failwell.delivery.plain_text import LINE_CAP, neutral, one_line
-from failwell.fault.facts import ResourceShortfall
-from failwell.report.describe import describe
-from failwell.report.record import Scene
+from failwell.delivery.terminal import render_text, span
+from failwell.errors.facts import ResourceShortfall
+from failwell.errors.report import Scene
 from tests.delivery.builders import a_full_report, a_report, a_wait
 
 

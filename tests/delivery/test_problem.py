@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
-from failwell.fault.axes import Category
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
-from failwell.fault.registry import kinds
-from failwell.report.record import ErrorReport, Scene
-from failwell.report.saved_failures.peer import SPEAKABLE
+from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
+from failwell.errors.axes import Category
+from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.errors.kind_registry import kinds
+from failwell.errors.report import ErrorReport, Scene
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
 from tests.specimens import each
 

@@ -11,8 +11,8 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
-from failwell.fault.base import Fault
-from failwell.fault.classes import ProviderCapability, ProviderTransient
+from failwell.errors.fault import Fault
+from failwell.errors.faults import ProviderCapability, ProviderTransient
 from failwell.sentry import before_send
 
 # Made at run time: a source line that is quoted with a stack must not look like a leak.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.report.redact import MARK
+from failwell.errors.redact import MARK
 from failwell.sentry import before_send
 
 SECRET = "x9Kq2Lm4Zr8Tb1Vc7Wd5"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from failwell.adapters.describe import describe
 from failwell.delivery.webhook import RESERVED, ReservedKey, check_payload, failure_payload
-from failwell.report.describe import describe
 from tests.delivery.builders import a_full_report
 
 

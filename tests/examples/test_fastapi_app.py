@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from examples.fastapi_app import FAILURES, client_report, create_app
-from failwell.delivery.caller_report import for_caller
-from failwell.report.record import ErrorReport
+from failwell.delivery.http.caller_report import for_caller
+from failwell.errors.report import ErrorReport
 from tests.servers import asgi_server
 
 STATUSES = {

@@ -470,7 +470,7 @@ def test_a_state_machine_improves_a_draft_and_joins_its_reviews(project: Project
 
 
 def test_an_example_uses_every_key_of_an_agent(project: Project) -> None:
-    from failwell.workflow.compile.agent_settings import AGENT
+    from failwell.workflows.compile.agent_settings import AGENT
 
     done = project.run("agent-keys", "-i", "topic=bridges", "--quiet")
     log = project.type("runs", "logs", "r").out

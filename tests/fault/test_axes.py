@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.fault.axes import Blame, Category, Certainty, Domain, Repeat
+from failwell.errors.axes import Blame, Category, Certainty, Domain, Repeat
 
 JOB_WORDS = {
     "user_input": {"user_input", "content", "configuration", "denied", "limit"},

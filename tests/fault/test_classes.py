@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.fault import classes
-from failwell.fault.base import Fault
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.classes import FAMILIES, ProviderTransient, ToolTerminal, Validation, family
+from failwell.errors import faults as classes
+from failwell.errors.fault import Fault
+from failwell.errors.faults import FAMILIES, ProviderTransient, ToolTerminal, Validation, family
+from failwell.errors.kinds_table import CATALOGUE
 from tests.specimens import each
 
 ONE_OF_EACH = {

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
-from failwell.fault import capability, classes
-from failwell.fault.base import Fault
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.explanations import Explanation, explanation
-from failwell.fault.facts import ResourceShortfall
-from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.errors import faults as classes
+from failwell.errors import faults__capability as capability
+from failwell.errors.explanations import Explanation, explanation
+from failwell.errors.facts import ResourceShortfall
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
+from failwell.errors.kinds_table import CATALOGUE
 from tests.specimens import each
 from tools.docs.kinds import kinds_page, namespace_page, namespaces
 
@@ -59,7 +60,7 @@ def faults_in(example: str) -> list[Fault]:
 def printed_by(example: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What an example prints. The front door's names are given from the rooms they live in."""
     source = example.replace("import failwell\n", "").replace(
-        "failwell.capability", "failwell.fault.capability"
+        "failwell.capability", "failwell.errors.faults__capability"
     )
     exec(compile(source, "example", "exec"), {"failwell": SimpleNamespace(describe=describe, Fault=Fault)})
     return capsys.readouterr().out.splitlines()
@@ -103,7 +104,7 @@ def test_the_words_mention_only_kinds_that_exist(name: str) -> None:
 
 
 def test_no_explanation_is_left_over_from_a_kind_that_is_gone() -> None:
-    files = sorted((SOURCE / "failwell/fault/data/explanations").glob("*.toml"))
+    files = sorted((SOURCE / "failwell/errors/data/explanations").glob("*.toml"))
 
     written = [name for path in files for name in tomllib.loads(path.read_text(encoding="utf-8"))]
 
@@ -174,11 +175,11 @@ def test_a_kind_that_the_runtime_does_not_own_has_no_explanation(name: str) -> N
 
 def test_the_words_are_not_loaded_until_somebody_asks() -> None:
     program = (
-        "import sys, failwell.fault.registry, failwell.fault.classes, failwell.fault.capability\n"
-        "assert not [m for m in sys.modules if m.startswith('failwell.fault.explanations')]\n"
-        "from failwell.fault.explanations import explanation\n"
+        "import sys, failwell.errors.kind_registry, failwell.errors.faults, failwell.errors.faults__capability\n"
+        "assert not [m for m in sys.modules if m.startswith('failwell.errors.explanations')]\n"
+        "from failwell.errors.explanations import explanation\n"
         "explanation('tool.busy')\n"
-        "from failwell.fault import explanations\n"
+        "from failwell.errors import explanations\n"
         "print(explanations._namespace.cache_info().currsize)\n"
     )
 
@@ -212,6 +213,6 @@ def test_the_wheel_holds_the_data_files() -> None:
     builder = WheelBuilder(str(SOURCE.parent))
     packed = {file.distribution_path for file in builder.recurse_included_files()}
 
-    written = {str(path.relative_to(SOURCE)) for path in (SOURCE / "failwell/fault/data").rglob("*.toml")}
+    written = {str(path.relative_to(SOURCE)) for path in (SOURCE / "failwell/errors/data").rglob("*.toml")}
     assert written
     assert written <= packed

@@ -8,10 +8,10 @@ import pytest
 
 import failwell
 from failwell import faults
-from failwell.fault.axes import Blame, Certainty
-from failwell.fault.base import Fault, foreign_end, lineage
-from failwell.fault.facts import NotBefore, ProviderMetadata
-from failwell.fault.registry import KindError
+from failwell.errors.axes import Blame, Certainty
+from failwell.errors.facts import NotBefore, ProviderMetadata
+from failwell.errors.fault import Fault, foreign_end, lineage
+from failwell.errors.kind_registry import KindError
 from failwell.testing.builders import a_fault
 
 

@@ -5,8 +5,8 @@ from dataclasses import FrozenInstanceError, field, fields, replace
 
 import pytest
 
-from failwell.fault.facts import NotBefore
-from failwell.fault.frozen import draft_of, frozen
+from failwell.errors.facts import NotBefore
+from failwell.errors.frozen import draft_of, frozen
 
 
 @frozen

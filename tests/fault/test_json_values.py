@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.fault.json_values import map_texts
+from failwell.errors.json_walk import map_texts
 
 
 def test_texts_are_changed_and_everything_else_stays() -> None:

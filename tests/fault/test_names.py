@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault import capability, classes
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityError
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.registry import find_kind
+from failwell.errors import faults as classes
+from failwell.errors import faults__capability as capability
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.kind_registry import find_kind
+from failwell.errors.kinds_table import CATALOGUE
 from tests.specimens import each
 
 RECORD = Path(__file__).with_name("names.txt")

@@ -3,9 +3,8 @@
 import pytest
 
 from failwell import faults
-from failwell.fault.axes import ActionKind, Blame, Category, Certainty
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.registry import (
+from failwell.errors.axes import ActionKind, Blame, Category, Certainty
+from failwell.errors.kind_registry import (
     LONGEST_KIND,
     OWNED_PREFIXES,
     KindError,
@@ -17,6 +16,7 @@ from failwell.fault.registry import (
     near_kinds,
     register_kind,
 )
+from failwell.errors.kinds_table import CATALOGUE
 
 
 def test_every_kind_of_the_runtime_lies_under_a_prefix_of_its_own() -> None:

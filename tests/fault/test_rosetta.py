@@ -2,11 +2,11 @@
 
 import pytest
 
-from failwell.fault.axes import ActionKind, Category
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.classes import family
-from failwell.fault.registry import find_kind, kind
-from failwell.fault.rosetta import rosetta, translate_name
+from failwell.errors.axes import ActionKind, Category
+from failwell.errors.explanations__rosetta import rosetta, translate_name
+from failwell.errors.faults import family
+from failwell.errors.kind_registry import find_kind, kind
+from failwell.errors.kinds_table import CATALOGUE
 from tools.docs.kinds import rosetta_page
 
 CLASSED = ("provider.", "tool.", "session.", "validation.", "cancel.", "extension.")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.workflow.run.scripting import a_request, broke
 
-SHIPPED = Path(__file__).resolve().parents[2] / "src/failwell/helpers"
+SHIPPED = Path(__file__).resolve().parents[2] / "src/failwell/workflows/script_helpers"
 KIND, MESSAGE, DETAILS = (
     "external.git.drift",
     'a "quoted" \\ back\tslash\n€ 😀',
@@ -282,7 +282,7 @@ class TestInAShell:
 def test_python_refuses_details_that_are_no_json_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from failwell.helpers.failwell_error import raise_kind
+    from failwell.workflows.script_helpers.failwell_error import raise_kind
 
     monkeypatch.setenv("FAILWELL_ERROR_OUT", str(tmp_path / "error.json"))
 
@@ -296,7 +296,7 @@ def test_python_refuses_details_that_are_no_json_and_writes_nothing(
 
 
 def test_python_returns_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from failwell.helpers.failwell_error import raise_kind
+    from failwell.workflows.script_helpers.failwell_error import raise_kind
 
     monkeypatch.setenv("FAILWELL_ERROR_OUT", str(tmp_path / "error.json"))
 

@@ -12,22 +12,22 @@ from random import Random
 from typing import Any
 
 import failwell
-from failwell.decision.breaker import CLOSED, BreakerPolicy, after_failure
-from failwell.decision.policy import Policy, Tries, decide
-from failwell.decision.verdict import Park, Retry
+from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.calls.circuit_breaker import CLOSED, BreakerPolicy, after_failure
+from failwell.calls.policy import Policy, Tries, decide
+from failwell.calls.policy__verdict import Park, Retry
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import render_text
-from failwell.delivery.logs import log_line
-from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
-from failwell.fault.base import Fault
-from failwell.fault.facts import LONGEST_WAIT
-from failwell.fault.registry import KINDS
+from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
+from failwell.delivery.logging import log_line
+from failwell.delivery.terminal import render_text
+from failwell.errors.facts import LONGEST_WAIT
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import KINDS
+from failwell.errors.report import ErrorReport, Scene, TracebackPolicy
 from failwell.integrations.mcp import from_tool_result, tool_result
-from failwell.jobs.worker.answer import Reader
+from failwell.jobs.workers.answer import Reader
 from failwell.otel import attributes
-from failwell.report.record import ErrorReport, Scene, TracebackPolicy
-from failwell.report.saved_failures.peer import SPEAKABLE
-from failwell.workflow.envelope import Malformed, read_file
+from failwell.workflows.envelope import Malformed, read_file
 
 CANARY = "zqcanary"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

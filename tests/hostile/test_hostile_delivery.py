@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from failwell.delivery.border import Border
-from failwell.delivery.caller_report import report_for_caller
-from failwell.delivery.logs import JsonFormatter, ReportFilter
-from failwell.delivery.wsgi import FailwellWSGIMiddleware
+from failwell.delivery.http.caller_report import report_for_caller
+from failwell.delivery.http.request import Border
+from failwell.delivery.http.wsgi import FailwellWSGIMiddleware
+from failwell.delivery.logging import JsonFormatter, ReportFilter
+from failwell.errors.report import ErrorReport
 from failwell.integrations.structlog import report_exception
-from failwell.report.record import ErrorReport
 from failwell.sentry import before_send
 from fuzz.oracle import check_report
 from fuzz.zoo import specimens

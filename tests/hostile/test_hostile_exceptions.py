@@ -10,7 +10,7 @@ import pytest
 import failwell
 from failwell import Fault, faults, reports
 from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
-from failwell.report.record import TracebackPolicy
+from failwell.errors.report import TracebackPolicy
 from fuzz.oracle import check_exception, check_report
 from fuzz.zoo import (
     ESCAPES,

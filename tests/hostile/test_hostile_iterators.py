@@ -13,10 +13,10 @@ import requests
 
 import failwell
 from failwell import Fault
-from failwell.adapters.printed import weighs, words_of
-from failwell.delivery.logs import JsonFormatter, ReportFilter
+from failwell.delivery.logging import JsonFormatter, ReportFilter
+from failwell.errors.redact import redact_value
+from failwell.errors.safe_str import weighs, words_of
 from failwell.integrations.structlog import report_exception
-from failwell.report.redact import redact_value
 from failwell.reports import TracebackPolicy
 from failwell.sentry import before_send
 from fuzz.oracle import check_report

@@ -9,8 +9,8 @@ import pytest
 
 import failwell
 from failwell import Fault
-from failwell.fault.axes import ActionKind
-from failwell.fault.facts import UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
 from failwell.reports import TracebackPolicy
 from fuzz.oracle import check_report
 from fuzz.zoo import a_crowd, answering, groups_in_groups, linked, nested

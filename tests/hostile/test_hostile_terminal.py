@@ -21,7 +21,7 @@ import yaml
 from tests.apps.job_place import Place, wait_until
 from tests.apps.running import Done, environment, failwell
 
-CLI = Path(__file__).resolve().parents[2] / "src/failwell/apps/cli"
+CLI = Path(__file__).resolve().parents[2] / "src/failwell/cli"
 FORMATS = ("text", "json", "markdown")
 
 ATTACKS = {
@@ -381,7 +381,7 @@ def test_only_the_module_of_output_prints() -> None:
                 case _:
                     pass
 
-    assert printing_calls == [], "use failwell.apps.cli.output"
+    assert printing_calls == [], "use failwell.cli.output"
 
 
 def prints_the_version(call: ast.Call) -> bool:

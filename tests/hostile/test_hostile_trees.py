@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.report import ErrorReport
 from fuzz.describe_fuzz import describe_anything
 from fuzz.driver import try_many
 from fuzz.letters import letter

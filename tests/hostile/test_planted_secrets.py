@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.report.redact import redact_text
+from failwell.errors.redact import redact_text
 from fuzz.driver import try_many
 from fuzz.planted import ENCODINGS, SECRETS, check_case, pieces_of, register_all
 from fuzz.secrets_fuzz import plant_anything

@@ -51,7 +51,9 @@ def tables(name: str) -> tuple[dict[str, str], dict[str, str]]:
                 assert isinstance(key, ast.Constant), name
                 # In a worker these names come from the worker's own copy of this module.
                 is_author = isinstance(value, ast.Name) and value.id == "_AUTHOR"
-                lazy[str(key.value)] = "failwell.jobs.child.author" if is_author else ast.literal_eval(value)
+                lazy[str(key.value)] = (
+                    "failwell.jobs.worker_process.author" if is_author else ast.literal_eval(value)
+                )
     return typed, lazy
 
 

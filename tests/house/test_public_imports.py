@@ -22,7 +22,7 @@ PAGES = sorted(
     ]
 )
 SCRIPTS = sorted(ROOT.glob("examples/**/*.py"))
-OWN_FILES = {"failwell.helpers.failwell_error"}
+OWN_FILES = {"failwell.workflows.script_helpers.failwell_error"}
 """The helper for scripts, which is meant to be copied as well."""
 
 
@@ -82,7 +82,7 @@ def test_what_guides_and_examples_import_is_public() -> None:
 
 
 def test_the_check_sees_a_private_import() -> None:
-    assert not is_public("failwell.runtime.retry", "retry")
+    assert not is_public("failwell.calls.retry", "retry")
     assert not is_public("failwell", "kinds")
     assert is_public("failwell", "workflows")
     assert [name for _, _, name in imports_in("from failwell import a\nx ==\nfrom failwell import b")] == [

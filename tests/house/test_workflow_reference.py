@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.compile.json_schema import workflow_schema
+from failwell.workflows.compile.json_schema import workflow_schema
 from tools.docs import events
 from tools.docs.workflow import workflow_file_page
 
@@ -44,7 +44,7 @@ def test_an_event_that_the_code_writes_and_the_page_does_not_know_is_noticed(
 
 
 def test_the_page_of_events_names_what_ends_a_run() -> None:
-    from failwell.journal.event import TERMINAL
+    from failwell.store.event import TERMINAL
 
     page = events.events_page()
 

@@ -14,12 +14,12 @@ from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     import failwell
-    from failwell.decision.backoff import Backoff
+    from failwell.calls.backoff import Backoff
+    from failwell.calls.idempotency import idempotency_key
     from failwell.delivery.webhook import failure_payload
-    from failwell.fault.base import Fault
-    from failwell.fault.facts import NotBefore
-    from failwell.integrations.temporal import recover
-    from failwell.runtime.idempotency import idempotency_key
+    from failwell.errors.facts import NotBefore
+    from failwell.errors.fault import Fault
+    from failwell.temporal.plugin import recover
 
 SECRET = "the-text-nobody-may-see"
 calls: dict[str, int] = {}

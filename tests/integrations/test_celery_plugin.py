@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.breaker import BreakerPolicy, CallTarget
-from failwell.fault.axes import Certainty
-from failwell.report.describe import describe
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.idempotency import idempotency_key
+from failwell.adapters.describe import describe
+from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
+from failwell.calls.guard__call_guard import Guard
+from failwell.calls.idempotency import idempotency_key
+from failwell.errors.axes import Certainty
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import even, told

@@ -8,9 +8,9 @@ from flask import Flask, abort, redirect, request
 from werkzeug.exceptions import Conflict
 
 from failwell import Fault
+from failwell.errors.report import ErrorReport
 from failwell.faults import NotBefore
 from failwell.integrations.flask import install
-from failwell.report.record import ErrorReport
 
 WORDS = "the patient is called Ada"
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from failwell import Guard, describe
+from failwell.calls.attempt_loop import Parked
+from failwell.errors.context import ledger_of
 from failwell.integrations.langgraph import reliability, tool_errors
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.loop import Parked
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import Scripted, overloaded, rate_limited, told

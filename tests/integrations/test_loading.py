@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell._extras import MissingExtra
-from failwell.integrations.temporal import retry_policy, to_application_error
+from failwell.errors.missing_extra import MissingExtra
 from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
+from failwell.temporal.plugin import retry_policy, to_application_error
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 BRIDGES = sorted(path.stem for path in (SRC / "failwell/integrations").glob("[!_]*.py"))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.fault.registry import kinds
+from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.errors.kind_registry import kinds
 from failwell.integrations.mcp import from_tool_result, tool_result
-from failwell.report.saved_failures.peer import SPEAKABLE
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from failwell.agents import SqliteClaims
+from failwell.calls.attempt_loop import AttemptFailed
+from failwell.calls.guard__call_guard import Guard
+from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
-from failwell.report.record import ErrorReport
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.loop import AttemptFailed
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.installed import need

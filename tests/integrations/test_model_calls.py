@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget
-from failwell.integrations._model_calls import ModelCalls, switch_off_sdk_retries
-from failwell.integrations._task_calls import task_options
-from failwell.report.describe import describe
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
-from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
+from failwell.adapters.describe import describe
+from failwell.calls.attempt_loop import AttemptEvent, OperationEnded, Parked
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget
+from failwell.calls.guard__call_guard import Guard
+from failwell.calls.model_calls import ModelCalls, switch_off_sdk_retries
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
+from failwell.calls.streams.timeouts import StreamTimedOut, StreamTimeouts
+from failwell.calls.task_calls import task_options
+from failwell.errors.context import ledger_of
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import Scripted, overloaded, rate_limited, told

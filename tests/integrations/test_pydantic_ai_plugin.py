@@ -22,18 +22,18 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
+from failwell.adapters.describe import describe
 from failwell.agents import drop_oldest_tool_results
-from failwell.decision.backoff import Backoff
-from failwell.decision.breaker import CallTarget
-from failwell.decision.budget import Budget
-from failwell.fault.facts import NotBefore
+from failwell.calls.attempt_loop import AttemptEvent, OperationEnded
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget
+from failwell.calls.circuit_breaker import CallTarget
+from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
+from failwell.calls.streams.timeouts import StreamTimeouts
+from failwell.errors.context import ledger_of
+from failwell.errors.facts import NotBefore
 from failwell.integrations.pydantic_ai import reliability
-from failwell.report.describe import describe
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.call_guard import ClosedOff, Guard
-from failwell.runtime.loop import AttemptEvent, OperationEnded
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
-from failwell.runtime.streams.timeouts import StreamTimeouts
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 

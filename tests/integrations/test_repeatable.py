@@ -6,11 +6,11 @@ import pytest
 
 import failwell
 from failwell import faults
-from failwell.decision.policy import IN_PROCESS_LIMIT
-from failwell.fault.axes import Category
+from failwell.calls.policy import IN_PROCESS_LIMIT
+from failwell.calls.retry import retry
+from failwell.calls.task_calls___repeatable import repeatable
+from failwell.errors.axes import Category
 from failwell.integrations import langgraph, stamina
-from failwell.integrations._repeatable import repeatable
-from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, told

@@ -14,9 +14,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from failwell.delivery.problem_details import from_problem
+from failwell.delivery.http.problem_details import from_problem
+from failwell.errors.report import ErrorReport
 from failwell.integrations.starlette import install
-from failwell.report.record import ErrorReport
 from tests.delivery.builders import a_fault, a_wait
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.policy import Schedule
-from failwell.fault.axes import Category, Domain
-from failwell.fault.registry import KINDS
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.calls.backoff import Backoff
+from failwell.calls.policy import Schedule
+from failwell.errors.axes import Category, Domain
+from failwell.errors.kind_registry import KINDS
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import told
 
@@ -26,7 +26,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, Wo
 from temporalio.service import RPCError, RPCStatusCode
 
 from examples.bridges.with_temporal import main
-from failwell.integrations.temporal import recover, reliability, retry_policy, to_application_error
+from failwell.temporal.plugin import recover, reliability, retry_policy, to_application_error
 
 
 def over_the_wire(error: BaseException) -> Any:

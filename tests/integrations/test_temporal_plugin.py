@@ -29,11 +29,11 @@ from temporalio.exceptions import (
 from temporalio.worker import Replayer, Worker
 
 import failwell
-from failwell.decision.policy import Policy
-from failwell.fault.axes import Category
-from failwell.integrations.temporal import recover, reliability
-from failwell.report.describe import describe
-from failwell.runtime.call_guard import Guard
+from failwell.adapters.describe import describe
+from failwell.calls.guard__call_guard import Guard
+from failwell.calls.policy import Policy
+from failwell.errors.axes import Category
+from failwell.temporal.plugin import recover, reliability
 from tests.integrations import temporal_flows as flows
 from tests.servers import wsgi_server
 from tests.temporal_server import server, task_queue

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from failwell import observe
-from failwell.fault.classes import Cancellation
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.record import ErrorReport
-from failwell.runtime.suppress import Suppressed
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.suppress import Suppressed
+from failwell.errors.faults import Cancellation
+from failwell.errors.report import ErrorReport
 from failwell.testing.builders import a_fault
 
 SECRET = "the-text-nobody-may-see"

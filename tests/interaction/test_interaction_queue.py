@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from failwell.interaction.interaction_faults import AnswerInvalid, InteractionClosed, InteractionRequired
-from failwell.interaction.queue import InteractionEvent, InteractionQueue
-from failwell.interaction.requests import (
+from failwell.agents.people.queue import InteractionEvent, InteractionQueue
+from failwell.agents.people.queue__interaction_faults import (
+    AnswerInvalid,
+    InteractionClosed,
+    InteractionRequired,
+)
+from failwell.agents.people.requests import (
     Answer,
     Approve,
     Ask,
@@ -23,7 +27,7 @@ from failwell.interaction.requests import (
     Select,
     Timeout,
 )
-from failwell.report.redact import redact_text
+from failwell.errors.redact import redact_text
 from failwell.testing import FakeClock
 
 

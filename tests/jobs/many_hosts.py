@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.client import Client
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.worker.protocol import Supervision
+from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.queues import OutsideWorld
 from tests.jobs.workers import SAMPLES
 

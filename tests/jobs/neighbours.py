@@ -19,12 +19,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from failwell.fault.base import Fault
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import Supervision
-from failwell.report.describe import describe
+from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.queues import book_of
 from tests.jobs.workers import SAMPLES, until
 

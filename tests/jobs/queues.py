@@ -16,10 +16,10 @@ from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.job_store import Profile
+from failwell.jobs.store.records import Profile
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.worker.protocol import Supervision
+from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.workers import SAMPLES, is_alive, until
 
 PLENTY = Pool(1_000_000.0, 900_000.0)

@@ -18,16 +18,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.match import Match
-from failwell.decision.policy import Rule, Schedule
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
+from failwell.calls.backoff import Backoff
+from failwell.calls.policy import Rule, Schedule
+from failwell.calls.policy__match import Match
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import Supervision
+from failwell.jobs.workers.protocol import Supervision
 from failwell.processes.tree import descendants
 from tests.jobs.queues import OutsideWorld, book_of
 from tests.jobs.workers import SAMPLES, until

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 from failwell.capability import CapabilityInputError, CapabilityNotLoadedError, capability
 from failwell.jobs import AsyncClient, Client
-from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.child.types.conversion import from_json_value, to_json_value
-from failwell.jobs.child.types.signature import Signature
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.registration import register_file
 from failwell.jobs.faults import WorkerStartFailed
+from failwell.jobs.worker_process.types.conversion import from_json_value, to_json_value
+from failwell.jobs.worker_process.types.signature import Signature
 from tests.jobs.queues import a_runtime
 from tests.jobs.samples import tasks
 from tests.jobs.workers import SAMPLES, run

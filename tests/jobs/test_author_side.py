@@ -52,7 +52,7 @@ def test_a_bare_environment_has_the_failwell_of_the_host_and_nothing_else_of_it(
 
     package = Path(real.__file__).parent
     assert seen["failwell"] == str(package / "__init__.py")
-    assert "failwell.fault.base" in seen["classes"]
+    assert "failwell.errors.fault" in seen["classes"]
     assert str(package) not in seen["http"]
     assert seen["found"] == []
     assert not any(entry.startswith(str(package.parent)) for entry in seen["path"])

@@ -8,7 +8,7 @@ from typing import cast
 from failwell.jobs.job import JobRequest
 from failwell.jobs.queue.busy_wait import BusyWait
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.worker.protocol import Worker
+from failwell.jobs.workers.protocol import Worker
 
 RECORDED, ANSWERED = 0.0001, 0.0001
 

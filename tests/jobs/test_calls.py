@@ -16,10 +16,10 @@ from failwell.capability import (
     CapabilityTransientError,
     ResourceShortfall,
 )
+from failwell.errors.report import ErrorReport, TracebackPolicy
 from failwell.jobs import Runtime
 from failwell.jobs.job import JobState
-from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
-from failwell.report.record import ErrorReport, TracebackPolicy
+from failwell.jobs.workers.protocol import FileHandle, Measured, OutputLine, Progress, Used
 from tests.jobs.workers import SAMPLES, a_manifest, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs import ScheduleSpec
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.chosen_jobs import ChosenJobs
-from failwell.jobs.store.job_store import Want
+from failwell.jobs.store.records import Want
 from failwell.jobs.store.sqlite import SqliteJobs, is_hosted
+from failwell.jobs.store.sqlite__chosen_jobs import ChosenJobs
 from tests.jobs.queues import a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until
 

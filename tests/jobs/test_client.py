@@ -12,12 +12,12 @@ import pytest
 import failwell
 from failwell.capability import CapabilityCancelledError, CapabilityInputError
 from failwell.jobs import AsyncClient, Client, Job, JobState, Runtime
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.waits import ClientClosed
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.event import Event
-from failwell.journal.journal_faults import StoreUnavailable
+from failwell.store.event import Event
+from failwell.store.faults__journal_faults import StoreUnavailable
 from tests.jobs.queues import a_runtime, began
 from tests.jobs.samples.tasks import TooDark, count, hold, resize
 from tests.jobs.workers import SAMPLES, run

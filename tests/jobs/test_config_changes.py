@@ -8,7 +8,7 @@ import pytest
 
 from failwell.capability import CapabilityDisabledError
 from failwell.jobs import JobState, Runtime
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from tests.apps.running import failwell
 from tests.jobs.workers import run, until
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.config.config_schema import config_hash
-from failwell.jobs.config.schema_language import unknown_keys
-from failwell.jobs.config.settings import Settings
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.worker.protocol import Ready, Started, WorkerState
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.settings import Settings
+from failwell.jobs.settings__config_schema import config_hash
+from failwell.jobs.settings_schema import unknown_keys
+from failwell.jobs.workers.protocol import Ready, Started, WorkerState
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.children import children
 from tests.jobs.workers import a_manifest, a_worker, failure, run, until
 

@@ -14,11 +14,11 @@ import pytest
 
 import failwell
 from failwell.capability import CapabilityResourceError, CapabilityTransientError, WorkerOOMError
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
+from failwell.errors.report import TracebackPolicy
 from failwell.jobs.faults import WorkerCrashed
-from failwell.jobs.worker.protocol import Died, Quarantined, Ready, Supervision, WorkerState
+from failwell.jobs.workers.protocol import Died, Quarantined, Ready, Supervision, WorkerState
 from failwell.processes.tree import descendants
-from failwell.report.record import TracebackPolicy
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import (
     SAMPLES,
@@ -303,7 +303,7 @@ def test_no_descendant_survives_its_worker_not_even_one_in_a_session_of_its_own(
 HOST = """
 import asyncio, sys
 from tests.jobs.workers import a_manifest
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.supervisor import SupervisedWorker
 
 async def main():
     workers = [SupervisedWorker(a_manifest(), instance=f"w{n}") for n in range(2)]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.main import main
-from failwell.jobs.hosting import open_store
+from failwell.cli.main import main
+from failwell.jobs.host import open_store
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import FileHandle
+from failwell.jobs.workers.protocol import FileHandle
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.errors.report import ErrorReport
 from failwell.jobs.manifest import Variable
 from failwell.jobs.store.rows import read_result
-from failwell.jobs.worker.death import death
+from failwell.jobs.workers.death import death
 from failwell.processes.worker import Ending
-from failwell.report.record import ErrorReport
 from tests.apps.running import failwell as command
 from tests.jobs.workers import a_worker, reported, run
 

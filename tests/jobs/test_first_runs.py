@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import RAM, Pool
 from failwell.jobs.queue.state import Rules

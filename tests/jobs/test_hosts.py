@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Certainty
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.errors.axes import Certainty
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import HostElsewhere, LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.lock import ProcessLock
-from failwell.journal.sqlite.migrate import migrate, migrations
+from failwell.store.locks import ProcessLock
+from failwell.store.sqlite.database__migrate import migrate, migrations
 from tests.jobs.many_hosts import HostProcess, started_hosts
 from tests.jobs.queues import a_capability, a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until

@@ -10,7 +10,7 @@ import pytest
 
 from failwell.jobs.job import JobState
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.job_store import Reserved
+from failwell.jobs.store.records import Reserved
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import OutsideWorld, a_gpu, a_model, a_runtime, evicted, pids, types
 from tests.jobs.workers import run, until

@@ -5,7 +5,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-from failwell.jobs.child.inbox import Inbox
+from failwell.jobs.worker_process.inbox import Inbox
 
 LONG = 20.0
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.jobs.worker.protocol import Died, Started, Supervision
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.errors.fault import Fault
+from failwell.jobs.workers.protocol import Died, Started, Supervision
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.workers import a_worker, is_alive, run
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.errors.report import TracebackPolicy
 from failwell.files.suggestions import not_one_of
-from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.config.schema_language import TYPES
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.manifest import Manifest, Resources, Variable, check_instance, is_temporary, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
-from failwell.jobs.worker.startup import manifest_differences
-from failwell.report.record import TracebackPolicy
+from failwell.jobs.settings_schema import TYPES
+from failwell.jobs.workers.startup import manifest_differences
 
 FULL = """
 name = "transcribe"
@@ -289,7 +289,7 @@ def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: P
 
 WRITER = """
 import sys
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 
 registry = CapabilityRegistry(sys.argv[1])
 for number in range(60):

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Tries, decide
-from failwell.decision.verdict import GiveUp
+from failwell.adapters.describe import describe
+from failwell.calls.policy import Policy, Rule, Tries, decide
+from failwell.calls.policy__match import Match
+from failwell.calls.policy__verdict import GiveUp
+from failwell.errors.report import ErrorReport
 from failwell.jobs import Limits
 from failwell.jobs.faults import memory_limit_reached
 from failwell.jobs.job import Job, JobState
@@ -22,8 +24,6 @@ from failwell.jobs.runtime import Runtime
 from failwell.processes.guardian import MemoryWatch
 from failwell.processes.tree import children_below, memory_shares, resident_mb
 from failwell.processes.worker_memory import OverLimit
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 from tests.jobs.queues import OutsideWorld, a_runtime, began, book_of, evicted, learned, types
 from tests.jobs.workers import SAMPLES, parent_of, run, until
 

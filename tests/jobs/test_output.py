@@ -4,17 +4,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from failwell.errors.redact import MARK
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.output_lines import (
+from failwell.jobs.output import (
     MOST_BYTES,
     MOST_LINES,
     OutputFiles,
     mask_secrets,
     read_lines,
 )
-from failwell.jobs.worker.protocol import OutputLine
-from failwell.journal.watch import Waker
-from failwell.report.redact import MARK
+from failwell.jobs.workers.protocol import OutputLine
+from failwell.store.watch import Waker
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, run, until
 

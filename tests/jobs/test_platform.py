@@ -9,9 +9,9 @@ import pytest
 import failwell
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.hosting import open_store
+from failwell.jobs.host import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from failwell import Certainty
+from failwell.adapters.describe import describe
 from failwell.capability import CapabilityTransientError
-from failwell.jobs.cancelled import cancelled_report
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.errors.report import Scene
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.job_error__cancelled import cancelled_report
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.worker.protocol import Measured, WorkerEvent
-from failwell.report.describe import describe
-from failwell.report.record import Scene
+from failwell.jobs.workers.protocol import Measured, WorkerEvent
 from tests.jobs.queues import (
     OutsideWorld,
     a_capability,
@@ -295,7 +295,7 @@ import sys
 from pathlib import Path
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 client = QueueClient(SqliteJobs(Path(sys.argv[1]) / "state"), CapabilityRegistry(Path(sys.argv[1]) / "registry"))
 print("ready", flush=True)
 for line in sys.stdin:

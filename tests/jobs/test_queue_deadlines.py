@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
-from failwell.report.describe import describe
 from tests.jobs.queues import a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run, until
 

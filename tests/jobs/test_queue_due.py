@@ -7,9 +7,9 @@ from time import time
 
 import pytest
 
-from failwell.fault.capability import CapabilityInputError
+from failwell.errors.faults__capability import CapabilityInputError
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.request import check_request
+from failwell.jobs.job__request import check_request
 from tests.jobs.queues import a_capability, a_runtime, lines
 from tests.jobs.workers import run, until
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import (
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import (
     CapabilityConfigError,
     CapabilityDisabledError,
     CapabilityInputError,
     CapabilityNotLoadedError,
 )
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import QueueClosed, QueueStopped, UnknownJob
-from failwell.jobs.hosting import open_store
+from failwell.jobs.host import open_store
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.worker.protocol import WorkerState
+from failwell.jobs.workers.protocol import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
 from tests.jobs.workers import SAMPLES, is_alive, run, until

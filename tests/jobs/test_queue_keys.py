@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.capability import CapabilityInputError
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.errors.faults__capability import CapabilityInputError
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
 from failwell.jobs.job import Job, JobRequest, JobState, result_of

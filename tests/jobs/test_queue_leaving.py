@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.capability import CapabilityNotLoadedError
+from failwell.errors.faults__capability import CapabilityNotLoadedError
 from failwell.jobs.faults import QueueStopped
 from failwell.jobs.job import JobState
-from failwell.jobs.worker.protocol import WorkerState
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.protocol import WorkerState
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.queues import a_capability, a_gpu, a_runtime, began, types
 from tests.jobs.workers import run, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.line import ROOM
+from failwell.jobs.queue.order import ROOM
 from failwell.jobs.queue.state import Rules
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run

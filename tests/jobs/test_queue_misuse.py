@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityInputError
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityInputError
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop
-from failwell.jobs.hosting import open_store
+from failwell.jobs.host import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import FileHandle
-from failwell.report.describe import describe
+from failwell.jobs.workers.protocol import FileHandle
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, a_manifest, failure, is_alive, run
 

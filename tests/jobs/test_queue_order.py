@@ -108,7 +108,7 @@ def test_a_job_is_cancelled_before_it_runs_or_says_that_it_ran(tmp_path: Path) -
 def test_waiting_outweighs_priority_in_the_end(tmp_path: Path) -> None:
     from failwell.jobs.job import JobRequest
     from failwell.jobs.queue.entry import Entry
-    from failwell.jobs.queue.line import Line
+    from failwell.jobs.queue.order import Line
 
     line = Line(age=60.0)
     old = Entry("old", JobRequest(instance="a", priority=0), submitted=0.0, sequence=1)

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import run, until
 
@@ -234,7 +234,7 @@ def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Pat
 
 def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) -> None:
     from failwell.jobs.store.rows import read_result, result_to_json
-    from failwell.jobs.worker.protocol import FileHandle
+    from failwell.jobs.workers.protocol import FileHandle
 
     value = {"image": FileHandle(path="/x", size=3), "rest": [1, {"$other": 2}]}
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
-from failwell.decision.verdict import GiveUp
-from failwell.fault.base import Fault
+from failwell.adapters.describe import describe
+from failwell.calls.backoff import Backoff
+from failwell.calls.policy import Policy, Rule, Schedule, Tries, decide
+from failwell.calls.policy__match import Match
+from failwell.calls.policy__verdict import GiveUp
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.state import DEFAULT, Rules
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
 from tests.jobs.workers import run, until
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from failwell.fault.facts import NotBefore
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.errors.facts import NotBefore
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.job_store import Unowned
+from failwell.jobs.store.records import Unowned
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.journal_faults import StoreUnavailable
+from failwell.store.faults__journal_faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run, until
 

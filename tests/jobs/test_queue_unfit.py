@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.capability import CapabilityConfigError
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.errors.faults__capability import CapabilityConfigError
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime

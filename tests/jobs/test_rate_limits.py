@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
+from failwell.errors.faults__capability import CapabilityConfigError, CapabilityInputError
 from failwell.jobs import Manifest, read_manifest
+from failwell.jobs.rate_limit import rate_limit_of, take
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.timing.rate_limit import rate_limit_of, take
 from tests.apps.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime, when
 from tests.jobs.workers import run

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.hosting import open_store
+from failwell.jobs.host import open_store
 from failwell.jobs.job import JobRequest
-from failwell.jobs.request import MOST_BYTES
+from failwell.jobs.job__request import MOST_BYTES
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, failure, run
 

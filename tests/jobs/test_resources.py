@@ -7,7 +7,7 @@ import pytest
 
 from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.profiles import _towards
+from failwell.jobs.memory.needs import _towards
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import (
     OutsideWorld,

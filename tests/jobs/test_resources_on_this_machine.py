@@ -15,7 +15,7 @@ from failwell.jobs import Limits
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.protocol import Supervision
+from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.machine import a_small_disk, in_a_small_process, within_memory
 from tests.jobs.queues import (
     a_capability,

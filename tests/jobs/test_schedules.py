@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.errors.faults__capability import (
+    CapabilityConfigError,
+    CapabilityInputError,
+    CapabilityNotLoadedError,
+)
 from failwell.jobs import AsyncClient, Client, ScheduleSpec, read_manifest
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.faults import UnknownSchedule
 from failwell.jobs.job import Job
-from failwell.jobs.store.job_filter import JobFilter
+from failwell.jobs.schedules__schedule import due_times, next_time
+from failwell.jobs.schedules__scheduler import Scheduler
+from failwell.jobs.store.rows__job_filter import JobFilter
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.timing.schedule import due_times, next_time
-from failwell.jobs.timing.scheduler import Scheduler
 from tests.apps.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run, until

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.errors.redact import MARK
+from failwell.errors.report import TracebackPolicy
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.worker.protocol import OutputLine, Progress
-from failwell.report.record import TracebackPolicy
-from failwell.report.redact import MARK
+from failwell.jobs.workers.protocol import OutputLine, Progress
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until
 

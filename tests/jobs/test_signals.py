@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.worker.protocol import OutputLine
-from failwell.jobs.worker.startup import BOOT
+from failwell.errors.report import TracebackPolicy
+from failwell.jobs.workers.protocol import OutputLine
+from failwell.jobs.workers.startup import BOOT
 from failwell.processes.worker import WorkerProcess
-from failwell.report.record import TracebackPolicy
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 
 

@@ -14,7 +14,7 @@ from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.event import Event
+from failwell.store.event import Event
 from tests.jobs.queues import a_capability, a_runtime
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import failwell
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityTimeoutError
+from failwell.errors.report import TracebackPolicy
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
-from failwell.jobs.worker.protocol import Died, OutputLine, Progress, Ready, Started, WorkerState
-from failwell.report.record import TracebackPolicy
+from failwell.jobs.workers.protocol import Died, OutputLine, Progress, Ready, Started, WorkerState
 from tests.jobs.children import children
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 

@@ -12,8 +12,8 @@ import failwell
 from failwell.capability import CapabilityCancelledError, CapabilityTimeoutError
 from failwell.jobs import Runtime
 from failwell.jobs.job import CancelPhase, Job, JobState
-from failwell.jobs.worker.protocol import CancelPhased, Died, Started, WorkerState
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.protocol import CancelPhased, Died, Started, WorkerState
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.workers import a_manifest, a_worker, exists, failure, is_alive, run, until
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
+from failwell.errors.faults__capability import CapabilityConfigError, CapabilityInputError
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
+from failwell.jobs.job__request import check_request, with_timeout
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.request import check_request, with_timeout
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.event import Event
+from failwell.store.event import Event
 from tests.jobs.queues import a_capability, a_runtime, began, types
 from tests.jobs.workers import run
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
+from failwell.errors.redact import MARK
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.output_lines import read_lines
-from failwell.jobs.worker.protocol import OutputLine, Pulse, Supervision
-from failwell.report.redact import MARK
+from failwell.jobs.output import read_lines
+from failwell.jobs.workers.protocol import OutputLine, Pulse, Supervision
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, Told, a_worker, failure, run, until
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import failwell
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.worker.protocol import Supervision, WorkerEvent
-from failwell.jobs.worker.supervisor import SupervisedWorker
-from failwell.report.record import ErrorReport
+from failwell.jobs.workers.protocol import Supervision, WorkerEvent
+from failwell.jobs.workers.supervisor import SupervisedWorker
 
 SAMPLES = str(Path(__file__).with_name("samples"))
 _T = TypeVar("_T")

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from failwell.journal.event import Fact
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.journal.store import Store
+from failwell.store.event import Fact
+from failwell.store.run_store import Store
+from failwell.store.sqlite.run_store import SqliteStore
 from failwell.testing.memory_store import MemoryStore
 
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.journal.audit import FIRST
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.report.redact import register_secret
+from failwell.errors.fault import Fault
+from failwell.errors.redact import register_secret
+from failwell.store.audit import FIRST
+from failwell.store.sqlite.run_store import SqliteStore
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_no_record_holds_a_secret_and_a_long_text_loses_only_the_secret(store: S
 
 def test_threads_and_processes_write_one_chain(store: SqliteStore) -> None:
     code = (
-        "import sys; from failwell.journal.sqlite.run_store import SqliteStore\n"
+        "import sys; from failwell.store.sqlite.run_store import SqliteStore\n"
         "audit = SqliteStore(sys.argv[1]).audit.bind('run-2')\n"
         "for number in range(50): audit.record('tool:called', number=number)"
     )

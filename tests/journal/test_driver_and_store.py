@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.event import Event, Fact
-from failwell.journal.journal_faults import StoreUnavailable
-from failwell.journal.store import Store
+from failwell.store.event import Event, Fact
+from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.run_store import Store
 from failwell.testing.memory_store import MemoryStore
-from failwell.workflow.run.launch import start
-from failwell.workflow.run.run_settings import DriveResult, Settings
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.running.launch import start
+from failwell.workflows.running.script_executor import ScriptExecutor
+from failwell.workflows.running.settings import DriveResult, Settings
 
 WORKFLOW = """
 workflow: {name: pair, entry_point: both}

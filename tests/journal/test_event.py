@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.journal.event import TERMINAL, Event, from_json, to_json
+from failwell.store.event import TERMINAL, Event, from_json, to_json
 
 JSON = st.recursive(
     st.none()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.journal.watch import POLL_WITHOUT_SOCKET, Waker, Watch
+from failwell.store.sqlite.run_store import SqliteStore
+from failwell.store.watch import POLL_WITHOUT_SOCKET, Waker, Watch
 from tests.journal.building import a_fact, a_run, completed
 
 

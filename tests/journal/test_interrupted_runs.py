@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from failwell.journal.journal_faults import UnknownRun
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.journal.status import close_interrupted
-from failwell.journal.store import Store
-from failwell.report.record import ErrorReport
+from failwell.errors.report import ErrorReport
+from failwell.store.faults__journal_faults import UnknownRun
+from failwell.store.run_store import Store
+from failwell.store.sqlite.run_store import SqliteStore
+from failwell.store.status import close_interrupted
 from tests.journal.building import STORES, a_fact, a_run, completed
 from tests.journal.children import kill, next_line, start
 
 DYING = """
 import sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 with store.lock("r1"):
     store.create("r1", at=1.0, facts=[("run:started", 1.0, {}), ("node:started", 2.0, {"path": "build"})])
@@ -26,7 +26,7 @@ with store.lock("r1"):
 """
 RESUMING = """
 import os, sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 with SqliteStore(sys.argv[1]).lock("r1"):
     print(os.getpid(), flush=True)
     input()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.main import main
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.workflow.run.launch import start
-from failwell.workflow.run.run_settings import Settings
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.cli.main import main
+from failwell.store.sqlite.run_store import SqliteStore
+from failwell.workflows.running.launch import start
+from failwell.workflows.running.script_executor import ScriptExecutor
+from failwell.workflows.running.settings import Settings
 
 CANARY = "canary-7f3a91-value"
 WORKFLOW = """

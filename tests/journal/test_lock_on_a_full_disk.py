@@ -11,8 +11,8 @@ pytest.importorskip("resource")
 TAKER = """
 import resource, sys
 from pathlib import Path
-from failwell.journal.journal_faults import Locked
-from failwell.journal.lock import is_held, run_lock
+from failwell.store.faults__journal_faults import Locked
+from failwell.store.locks import is_held, run_lock
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 folder = Path(sys.argv[1])

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from failwell.adapters.describe import describe
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.errors import newer_fault
-from failwell.journal.journal_faults import StoreNewer
-from failwell.journal.sqlite.database import Database
-from failwell.journal.sqlite.migrate import migrate, migrations
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.report.describe import describe
+from failwell.store.faults import newer_fault
+from failwell.store.faults__journal_faults import StoreNewer
+from failwell.store.sqlite.database import Database
+from failwell.store.sqlite.database__migrate import migrate, migrations
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import completed
 from tests.journal.children import finish, start
 
@@ -24,7 +24,7 @@ INSERT INTO events (id, type, at, data) VALUES (4294967297, 'node:started', 2.0,
 """
 OPENER = """
 import sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 input()
 print(SqliteStore(sys.argv[1]).run("r1").events)
 """

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from failwell.journal.output_log import CURRENT, OLD, LogEntry, OutputLog, OutputReader
+from failwell.store.output_log import CURRENT, OLD, LogEntry, OutputLog, OutputReader
 
 
 def entry(text: str, stream: str = "stdout") -> dict[str, object]:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.journal_faults import Locked
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.faults__journal_faults import Locked
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import a_fact, a_run, completed
 from tests.journal.children import finish, kill, next_line, start
 
 WRITER = """
 import sys
 from itertools import count
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 with store.lock("r1"):
     for batch in count(store.run("r1").events):
@@ -28,7 +28,7 @@ with store.lock("r1"):
 
 HOLDER = """
 import subprocess, sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 with store.lock("r1"):
     left = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
@@ -38,7 +38,7 @@ with store.lock("r1"):
 
 OPENER = """
 import sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 input()
 store = SqliteStore(sys.argv[1])
 store.create(sys.argv[2], at=1.0, facts=[("run:started", 1.0, {})])
@@ -47,7 +47,7 @@ print(store.append(sys.argv[2], [("run:completed", 2.0, {})])[0].seq)
 
 COUNTER = """
 import sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 for number in range(int(sys.argv[2])):
     store.append("r1", [("node:started", 1.0, {"batch": number})] * 3)
@@ -56,7 +56,7 @@ store.append("r1", [("run:completed", 2.0, {})])
 
 PASSER_BY = """
 import sys
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 print(store.run("r1").events)
 store.close()

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.fault.registry import kind
-from failwell.journal.errors import sqlite_fault
-from failwell.journal.journal_faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
-from failwell.journal.sqlite.database import CHECKPOINT_EVERY, Checkpointer
-from failwell.journal.sqlite.migrate import Migration, migrate, migrations, statements, version_of
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kind
+from failwell.store.faults import sqlite_fault
+from failwell.store.faults__journal_faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
+from failwell.store.sqlite.database import CHECKPOINT_EVERY, Checkpointer
+from failwell.store.sqlite.database__migrate import Migration, migrate, migrations, statements, version_of
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import a_fact, a_run, completed
 from tests.journal.children import ROOT, finish, start
 
 FILLER = """
 import sys
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.sqlite.run_store import SqliteStore
 store = SqliteStore(sys.argv[1])
 store.create("r1", at=1.0, facts=[("run:started", 1.0, {})])
 most, hard = getrlimit(RLIMIT_FSIZE)
@@ -235,7 +235,7 @@ def test_the_files_of_sql_are_numbered_from_one_without_gaps() -> None:
 
 def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom failwell.journal.sqlite.run_store import SqliteStore\n"
+        "import sys\nfrom failwell.store.sqlite.run_store import SqliteStore\n"
         "SqliteStore(sys.argv[1]).close()\nprint({'asyncio', 'rich', 'yaml'} & set(sys.modules))"
     )
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.journal.event import Event
-from failwell.journal.journal_faults import (
+from failwell.store.event import Event
+from failwell.store.faults__journal_faults import (
     BadRunId,
     Locked,
     NotRecordable,
@@ -19,7 +19,7 @@ from failwell.journal.journal_faults import (
     StreamEnded,
     UnknownRun,
 )
-from failwell.journal.store import Store
+from failwell.store.run_store import Store
 from failwell.testing.memory_store import MemoryStore
 from tests.journal.building import STORES, a_fact, a_run, completed, failed, started
 
@@ -422,7 +422,7 @@ def test_following_from_the_middle_starts_in_the_middle(store: Store) -> None:
 
 
 def test_a_follower_may_give_up_when_nothing_comes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.journal.watch.POLL_WITH_SOCKET", 0.01)
+    monkeypatch.setattr("failwell.store.watch.POLL_WITH_SOCKET", 0.01)
     monkeypatch.setattr("failwell.testing.memory_store._LOOK_EVERY", 0.01)
     a_run(store)
     asked: list[bool] = []

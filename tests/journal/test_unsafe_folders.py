@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from failwell.files.private import append_private, create_private, replace_private
-from failwell.journal.folder import append_line
-from failwell.journal.journal_faults import StoreUnavailable
-from failwell.journal.lock import exclusive
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.folder import append_line
+from failwell.store.locks import exclusive
+from failwell.store.private_files import append_private, create_private, replace_private
+from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.running import failwell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from failwell.processes.capture import Capture
-from failwell.processes.output_secrets import OutputSecrets
+from failwell.processes.capture__output_secrets import OutputSecrets
 
 SECRET = "p@ss/wörd & <x9>"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from failwell.processes import run_processes, tree
 from tests.workflow.run.scripting import SRC, Roll, all_end, all_live, sh, worked
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not tree.has_proc(), reason="needs /proc to look
 SCRIPTS = """
 import asyncio, os, sys
 from pathlib import Path
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.running.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import sh, some_tools
 
 TREE = '''
@@ -46,7 +46,7 @@ async def main():
 """
 WORKER = """
 import asyncio, os, sys
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.workers import a_manifest
 
 async def main():

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from failwell import Blame, Certainty
-from failwell.fault.axes import ActionKind, Category
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.registry import find_kind
+from failwell.errors.axes import ActionKind, Category
+from failwell.errors.kind_registry import find_kind
+from failwell.errors.kinds_table import CATALOGUE
+from failwell.errors.report import Attempt, Cause, ErrorReport, Evidence, Frame, Internal
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame, Internal
 from failwell.reports import Scene
 
 texts = st.text(max_size=12)

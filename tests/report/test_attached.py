@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.report import redact
-from failwell.report.describe import attach_report, describe
-from failwell.report.record import Scene
-from failwell.report.revive import revive
+from failwell.adapters.describe import attach_report, describe
+from failwell.adapters.revival import revive
+from failwell.errors import redact
+from failwell.errors.fault import Fault
+from failwell.errors.report import Scene
 from failwell.testing.builders import a_report
 
 
@@ -63,7 +63,7 @@ def test_a_secret_is_known_at_once_however_the_environment_changes(monkeypatch: 
 def test_the_whole_environment_is_compared_again_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARMLESS", "1")
     redact.refresh()
-    monkeypatch.setattr("failwell.report.redact._checked_at", float("-inf"))
+    monkeypatch.setattr("failwell.errors.redact._checked_at", float("-inf"))
 
     # As many variables as before, and none that held a secret has changed.
     monkeypatch.delenv("HARMLESS")

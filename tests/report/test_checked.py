@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import failwell
 from failwell import Category, Certainty, Fault, reports
-from failwell.fault.classes import ProviderCapability, ProviderTransient
+from failwell.errors.faults import ProviderCapability, ProviderTransient
 from tests.report.replies import (
     SAID,
     TEXT,

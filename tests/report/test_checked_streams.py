@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import Category, Certainty, Fault, reports
-from failwell.fault.classes import ProviderTransient
+from failwell.errors.faults import ProviderTransient
 from tests.report.replies import (
     as_json,
     as_object,

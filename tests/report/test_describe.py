@@ -9,10 +9,10 @@ import pytest
 
 import failwell
 from failwell import Fault, faults, reports
-from failwell.fault.axes import ActionKind
-from failwell.fault.rosetta import translate_name
+from failwell.errors.axes import ActionKind
+from failwell.errors.explanations__rosetta import translate_name
+from failwell.errors.report import Attempt
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.report.record import Attempt
 from failwell.testing.builders import NOON, a_fault, a_report
 
 

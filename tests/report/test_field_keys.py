@@ -10,11 +10,11 @@ import pytest
 
 import failwell
 from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import render_text
-from failwell.delivery.problem_details import problem
-from failwell.fault.classes import Validation
+from failwell.delivery.http.problem_details import problem
+from failwell.delivery.terminal import render_text
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import tool_result
-from failwell.report.record import ErrorReport
 
 ADDRESS, NUMBER, CITY = "vera.lind@acme.test", 4917612345678, "12 Elm Row, Lake Wend"
 DATA: dict[str, Any] = {

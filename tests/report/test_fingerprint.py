@@ -9,9 +9,9 @@ import pytest
 
 import failwell
 from failwell import reports
+from failwell.adapters.stack import frames_of, site
+from failwell.errors.identity import fingerprint, new_id
 from failwell.faults import ProviderMetadata
-from failwell.report.identity import fingerprint, new_id
-from failwell.report.stack import frames_of, site
 from failwell.testing.builders import a_fault
 
 

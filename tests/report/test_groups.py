@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import Fault, faults
-from failwell.fault.axes import Category
+from failwell.errors.axes import Category
 from failwell.testing.builders import a_fault
 
 BY_SEVERITY = [

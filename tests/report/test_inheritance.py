@@ -7,7 +7,7 @@ import pytest
 
 import failwell
 from failwell import Fault, faults
-from failwell.fault.axes import ActionKind
+from failwell.errors.axes import ActionKind
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.testing.builders import a_fault
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import failwell
-from failwell.report.masking.known import KnownSecrets
-from failwell.report.redact import MARK, redact_text, redact_value, refresh
+from failwell.errors.masking.known_values import KnownSecrets
+from failwell.errors.redact import MARK, redact_text, redact_value, refresh
 
 AWKWARD = 'pä/ss "w\\rd" & <more>'
 PLAIN = "hunter2xyz-and-more"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from failwell.fault.classes import Validation
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.adapters.describe import describe
+from failwell.adapters.saved.pasted import describe_pasted
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport
 
 PLAIN = """\
 Traceback (most recent call last):
@@ -200,7 +200,7 @@ def a_failure_in_a_function() -> Exception:
         ("FAILED tests/test_x.py::test_y - MemoryError: out", "resource.system_memory"),
         ("json.decoder.JSONDecodeError: Expecting value: line 3 column 7 (char 20)", "internal.unknown"),
         ("subprocess.CalledProcessError: Command 'x' returned non-zero exit status 127.", "internal.spawn_failed"),
-        ("failwell.fault.capability.WorkerOOMError: the worker died", "worker.oom"),
+        ("failwell.errors.faults__capability.WorkerOOMError: the worker died", "worker.oom"),
         ("KeyboardInterrupt", "cancel.run"),
         ("some.module.Unheard: of", "internal.unknown"),
         ("failwell.elsewhere.UnheardError: of", "internal.unknown"),
@@ -287,7 +287,7 @@ def test_nothing_the_exception_said_is_kept_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [SECRET, "failwell.fault.classes.Validation: my diagnosis sk-abcdefghijklmnop1234"]
+    "text", [SECRET, "failwell.errors.faults.Validation: my diagnosis sk-abcdefghijklmnop1234"]
 )
 def test_words_that_may_be_kept_are_redacted_and_for_operators_alone(text: str) -> None:
     report = describe_pasted(text, policy="repr_only")

@@ -6,7 +6,7 @@ import pytest
 
 import failwell
 from failwell import faults
-from failwell.report.record import ENVIRONMENT_VARIABLE, default_policy
+from failwell.errors.report import ENVIRONMENT_VARIABLE, default_policy
 from failwell.reports import TracebackPolicy
 from failwell.testing.builders import a_fault
 

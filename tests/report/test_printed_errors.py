@@ -5,8 +5,8 @@ import json
 import pytest
 
 from failwell import Category
-from failwell.fault.classes import Validation
-from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.adapters.saved.pasted import describe_pasted
+from failwell.errors.faults import Validation
 
 JAVA = """\
 Exception in thread "main" java.lang.RuntimeException: could not load the orders of customer 4711

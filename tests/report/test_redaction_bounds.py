@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import failwell
 from failwell import faults, reports
+from failwell.errors.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.faults import NotBefore
-from failwell.report.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.testing.builders import a_fault
 from tests.specimens import each
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import failwell
-from failwell.adapters.headers import SAFE_HEADERS
-from failwell.report.masking.names import names_a_secret
-from failwell.report.masking.tokens import token_data
-from failwell.report.redact import (
+from failwell.errors.headers import SAFE_HEADERS
+from failwell.errors.masking.secret_names import names_a_secret
+from failwell.errors.masking.tokens import token_data
+from failwell.errors.redact import (
     MARK,
     are_clean,
     masked,

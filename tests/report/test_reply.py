@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Category
-from failwell.fault.classes import Validation
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.saved_reply import SavedReply, describe_reply, parse_reply
+from failwell.adapters.saved.http_reply import SavedReply, describe_reply, parse_reply
+from failwell.errors.axes import Category
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport
 from tests.specimens import each
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import failwell
 from failwell import ErrorReport, Fault, faults
+from failwell.adapters.revival import portable
+from failwell.errors.report import Attempt
 from failwell.faults import NotBefore
-from failwell.report.record import Attempt
-from failwell.report.revive import portable
 from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault, a_report
 

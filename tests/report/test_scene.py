@@ -11,8 +11,8 @@ import pytest
 
 import failwell
 from failwell import Fault
-from failwell.report.failure_context import current_scene, merge
-from failwell.report.record import NOWHERE
+from failwell.errors.context import current_scene, merge
+from failwell.errors.report import NOWHERE
 from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault
 

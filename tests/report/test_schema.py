@@ -14,12 +14,12 @@ from hypothesis import given
 
 import failwell
 from failwell import Blame, Category, Certainty, ErrorReport
-from failwell.fault.axes import ActionKind
-from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND
+from failwell.errors.axes import ActionKind
+from failwell.errors.kind_registry import KIND_PATTERN, LONGEST_KIND
+from failwell.errors.report import SCHEMA
+from failwell.errors.wire import schema
+from failwell.errors.wire_fields import REPORT, Part
 from failwell.faults import Domain
-from failwell.report.parts import REPORT, Part
-from failwell.report.record import SCHEMA
-from failwell.report.wire import schema
 from failwell.reports import TracebackPolicy, scene
 from tests.report.strategies import reports
 
@@ -35,7 +35,7 @@ def validator() -> Any:
 
 def parts() -> dict[str, Part]:
     """Every record inside a report, under the name of its definition in the schema."""
-    from failwell.report import parts as room
+    from failwell.errors import wire_fields as room
 
     named = {name.removesuffix("s") if part.is_list else name: part for name, part in REPORT.optional if part}
     return {**named, "user_action": vars(room)["_ACTION"]}
@@ -160,7 +160,7 @@ def test_every_property_says_what_it_is() -> None:
 
 
 def test_it_is_shipped_in_the_package() -> None:
-    shipped = files("failwell.report").joinpath("schema/error-v1.json")
+    shipped = files("failwell.errors").joinpath("schema/error-v1.json")
 
     assert shipped.is_file()
     assert schema()["$id"].endswith("/error-v1.json")
@@ -180,4 +180,4 @@ def test_a_built_wheel_holds_it(tmp_path: Path) -> None:
 
     [built] = wheels.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
 
-    assert "failwell/report/schema/error-v1.json" in zipfile.ZipFile(built).namelist()
+    assert "failwell/errors/schema/error-v1.json" in zipfile.ZipFile(built).namelist()

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from failwell.report.masking.tokens import token_data
-from failwell.report.redact import MARK, redact_text
+from failwell.errors.masking.tokens import token_data
+from failwell.errors.redact import MARK, redact_text
 from tools.redaction import measure, specimens
 
 MODELS = [

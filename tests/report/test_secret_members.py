@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from failwell import Fault, describe
+from failwell.errors.redact import redact_text, redact_value
 from failwell.logging import ReportFilter
-from failwell.report.redact import redact_text, redact_value
 
 PLAIN = (
     "sk-proj-this-must-never-be-seen-anywhere",

@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import reports
-from failwell.report.identity import Unclassified
+from failwell.errors.identity import Unclassified
 
 
 class Unheard(Exception):

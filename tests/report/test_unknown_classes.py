@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from failwell.fault.facts import Origin
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.pasted import describe_pasted
-from failwell.report.saved_failures.saved_row import classify
+from failwell.adapters.describe import describe
+from failwell.adapters.saved.log_record import classify
+from failwell.adapters.saved.pasted import describe_pasted
+from failwell.errors.facts import Origin
+from failwell.errors.report import ErrorReport
 from tools.word_weights import examples
 
 LIBRARY = """

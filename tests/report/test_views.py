@@ -8,9 +8,9 @@ import pytest
 
 import failwell
 from failwell import ErrorReport, Fault, faults
+from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
+from failwell.errors.views import AUDIENCES
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall
-from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
-from failwell.report.views import AUDIENCES
 from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_fault, a_report
 

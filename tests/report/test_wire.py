@@ -11,9 +11,9 @@ from hypothesis import given
 
 import failwell
 from failwell import ErrorReport, faults
-from failwell.fault.axes import Category
+from failwell.errors.axes import Category
+from failwell.errors.wire import from_dict, from_json, to_dict, to_json
 from failwell.faults import NotBefore, ProviderMetadata
-from failwell.report.wire import from_dict, from_json, to_dict, to_json
 from failwell.reports import Scene, TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 from tests.report.strategies import reports

@@ -6,9 +6,9 @@ from typing import Any
 
 import failwell
 from failwell import ErrorReport, faults, reports
+from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
+from failwell.errors.wire import CAP, fit
 from failwell.faults import NotBefore
-from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
-from failwell.report.wire import CAP, fit
 from failwell.reports import Scene
 from failwell.testing.builders import a_fault, a_report
 from tests.specimens import each

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import ErrorReport, faults
-from failwell.fault.classes import Validation
+from failwell.errors.faults import Validation
+from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
+from failwell.errors.wire import schema
 from failwell.faults import NotBefore
-from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
-from failwell.report.wire import schema
 from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_report
 from tests.report.strategies import reports

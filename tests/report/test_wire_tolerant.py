@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import Blame, Category, Certainty, ErrorReport, describe, reports
-from failwell.fault.axes import ActionKind
-from failwell.fault.classes import Validation
-from failwell.fault.facts import ProviderMetadata
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import ProviderMetadata
+from failwell.errors.faults import Validation
+from failwell.errors.report import Attempt
+from failwell.errors.wire import CAP
 from failwell.faults import NotBefore
-from failwell.report.record import Attempt
-from failwell.report.wire import CAP
 from failwell.testing.builders import a_fault, a_report
 from tests.report.strategies import json_values
 

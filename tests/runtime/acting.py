@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore
-from failwell.report.failure_context import Ledger, ledger_of
+from failwell.errors.context import Ledger, ledger_of
+from failwell.errors.facts import NotBefore
+from failwell.errors.fault import Fault
 from failwell.testing.builders import a_fault
 
 Outcome = Any

@@ -7,10 +7,10 @@ from threading import Event, Thread
 import pytest
 
 import failwell
-from failwell.fault.classes import Cancellation
-from failwell.runtime.cancel import CancelScope, cancel_scope, current_scope
-from failwell.runtime.retry import retry
-from failwell.runtime.suppress import Suppressed, observe
+from failwell.calls.cancel import CancelScope, cancel_scope, current_scope
+from failwell.calls.retry import retry
+from failwell.calls.suppress import Suppressed, observe
+from failwell.errors.faults import Cancellation
 from tests.runtime.acting import Scripted, rate_limited
 
 

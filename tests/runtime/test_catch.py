@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from failwell.runtime.suppress import Suppressed, call_hook, catch, catch_async, observe
+from failwell.calls.suppress import Suppressed, call_hook, catch, catch_async, observe
 
 
 def raises(error: BaseException) -> None:

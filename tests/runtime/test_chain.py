@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.breaker import BreakerPolicy
-from failwell.fault.classes import Cancellation
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.cancel import CancelScope
-from failwell.runtime.fallback import Chain, ChainPolicy, Entry
-from failwell.runtime.idempotency import idempotency_key
-from failwell.runtime.loop import Parked
+from failwell.calls.attempt_loop import Parked
+from failwell.calls.backoff import Backoff
+from failwell.calls.cancel import CancelScope
+from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
+from failwell.calls.circuit_breaker import BreakerPolicy
+from failwell.calls.guard__call_guard import Guard
+from failwell.calls.idempotency import idempotency_key
+from failwell.errors.faults import Cancellation
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.usage import read_usage
-from failwell.decision.budget import Budget
-from failwell.runtime.cost import Price, Prices, estimate
-from failwell.runtime.fallback import Chain, ChainPolicy, Entry
-from failwell.runtime.retry import retry
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.adapters.replies__usage import read_usage
+from failwell.calls.budget import Budget
+from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
+from failwell.calls.cost import Price, Prices, estimate
+from failwell.calls.retry import retry
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded

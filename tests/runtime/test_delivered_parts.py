@@ -9,13 +9,13 @@ import pytest
 
 import failwell
 from failwell import Chain, Entry, Fault, Policy
-from failwell.decision.backoff import Backoff
-from failwell.decision.match import Match
-from failwell.decision.policy import Rule
-from failwell.fault.axes import Certainty
+from failwell.calls.backoff import Backoff
+from failwell.calls.policy import Rule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry import retry
+from failwell.errors.axes import Certainty
 from failwell.faults import NotBefore
 from failwell.integrations.stamina import retry_on
-from failwell.runtime.retry import retry
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import caught, ledger, overloaded
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.classes import Cancellation
-from failwell.runtime.cancel import cancel_scope
-from failwell.runtime.gather import Partial, gather
+from failwell.calls.cancel import cancel_scope
+from failwell.calls.gather import Partial, gather
+from failwell.errors.faults import Cancellation
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 

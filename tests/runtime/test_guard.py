@@ -3,11 +3,11 @@
 import pytest
 
 import failwell
-from failwell.decision.breaker import BreakerPolicy, CallTarget
-from failwell.decision.bucket import Bucket
-from failwell.fault.facts import NotBefore
-from failwell.runtime.call_guard import ClosedOff, Guard
-from failwell.runtime.retry import retry
+from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
+from failwell.calls.circuit_breaker__bucket import Bucket
+from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.retry import retry
+from failwell.errors.facts import NotBefore
 from failwell.testing.builders import a_fault, a_report
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded, told

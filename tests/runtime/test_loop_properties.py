@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget
-from failwell.decision.match import Match
-from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule, default_schedule
-from failwell.fault.axes import Category
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore
-from failwell.fault.registry import kinds
-from failwell.report.describe import describe
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.cancel import CancelScope
-from failwell.runtime.fallback import Chain, ChainPolicy, Entry
-from failwell.runtime.loop import Parked
-from failwell.runtime.retry import retry
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.adapters.describe import describe
+from failwell.calls.attempt_loop import Parked
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget
+from failwell.calls.cancel import CancelScope
+from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
+from failwell.calls.policy import SCHEDULES, Policy, Rule, Schedule, default_schedule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry import retry
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
+from failwell.errors.axes import Category
+from failwell.errors.context import ledger_of
+from failwell.errors.facts import NotBefore
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kinds
 from failwell.testing.clock import FakeClock
 
 KINDS = sorted(kind.name for kind in kinds() if not kind.name.startswith("cancel."))

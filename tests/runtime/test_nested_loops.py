@@ -15,12 +15,12 @@ import pytest
 
 import failwell
 from failwell import Chain, ChainPolicy, Entry, ErrorReport, Fault, gather
-from failwell.decision.backoff import Backoff
+from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed
+from failwell.calls.backoff import Backoff
+from failwell.calls.retry import retry, retrying
+from failwell.errors.context import Layer, Ledger, ledger_of
 from failwell.policies import NestedRetries, Price, Prices, RetryOptions, collect_ledgers, keyed, watch
-from failwell.report.failure_context import Layer, Ledger, ledger_of
 from failwell.reports import render_text
-from failwell.runtime.loop import AttemptEvent, AttemptFailed
-from failwell.runtime.retry import retry, retrying
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded
 

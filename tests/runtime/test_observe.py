@@ -7,9 +7,9 @@ import pytest
 
 import failwell
 from failwell import Backoff, observe, suppress
+from failwell.calls.attempt_loop import AttemptEvent
+from failwell.calls.suppress import Suppressed
 from failwell.policies import watch
-from failwell.runtime.loop import AttemptEvent
-from failwell.runtime.suppress import Suppressed
 
 
 def ignore_something(reason: str = "fine") -> None:

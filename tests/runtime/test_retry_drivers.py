@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule
-from failwell.fault.base import Fault
-from failwell.runtime.loop import AttemptEvent, NestedRetries, OperationEnded, watch
-from failwell.runtime.retry import retry, retrying
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget, open_budget
-from failwell.runtime.suppress import Suppressed, observe
+from failwell.calls.attempt_loop import AttemptEvent, NestedRetries, OperationEnded, watch
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget
+from failwell.calls.policy import Policy, Rule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry import retry, retrying
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget, open_budget
+from failwell.calls.suppress import Suppressed, observe
+from failwell.errors.fault import Fault
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.breaker import BreakerPolicy, CallTarget
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.call_guard import Guard
-from failwell.runtime.fallback import Chain, Entry
-from failwell.runtime.retry import retry
+from failwell.calls.backoff import Backoff
+from failwell.calls.chain.chain import Chain, Entry
+from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
+from failwell.calls.guard__call_guard import Guard
+from failwell.calls.retry import retry
+from failwell.errors.context import ledger_of
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, overloaded
 

@@ -10,20 +10,20 @@ import httpx
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.breaker import BreakerPolicy
-from failwell.decision.bucket import Bucket
-from failwell.decision.budget import Budget
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule
-from failwell.fault.axes import ActionKind
-from failwell.fault.classes import Cancellation
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.cancel import CancelScope
-from failwell.runtime.fallback_entry import ChainPolicy, Entry
-from failwell.runtime.loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
-from failwell.runtime.retry import retry, retrying
-from failwell.runtime.suppress import catch
+from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget
+from failwell.calls.cancel import CancelScope
+from failwell.calls.chain.entry import ChainPolicy, Entry
+from failwell.calls.circuit_breaker import BreakerPolicy
+from failwell.calls.circuit_breaker__bucket import Bucket
+from failwell.calls.policy import Policy, Rule, Schedule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry import retry, retrying
+from failwell.calls.suppress import catch
+from failwell.errors.axes import ActionKind
+from failwell.errors.context import ledger_of
+from failwell.errors.faults import Cancellation
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.report.failure_context import Layer
-from failwell.runtime.loop import NestedRetries
-from failwell.runtime.retry import retry
-from failwell.runtime.sdk_retries import RetriesNotSwitchable, sdk_calls, without_sdk_retries
-from failwell.testing.laboratory import Lab, lab
+from failwell.calls.attempt_loop import NestedRetries
+from failwell.calls.backoff import Backoff
+from failwell.calls.retry import retry
+from failwell.calls.sdk_retries import RetriesNotSwitchable, sdk_calls, without_sdk_retries
+from failwell.errors.context import Layer
+from failwell.testing.laboratory.init__laboratory import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}

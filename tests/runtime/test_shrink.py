@@ -9,7 +9,8 @@ import pytest
 import failwell
 from failwell import Chain, Entry
 from failwell.agents import drop_oldest_tool_results
-from failwell.fault.base import Fault
+from failwell.calls.retry import retry, retrying
+from failwell.errors.fault import Fault
 from failwell.policies import (
     Budget,
     ChainPolicy,
@@ -24,10 +25,9 @@ from failwell.policies import (
     collect_ledgers,
     decide,
 )
-from failwell.runtime.retry import retry, retrying
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
-from failwell.testing.laboratory import lab
+from failwell.testing.laboratory.init__laboratory import lab
 from tests.runtime.acting import Scripted, caught, ledger, overloaded
 
 MESSAGES = ["one", "two", "three", "four"]

@@ -9,8 +9,9 @@ import pytest
 
 import failwell
 from failwell import Chain, Entry
-from failwell.decision.backoff import Backoff
-from failwell.fault.axes import Certainty
+from failwell.calls.backoff import Backoff
+from failwell.calls.retry import retry, retrying
+from failwell.errors.axes import Certainty
 from failwell.policies import (
     ChainPolicy,
     RetryOptions,
@@ -19,7 +20,6 @@ from failwell.policies import (
     limit_astream,
     limit_stream,
 )
-from failwell.runtime.retry import retry, retrying
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import caught, ledger, overloaded
 

@@ -10,9 +10,9 @@ import pytest
 
 import failwell
 from failwell import Chain, Entry
+from failwell.calls.retry import retry
 from failwell.policies import Backoff, StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
-from failwell.runtime.retry import retry
-from failwell.testing.laboratory import Lab, lab
+from failwell.testing.laboratory.init__laboratory import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 httpx: Any = pytest.importorskip("httpx")

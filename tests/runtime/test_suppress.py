@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failwell import observe, reports, suppress
-from failwell.runtime.suppress import Suppressed
+from failwell.calls.suppress import Suppressed
 
 SECRET = "hunter2-and-more"
 

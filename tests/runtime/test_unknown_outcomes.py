@@ -3,12 +3,12 @@
 import pytest
 
 import failwell
-from failwell.decision.backoff import Backoff
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule
-from failwell.report.record import ErrorReport
-from failwell.runtime.idempotency import idempotency_key, keyed
-from failwell.runtime.retry import retry
+from failwell.calls.backoff import Backoff
+from failwell.calls.idempotency import idempotency_key, keyed
+from failwell.calls.policy import Policy, Rule, Schedule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry import retry
+from failwell.errors.report import ErrorReport
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger

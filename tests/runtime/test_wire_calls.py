@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.fault.axes import ActionKind
-from failwell.runtime.fallback import Chain, ChainPolicy, Entry
-from failwell.runtime.loop import Parked
-from failwell.runtime.retry import retry
-from failwell.runtime.sdk_retries import without_sdk_retries
+from failwell.calls.attempt_loop import Parked
+from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
+from failwell.calls.retry import retry
+from failwell.calls.sdk_retries import without_sdk_retries
+from failwell.errors.axes import ActionKind
 from failwell.testing.clock import FakeClock
-from failwell.testing.laboratory import Lab, lab
+from failwell.testing.laboratory.init__laboratory import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 httpx: Any = pytest.importorskip("httpx")

@@ -6,7 +6,7 @@ import pytest
 
 import failwell
 from failwell import Chain, ChainPolicy, Entry
-from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.calls.policy import Policy, Rule, Schedule
 from failwell.policies import RetryOptions
 
 WRONG: dict[str, Any] = {

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import failwell
 from failwell import reports
-from failwell.apps.lab.dialects.table import dialect
-from failwell.apps.lab.scenario import SCENARIOS
-from failwell.report.record import ErrorReport
+from failwell.errors.report import ErrorReport
+from failwell.testing.laboratory.dialects.table import dialect
+from failwell.testing.laboratory.scenario import SCENARIOS
 
 PATIENCE = 0.4
 """Seconds that a client waits for a reply which the laboratory holds back."""

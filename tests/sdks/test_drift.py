@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from failwell.adapters.registry import HOMES, find
+from failwell.adapters.registry import find
+from failwell.errors.known_libraries import HOMES
 from tests.sdks.matrix import has_module
 
 EXPORTS = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Category, Certainty
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Category, Certainty
+from failwell.errors.report import ErrorReport
 from failwell.logging import JsonFormatter, ReportFilter, log_report
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 from tests.sdks.instructor_replies import (
     ANSWER,
     CUT,

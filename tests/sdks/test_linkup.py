@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
 
 linkup: Any = pytest.importorskip("linkup", reason="`make test-sdks` runs it with linkup")
 

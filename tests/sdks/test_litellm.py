@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.lab.server import Lab
-from failwell.fault.axes import Certainty
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Certainty
+from failwell.testing.laboratory.server import Lab
 from tests.sdks.callers.litellm import close_clients
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from failwell.apps.cli.main import entry
+from failwell.cli.main import entry
 
 
 def _refuse() -> int:

@@ -214,7 +214,7 @@ def _nothing_happened_twice(folder: Path, events: list[dict[str, Any]]) -> None:
 
 
 def _providers_accept(folder: Path) -> None:
-    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.store.sqlite.run_store import SqliteStore
 
     store = SqliteStore(folder / "state")
     session = store.runs(subject="session")[0].id

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.classes import Cancellation
-from failwell.journal.event import Event
+from failwell.errors.faults import Cancellation
 from failwell.sessions import Session, open_session
+from failwell.store.event import Event
 from tests.apps.running import environment, failwell
 from tests.sessions.agents import call, write_agent
 from tests.sessions.terminal_process import Terminal

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.interaction import Answer, InteractionQueue, Request
+from failwell.agents.people import Answer, InteractionQueue, Request
+from failwell.errors.fault import Fault
 from failwell.sessions import TurnResult, open_session, resume_session
 from tests.apps.running import failwell
 from tests.sessions.agents import call, write_agent

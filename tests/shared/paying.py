@@ -15,7 +15,7 @@ from typing import Any
 
 import failwell
 from failwell.agents import Done, SqliteClaims
-from failwell.shared.claims import Claim
+from failwell.store.effects.claims import Claim
 
 POINTS = ("before_claim", "before_effect", "after_effect", "before_result", "after_result", "random")
 

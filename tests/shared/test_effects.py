@@ -25,9 +25,9 @@ from failwell.agents import (
     SqliteClaims,
     effect_policy,
 )
-from failwell.report.failure_context import scene
-from failwell.runtime.suppress import Suppressed
-from failwell.shared.claims import EffectKey
+from failwell.calls.suppress import Suppressed
+from failwell.errors.context import scene
+from failwell.store.effects.claims import EffectKey
 from failwell.testing.clock import FakeClock
 
 HOUR = 3600.0

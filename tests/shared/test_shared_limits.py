@@ -12,12 +12,12 @@ import pytest
 
 import failwell
 from failwell import Budget, Guard
-from failwell.decision.breaker import BreakerPolicy, CallTarget
-from failwell.decision.bucket import Bucket
+from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
+from failwell.calls.circuit_breaker__bucket import Bucket
+from failwell.calls.suppress import Suppressed
 from failwell.faults import NotBefore
 from failwell.policies import BudgetExceeded, ClosedOff, Paused, RetryOptions, SharedBudget, SqliteLimits
 from failwell.reports import PageWindow
-from failwell.runtime.suppress import Suppressed
 from failwell.testing.builders import a_report
 from failwell.testing.clock import FakeClock
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from temporalio.worker import Worker
 
-from failwell.journal.event import Event
+from failwell.store.event import Event
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.runs.remote_driver import TemporalEngine
-from failwell.temporal.runs.serving import run_worker_options
 from failwell.temporal.runs.step_activities import StepActivities
+from failwell.temporal.runs.step_activities__serving import run_worker_options
 from tests.temporal_server import server, task_queue
 
 _VOLATILE = frozenset(

@@ -15,7 +15,7 @@ from pprint import pformat
 from typing import Any
 
 from failwell import workflows
-from failwell.journal.event import Event
+from failwell.store.event import Event
 from tests.apps.running import Done, failwell
 from tests.examples import test_workflow_examples as examples
 from tests.temporal.engines import sequences

@@ -18,15 +18,15 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from failwell import workflows
-from failwell.fault.axes import Certainty
-from failwell.journal.output_log import OutputReader
+from failwell.errors.axes import Certainty
+from failwell.store.output_log import OutputReader
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.runs.payloads import failure_payload, fit
 from failwell.temporal.runs.plan_json import pack, unpack
 from failwell.temporal.runs.remote_driver import TemporalEngine
 from failwell.temporal.runs.run_workflow import NODE_ACTIVITY, RunWorkflow
-from failwell.temporal.runs.serving import workflow_runner
-from failwell.workflow.failure import Failure
+from failwell.temporal.runs.step_activities__serving import workflow_runner
+from failwell.workflows.failure import Failure
 from tests.specimens import each
 from tests.temporal_server import server, task_queue
 

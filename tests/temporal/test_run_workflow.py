@@ -14,11 +14,11 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import ApplicationError
 
 from failwell import workflows
-from failwell.integrations.temporal import recover
-from failwell.journal.journal_faults import RunExists
+from failwell.store.faults__journal_faults import RunExists
+from failwell.temporal.plugin import recover
 from failwell.temporal.runs.plan_json import pack_plans, unpack_plans
 from failwell.temporal.runs.remote_driver import RunTooLarge
-from failwell.workflow.check.workflow_tree import check_file
+from failwell.workflows.check.workflow_tree import check_file
 from tests.temporal.engines import temporal_engine
 from tests.temporal_server import TemporalServer
 

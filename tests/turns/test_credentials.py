@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.classes import Validation
-from failwell.report.redact import redact_text
+from failwell.agents.credentials import read_credential
+from failwell.errors.faults import Validation
+from failwell.errors.redact import redact_text
 from failwell.testing import Lab, lab
-from failwell.turns.credentials import read_credential
 from tests.apps.running import Done, failwell
 
 KEY = "correct-horse-battery-staple-17"

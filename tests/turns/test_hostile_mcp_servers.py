@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.classes import ToolTerminal
-from failwell.turns.dispatch import Dispatcher, ToolOutcome
-from failwell.turns.tools import mcp_tools
-from failwell.turns.tools.mcp_tools import McpServers
-from failwell.turns.tools.tool import Tool, ToolContext
+from failwell.agents.tool_calls import Dispatcher, ToolOutcome
+from failwell.agents.tools import mcp as mcp_tools
+from failwell.agents.tools.mcp import McpServers
+from failwell.agents.tools.tool import Tool, ToolContext
+from failwell.errors.faults import ToolTerminal
 from tests.installed import need
 from tests.jobs.workers import is_alive
 
@@ -213,7 +213,7 @@ def test_a_server_that_ignores_the_end_of_its_input_ends_with_the_run(tmp_path: 
 HOST = """\
 import asyncio, json, sys
 from pathlib import Path
-from failwell.turns.tools.mcp_tools import McpServers
+from failwell.agents.tools.mcp import McpServers
 
 async def main():
     await McpServers(Path(".")).tools("s", json.loads(sys.argv[1]), Path("."))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from failwell.turns.dispatch import Dispatcher, ToolOutcome
-from failwell.turns.result_text import untrusted
-from failwell.turns.tools.command_tools import CommandRunner, command
-from failwell.turns.tools.function_tool import function_tool
-from failwell.turns.tools.tool import Tool, ToolContext
+from failwell.agents.tool_calls import Dispatcher, ToolOutcome
+from failwell.agents.tool_calls__result_text import untrusted
+from failwell.agents.tools.commands import CommandRunner, command
+from failwell.agents.tools.function import function_tool
+from failwell.agents.tools.tool import Tool, ToolContext
 
 FUNCTIONS = """\
 import asyncio, sys
@@ -73,9 +73,9 @@ def test_a_tool_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> 
     )
     program = (
         "import asyncio\nfrom dataclasses import replace\nfrom pathlib import Path\n"
-        "from failwell.turns.dispatch import Dispatcher\n"
-        "from failwell.turns.tools.function_tool import function_tool\n"
-        "from failwell.turns.tools.tool import ToolContext\n"
+        "from failwell.agents.tool_calls import Dispatcher\n"
+        "from failwell.agents.tools.function import function_tool\n"
+        "from failwell.agents.tools.tool import ToolContext\n"
         "here = Path('.')\n"
         "tool = replace(function_tool('wait', 'slow_tools:wait', here), timeout=0.1)\n"
         "context = ToolContext(key='k', folder=here, scratch=here)\n"

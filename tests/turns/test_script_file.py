@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.classes import Validation
-from failwell.turns.script_file import ScriptedCall, read_script
+from failwell.agents.scripted_model__script_file import ScriptedCall, read_script
+from failwell.errors.faults import Validation
 
 
 def _file(tmp_path: Path, text: str) -> Path:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from failwell import cancel_scope, register_secret
-from failwell.fault.classes import Cancellation, ToolTransient
-from failwell.fault.facts import NotBefore
-from failwell.turns.dispatch import Dispatcher, ToolOutcome
-from failwell.turns.tools.tool import ApprovalRequest, Effect, Tool, ToolContext
+from failwell.agents.tool_calls import Dispatcher, ToolOutcome
+from failwell.agents.tools.tool import ApprovalRequest, Effect, Tool, ToolContext
+from failwell.errors.facts import NotBefore
+from failwell.errors.faults import Cancellation, ToolTransient
 
 SCHEMA = {
     "type": "object",

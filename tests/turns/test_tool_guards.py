@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from failwell.turns.dispatch import Dispatcher, ToolOutcome
-from failwell.turns.tools.command_tools import CommandRunner, command, run_command
-from failwell.turns.tools.file_tools import list_directory, read_file, write_file
-from failwell.turns.tools.http_tool import http_request, is_public
-from failwell.turns.tools.tool import Approver, Tool, ToolContext
+from failwell.agents.tool_calls import Dispatcher, ToolOutcome
+from failwell.agents.tools.commands import CommandRunner, command, run_command
+from failwell.agents.tools.files import list_directory, read_file, write_file
+from failwell.agents.tools.http import http_request, is_public
+from failwell.agents.tools.tool import Approver, Tool, ToolContext
 from tests.jobs.workers import is_alive
 
 

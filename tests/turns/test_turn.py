@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from failwell import Chain, ChainPolicy, describe
-from failwell.decision.backoff import Backoff
-from failwell.runtime.cost import Price, Prices
-from failwell.turns.dispatch import Dispatcher
-from failwell.turns.models import Models, ModelSpec, usage_of
-from failwell.turns.tools.tool import Tool, ToolContext
-from failwell.turns.turn import Turn, TurnEvent, TurnLimit
+from failwell.agents.models import Models, ModelSpec, usage_of
+from failwell.agents.tool_calls import Dispatcher
+from failwell.agents.tools.tool import Tool, ToolContext
+from failwell.agents.turn import Turn, TurnEvent, TurnLimit
+from failwell.calls.backoff import Backoff
+from failwell.calls.cost import Price, Prices
 
 NOW = Backoff(first=0.0)
 
@@ -143,7 +143,7 @@ def test_a_script_that_is_too_short_says_so(tmp_path: Path) -> None:
 
 
 def test_a_missing_capability_ends_the_turn(tmp_path: Path) -> None:
-    from failwell.fault.classes import ToolTerminal
+    from failwell.errors.faults import ToolTerminal
 
     async def run(_arguments: Mapping[str, Any], _context: ToolContext) -> Any:
         raise ToolTerminal(kind="tool.unavailable", details={"tool": "echo", "capability": "display"})

@@ -16,8 +16,8 @@ import pytest
 
 import failwell
 from failwell import ErrorReport, faults
-from failwell.report.parts import REPORT
-from failwell.report.wire import schema
+from failwell.errors.wire import schema
+from failwell.errors.wire_fields import REPORT
 from tests.specimens import each
 
 FOLDER = Path(__file__).with_name("v1")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy
-from failwell.fault.axes import Category
+from failwell.calls.policy import Policy
+from failwell.calls.policy__match import Match
+from failwell.errors.axes import Category
 from failwell.files.item_tree import Place
-from failwell.workflow.plan import (
+from failwell.workflows.plan import (
     END,
     AgentSpec,
     CallSpec,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from failwell.fault.registry import OWNED_PREFIXES
-from failwell.report.redact import register_secret
-from failwell.workflow.envelope import LARGEST, Malformed, failure_of, read_file, violation
-from failwell.workflow.failure import Failure
+from failwell.errors.kind_registry import OWNED_PREFIXES
+from failwell.errors.redact import register_secret
+from failwell.workflows.envelope import LARGEST, Malformed, failure_of, read_file, violation
+from failwell.workflows.failure import Failure
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from failwell.fault.axes import Blame, Category
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore
-from failwell.report.describe import describe
-from failwell.report.record import Scene
-from failwell.workflow.failure import Failure, node_frame
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Blame, Category
+from failwell.errors.facts import NotBefore
+from failwell.errors.fault import Fault
+from failwell.errors.report import Scene
+from failwell.workflows.failure import Failure, node_frame
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FRAME = node_frame(workflow="w", node="n", type="script", kind="external.x", visit=1, item=None)

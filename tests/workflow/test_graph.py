@@ -1,9 +1,9 @@
 """A plan as a graph: its edges, and the data of it."""
 
-from failwell.fault.axes import Category
-from failwell.workflow.graph.model import CALLER, HALT, Edge, graph
-from failwell.workflow.plan import END, Plan
-from failwell.workflow.retry_policy import route_retry
+from failwell.errors.axes import Category
+from failwell.workflows.graph.model import CALLER, HALT, Edge, graph
+from failwell.workflows.machine.retry_policy import route_retry
+from failwell.workflows.plan import END, Plan
 from tests.workflow.plans import (
     a_for_each,
     a_gate,

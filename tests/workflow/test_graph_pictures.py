@@ -5,13 +5,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from failwell.workflow.graph.boxes import Box
-from failwell.workflow.graph.layout import layout
-from failwell.workflow.graph.mermaid import as_mermaid
-from failwell.workflow.graph.model import Graph, graph
-from failwell.workflow.graph.svg import as_svg
-from failwell.workflow.graph.text import as_text
-from failwell.workflow.retry_policy import route_retry
+from failwell.workflows.graph.boxes import Box
+from failwell.workflows.graph.layout import layout
+from failwell.workflows.graph.mermaid import as_mermaid
+from failwell.workflows.graph.model import Graph, graph
+from failwell.workflows.graph.svg import as_svg
+from failwell.workflows.graph.text import as_text
+from failwell.workflows.machine.retry_policy import route_retry
 from tests.workflow.plans import (
     a_for_each,
     a_gate,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.journal.event import Event
-from failwell.workflow.run_details import run_details
+from failwell.store.event import Event
+from failwell.workflows.run_details import run_details
 
 FAILURE: dict[str, Any] = {"envelope": {"kind": "external.git.drift", "message": "moved", "details": {}}}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.main import main
+from failwell.cli.main import main
 from tests.apps.running import Done, environment, failwell, failwell_at_terminal
 
 FLOW = """\

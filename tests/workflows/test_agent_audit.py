@@ -12,10 +12,10 @@ from typing import Any, Literal
 import pytest
 
 from failwell import workflows
-from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
-from failwell.journal.event import Event
-from failwell.journal.sqlite.run_store import SqliteStore
+from failwell.store.event import Event
+from failwell.store.sqlite.run_store import SqliteStore
 from failwell.testing import lab
+from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
 from tests.apps.running import Done, environment, failwell
 from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 
@@ -143,7 +143,7 @@ agents:
 
 OVERLOADED = "{fail: provider.overloaded, retry_after: 0}"
 BUSY = """\
-from failwell.fault.facts import NotBefore
+from failwell.errors.facts import NotBefore
 from failwell.faults import ToolTransient
 
 

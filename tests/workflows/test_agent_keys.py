@@ -169,7 +169,7 @@ output: {text: "{{ ask.output.result | default(ask.output) }}"}
 def test_the_effort_of_reasoning_reaches_the_model_and_a_rendered_one_is_checked(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from failwell.turns import scripted_model
+    from failwell.agents import scripted_model
 
     seen: list[Any] = []
     original = scripted_model.ScriptedModel.request_stream
@@ -259,7 +259,7 @@ def talk(place: Place, *says: str) -> tuple[Any, list[dict[str, Any]], list[Any]
     """Run the workflow in Python, with a person who says these things; the result, the questions, the prompts."""
     import asyncio
 
-    from failwell.turns import scripted_model
+    from failwell.agents import scripted_model
     from failwell.workflows import GateAnswer, arun
 
     asked: list[dict[str, Any]] = []

@@ -46,7 +46,7 @@ def error_of(done: Done) -> dict[str, Any]:
 @contextmanager
 def seen_by_model(requests: list[Any]) -> Generator[None]:
     """Note what every scripted model is sent."""
-    from failwell.turns import scripted_model
+    from failwell.agents import scripted_model
 
     original = scripted_model.ScriptedModel.request_stream
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from failwell.apps.lab.dialects.table import dialect
-from failwell.apps.lab.scenario import SCENARIOS
 from failwell.testing import Lab, lab
-from failwell.testing.laboratory import LabTurn
+from failwell.testing.laboratory.dialects.table import dialect
+from failwell.testing.laboratory.init__laboratory import LabTurn
+from failwell.testing.laboratory.scenario import SCENARIOS
 from tests.apps.running import Done, failwell
 
 KEY = "lab-credential-0123456789"

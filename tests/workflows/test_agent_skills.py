@@ -59,7 +59,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Generator[Place]:
-    from failwell.turns import scripted_model
+    from failwell.agents import scripted_model
 
     seen: list[Any] = []
     original = scripted_model.ScriptedModel.request_stream

@@ -303,7 +303,7 @@ def test_three_malformed_rounds_are_corrected_and_the_fourth_ends_the_step(tmp_p
 @pytest.mark.acceptance("stud-cli 22")
 def test_a_person_is_asked_once_about_a_call_that_is_repeated(tmp_path: Path) -> None:
     (tmp_path / "busy_tools.py").write_text(
-        "from pathlib import Path\nfrom failwell.fault.facts import NotBefore\nfrom failwell.faults import ToolTransient\n\n"
+        "from pathlib import Path\nfrom failwell.errors.facts import NotBefore\nfrom failwell.faults import ToolTransient\n\n"
         "AT_ONCE = NotBefore(after=0.0, source='tool')\n\n"
         "def send(text: str) -> str:\n"
         "    with Path('sent.txt').open('a') as file:\n        file.write(text)\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.journal_faults import StoreCorrupt
+from failwell.store.faults__journal_faults import StoreCorrupt
 from failwell.workflows.job_nodes import JobExecutor
 from tests.apps.job_place import Place, finish, read_until, wait_until
 

@@ -73,7 +73,7 @@ def seen(
     granted: str = "[shop]",
 ) -> list[str]:
     """What the model gets for its calls."""
-    from failwell.turns import turn
+    from failwell.agents import turn
 
     results: list[str] = []
     original: Any = turn._results  # pyright: ignore[reportPrivateUsage]

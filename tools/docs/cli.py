@@ -12,12 +12,12 @@ from typing import cast
 
 COLUMNS = 100
 HELP_COLUMN = 28
-CLI = Path(__file__).resolve().parents[2] / "src/failwell/apps/cli"
+CLI = Path(__file__).resolve().parents[2] / "src/failwell/cli"
 
 
 def cli_page() -> str:
     """The help of `failwell` and of each of its commands."""
-    from failwell.apps.cli.main import parser
+    from failwell.cli.main import parser
 
     lines = ["# The command line", "", "What `failwell COMMAND --help` prints."]
     for made in _with_commands(parser()):

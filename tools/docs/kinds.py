@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from failwell.fault.catalogue import CATALOGUE
-from failwell.fault.explanations import explanation
-from failwell.fault.kind import Kind
-from failwell.fault.rosetta import rosetta
+from failwell.errors.explanations import explanation
+from failwell.errors.explanations__rosetta import rosetta
+from failwell.errors.kind_registry__kind import Kind
+from failwell.errors.kinds_table import CATALOGUE
 
 
 def kinds_page() -> str:
@@ -52,7 +52,7 @@ def rosetta_page() -> str:
         "# Rosetta table",
         "",
         "What five other systems call the same failures. Where a system uses a word in several lists, the",
-        "list comes first, as in `sandbox/timeout`. `failwell.fault.rosetta.translate_name` looks a name up.",
+        "list comes first, as in `sandbox/timeout`. `failwell.errors.explanations__rosetta.translate_name` looks a name up.",
         "",
         f"| kind | {' | '.join(rosetta())} |",
         f"| --- |{' --- |' * len(rosetta())}",
@@ -74,7 +74,7 @@ def _entry(kind: Kind) -> Iterator[str]:
     words = explanation(kind.name)
     if words is None:
         raise LookupError(
-            f"`{kind.name}` has no explanation; write one in src/failwell/fault/data/explanations"
+            f"`{kind.name}` has no explanation; write one in src/failwell/errors/data/explanations"
         )
     yield f"## {kind.name}"
     yield ""

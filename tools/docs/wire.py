@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-FOLDER = Path(__file__).resolve().parents[2] / "src/failwell/report/schema"
+FOLDER = Path(__file__).resolve().parents[2] / "src/failwell/errors/schema"
 DOCUMENTS = {"report": "error-v1.json", "problem": "problem-v1.json"}
 
 Schema = Mapping[str, Any]
@@ -35,7 +35,7 @@ class _Document:
             "",
             f"## {self.name}",
             "",
-            f"{_said(self.schema)} Schema: `failwell/report/schema/{file}`.",
+            f"{_said(self.schema)} Schema: `failwell/errors/schema/{file}`.",
             "",
         )
         yield from self._table(self.schema)

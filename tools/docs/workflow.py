@@ -23,7 +23,7 @@ _KIND = r"[a-z0-9_]*(?:\."
 
 def workflow_file_page() -> str:
     """One table for each part of a file."""
-    from failwell.workflow.compile.json_schema import workflow_schema
+    from failwell.workflows.compile.json_schema import workflow_schema
 
     page = _Page(workflow_schema())
     return "\n".join(page.lines()) + "\n"

@@ -9,17 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, ids_of
-from failwell.adapters.headers import allow_listed
-from failwell.adapters.ranks import is_denied, rules_for
-from failwell.adapters.reading import Reading
+from failwell.adapters.precedence import is_denied, rules_for
+from failwell.adapters.retry_after import wait_of
 from failwell.adapters.rules import Rule
-from failwell.adapters.waits import wait_of
-from failwell.fault.axes import Certainty
-from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
-from failwell.fault.frozen import draft_of
-from failwell.fault.kind import Kind
-from failwell.fault.registry import kind as registered_kind
+from failwell.errors.axes import Certainty
+from failwell.errors.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.errors.frozen import draft_of
+from failwell.errors.headers import allow_listed
+from failwell.errors.kind_registry import kind as registered_kind
+from failwell.errors.kind_registry__kind import Kind
 
 LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
 """Kinds whose replies name what is counted, and over how long."""

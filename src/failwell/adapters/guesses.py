@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.codes import is_documented
 from failwell.adapters.facts import STRUCTURES, Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.rules import GENERIC
-from failwell.adapters.saved import (
+from failwell.adapters.saved.reading import (
     GENERAL_CLASSES,
     NO_LIBRARY,
     UNKNOWN_KINDS,
@@ -19,7 +19,7 @@ from failwell.adapters.saved import (
     unwrapped,
 )
 from failwell.adapters.words.text_model import CLEAR_LEAD, guess
-from failwell.fault.registry import kind as registered_kind
+from failwell.errors.kind_registry import kind as registered_kind
 
 GUESS = "guess."
 """How the names of rules begin that took all words together."""

@@ -8,9 +8,9 @@ everywhere, and so does the class of a library that names its own failures.
 from dataclasses import replace
 from typing import get_args
 
-from failwell.adapters.reading import Reading
-from failwell.fault.facts import Evidence, Origin
-from failwell.fault.registry import KINDS
+from failwell.adapters.classification import Reading
+from failwell.errors.facts import Evidence, Origin
+from failwell.errors.kind_registry import KINDS
 
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 """`code`, `call`, `tool`, `input`."""

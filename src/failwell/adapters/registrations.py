@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.rules import Rule
-from failwell.fault.base import Fault
-from failwell.fault.facts import Evidence
-from failwell.fault.registry import kind as registered_kind
+from failwell.errors.facts import Evidence
+from failwell.errors.fault import Fault
+from failwell.errors.kind_registry import kind as registered_kind
 
 _SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<locals>))+")
@@ -35,7 +35,7 @@ class ExceptionAdapter:
         if not self.kind.startswith("provider."):
             return Reading.from_rule(kind=self.kind, rule=self._rule, saw=self.name, provider=self.provider)
         from failwell.adapters.classify import classify
-        from failwell.adapters.sdk import gather
+        from failwell.adapters.sdk_exceptions import gather
 
         return self.classified(classify(gather(error, self.provider, self.name.partition(".")[0])))
 

@@ -11,10 +11,10 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NamedTuple
 
-from failwell.adapters.authors import is_installed_file
-from failwell.adapters.reading import Adapter, Reading
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
-from failwell.fault.links import below, traceback_of
+from failwell.adapters.classification import Adapter, Reading
+from failwell.errors.causes import below, traceback_of
+from failwell.errors.foreign_code import is_installed_file
+from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 _PIECEWISE = frozenset(
     {
@@ -221,7 +221,7 @@ def memory_in(error: BaseException) -> Reading | None:
     """
     from failwell.adapters.classify import classify
     from failwell.adapters.facts import Facts
-    from failwell.adapters.sdk import text_of
+    from failwell.adapters.sdk_exceptions import text_of
 
     text = text_of(error)
     if "memory" not in text.lower() and "ALLOC" not in text:
@@ -239,7 +239,7 @@ def device_in(error: BaseException) -> Reading | None:
     torch raises Python's bare class out of native code, so that the status is all that is left.
     """
     from failwell.adapters.protocols.devices import device_status
-    from failwell.adapters.sdk import text_of
+    from failwell.adapters.sdk_exceptions import text_of
 
     text = text_of(error)
     device = device_status(text) if any(word in text for word in _DEVICE_WORDS) else None
@@ -251,7 +251,7 @@ def device_in(error: BaseException) -> Reading | None:
 
 def _threads_in(error: BaseException) -> Reading | None:
     """Python's bare error for a thread that the system did not grant."""
-    from failwell.adapters.sdk import text_of
+    from failwell.adapters.sdk_exceptions import text_of
 
     if text_of(error) != "can't start new thread":
         return None

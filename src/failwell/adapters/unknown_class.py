@@ -14,19 +14,20 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from failwell.adapters.authors import is_installed, module_of
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import STRUCTURES, Facts
 from failwell.adapters.guesses import guessed, read_row
-from failwell.adapters.reading import Reading
-from failwell.adapters.registry import ANSWERING, HOMES
-from failwell.adapters.safe_getattr import safe_getattrs
-from failwell.adapters.saved import is_misuse, read_saved, saved_facts
-from failwell.adapters.sdk import gather
+from failwell.adapters.registry import ANSWERING
+from failwell.adapters.saved.reading import is_misuse, read_saved, saved_facts
+from failwell.adapters.sdk_exceptions import gather
 from failwell.adapters.traceback_frames import innermost, raised_by_installed
-from failwell.fault.axes import Category
-from failwell.fault.facts import Origin
-from failwell.fault.registry import KINDS
+from failwell.errors.axes import Category
+from failwell.errors.facts import Origin
+from failwell.errors.foreign_code import is_installed, module_of
+from failwell.errors.foreign_objects import safe_getattrs
+from failwell.errors.kind_registry import KINDS
+from failwell.errors.known_libraries import HOMES
 
 _PLAIN = (Exception, OSError, RuntimeError, ValueError)
 """Classes of Python that libraries raise for anything."""

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from failwell.agents.messages.blocks import Block, MessageFormat, Turn
 from failwell.agents.messages.formats import open_conversation
-from failwell.agents.messages.turns import Block, MessageFormat, Turn
-from failwell.fault.registry import kind as registered
+from failwell.errors.kind_registry import kind as registered
 
 INTERRUPTED = "tool.interrupted"
 """The kind of the result that closes a call."""

@@ -11,18 +11,18 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.describe import describe
+from failwell.adapters.revival import revive
 from failwell.agents.messages.formats import plain_value
+from failwell.calls.gather import Partial
+from failwell.calls.operation import collect_ledgers
+from failwell.calls.suppress import catch, catch_async
 from failwell.delivery.plain_text import json_text
-from failwell.fault.axes import Category
-from failwell.fault.frozen import frozen
-from failwell.report.describe import describe
-from failwell.report.parts import ATTEMPT, dump, load
-from failwell.report.record import Attempt, ErrorReport
-from failwell.report.revive import revive
-from failwell.runtime.gather import Partial
-from failwell.runtime.operation import collect_ledgers
-from failwell.runtime.suppress import catch, catch_async
+from failwell.errors.axes import Category
+from failwell.errors.foreign_objects import safe_call
+from failwell.errors.frozen import frozen
+from failwell.errors.report import Attempt, ErrorReport
+from failwell.errors.wire_fields import ATTEMPT, dump, load
 
 Status = Literal["done", "partial", "failed"]
 _P = ParamSpec("_P")

@@ -13,14 +13,14 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, cast
 
-from failwell.adapters.safe_getattr import safe_call, safe_getattr
-from failwell.decision.bounds import check_count
-from failwell.fault.axes import Category, Certainty
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.report.failure_context import current_scene
-from failwell.report.record import ErrorReport
-from failwell.runtime.on_raise import OnRaise
+from failwell.adapters.describe import describe
+from failwell.calls.argument_checks import check_count
+from failwell.calls.suppress__on_raise import OnRaise
+from failwell.errors.axes import Category, Certainty
+from failwell.errors.context import current_scene
+from failwell.errors.fault import Fault
+from failwell.errors.foreign_objects import safe_call, safe_getattr
+from failwell.errors.report import ErrorReport
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from failwell.delivery.plain_text import json_text, neutral, one_line
-from failwell.report.record import ErrorReport
-from failwell.report.redact import cut, redact_value
-from failwell.report.views import user_message
+from failwell.errors.redact import cut, redact_value
+from failwell.errors.report import ErrorReport
+from failwell.errors.views import user_message
 
 # An underscore inside a word is only an underscore, and names are full of them.
 _MARKS = re.compile(r"[\\`*\[\]<>#|~&!$^@]|(?<![^\W_])_|_(?![^\W_])")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from failwell.report.record import ErrorReport
-from failwell.report.severity import Severity
+from failwell.errors.report import ErrorReport
+from failwell.errors.report__severity import Severity
 
 HOUR = 3600.0
 

@@ -10,9 +10,9 @@ from json import dumps
 from math import isfinite
 from typing import Any, cast
 
-from failwell.adapters.printed import as_dict, is_printable, sequence_of
-from failwell.adapters.safe_getattr import safe_call
-from failwell.report.redact import cut
+from failwell.errors.foreign_objects import safe_call
+from failwell.errors.redact import cut
+from failwell.errors.safe_str import as_dict, is_printable, sequence_of
 
 LINE_CAP = 240
 """Characters of a message when a person is shown one line of it."""

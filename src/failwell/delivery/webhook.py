@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from failwell.fault.classes import Validation
-from failwell.report.record import ErrorReport
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport
 
 RESERVED = ("run_id", "status", "state", "result_url", "error")
 """Keys that say how the run ended; a payload may not speak for it."""

@@ -4,7 +4,7 @@ import os
 import stat
 from hashlib import sha256
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 
 LARGEST = 2 * 1024 * 1024
 """Bytes of one file."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.files.disk import Refused, decoded
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Mistake, MistakeLog, one_line

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 MAX_DEPTH = 10

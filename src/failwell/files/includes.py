@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from hashlib import sha256
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.files.disk import FileText, Refused, is_inside, kind_of, project_of, read
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path

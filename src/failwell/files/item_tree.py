@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import Any
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 
 
 @frozen

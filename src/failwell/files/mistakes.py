@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.files.item_tree import Item, Path, Place, path_text
 
 Severity = Literal["error", "warning"]
@@ -265,7 +265,7 @@ def _near(line: str, column: int) -> str:
 
 
 def _with_line(mistake: Mistake, lines_of: Mapping[str, list[str]]) -> Mistake:
-    from failwell.report.redact import redact_text
+    from failwell.errors.redact import redact_text
 
     place = mistake.place
     lines = [] if place is None else lines_of.get(place.file, [])

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path, Place, is_list, is_map
 from failwell.files.mistakes import MistakeLog
-from failwell.files.scalars import NotJson, scalar_value
+from failwell.files.yaml_reader__scalars import NotJson, scalar_value
 
 MAX_DEPTH = 100
 """Levels of nesting in one file."""

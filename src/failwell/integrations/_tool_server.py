@@ -8,31 +8,31 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.printed import words_of
-from failwell.adapters.safe_getattr import safe_call
-from failwell.decision.bounds import check_callable
-from failwell.decision.match import Match
-from failwell.decision.policy import Rule
+from failwell.adapters.describe import describe
+from failwell.agents.tool_errors import ToolCalls, ToolFailure
+from failwell.calls.argument_checks import check_callable
+from failwell.calls.attempt_loop import Parked
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.operation import Operation
+from failwell.calls.policy import Rule
+from failwell.calls.policy__match import Match
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress import catch_async
+from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.task_calls import task_options
 from failwell.delivery.plain_text import finite, json_text
-from failwell.fault.axes import Category
-from failwell.fault.base import Fault
-from failwell.fault.classes import ToolTerminal
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._task_calls import task_options
-from failwell.integrations._tool_calls import ToolCalls, ToolFailure
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.report.redact import cut, redact_value
-from failwell.runtime.loop import Parked
-from failwell.runtime.on_raise import OnRaise
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import catch_async
-from failwell.shared.claims import ClaimStore
-from failwell.shared.effect import KEEP, WAIT
-from failwell.shared.effect_call import EffectCall, EffectOptions, run_effect_async
-from failwell.shared.effect_policy import effect_policy, is_idempotent, is_read_only
-from failwell.shared.effect_values import argument_digests, effect_key
+from failwell.errors.axes import Category
+from failwell.errors.fault import Fault
+from failwell.errors.faults import ToolTerminal
+from failwell.errors.foreign_objects import safe_call
+from failwell.errors.redact import cut, redact_value
+from failwell.errors.report import ErrorReport
+from failwell.errors.safe_str import words_of
+from failwell.store.effects.call import EffectCall, EffectOptions, run_effect_async
+from failwell.store.effects.claims import ClaimStore
+from failwell.store.effects.effect import KEEP, WAIT
+from failwell.store.effects.effect__effect_policy import effect_policy, is_idempotent, is_read_only
+from failwell.store.effects.keys import argument_digests, effect_key
 
 _R = TypeVar("_R")
 _PROTOCOL_ERROR = "MCPError"

@@ -18,20 +18,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar, Unpack
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.decision.policy import Policy, Tries, decide
-from failwell.decision.verdict import Park, Retry
-from failwell.fault.classes import Validation
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._task_calls import TaskFailed, decided, open_operation, paused, task_options
-from failwell.report.describe import describe
-from failwell.report.record import Attempt, ErrorReport
-from failwell.runtime.clock import random_jitter
-from failwell.runtime.idempotency import keyed
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import catch
+from failwell.adapters.describe import describe
+from failwell.calls.clock import random_jitter
+from failwell.calls.idempotency import keyed
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.operation import Operation
+from failwell.calls.policy import Policy, Tries, decide
+from failwell.calls.policy__verdict import Park, Retry
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress import catch
+from failwell.calls.task_calls import TaskFailed, decided, open_operation, paused, task_options
+from failwell.errors.faults import Validation
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import Attempt, ErrorReport
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_task"]
 

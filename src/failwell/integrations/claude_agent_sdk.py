@@ -19,22 +19,22 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Unpack, cast
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.adapters.vendors.frameworks.claude_agent_sdk import read_result
-from failwell.fault.base import Fault
-from failwell.fault.classes import ToolTerminal
-from failwell.fault.facts import NotBefore
-from failwell.integrations._model_calls import ModelCalls, PluginOptions, refuse_options
-from failwell.integrations._tool_calls import ToolCalls, ToolFailure
-from failwell.report.checked import checked
-from failwell.report.failure_context import attach
-from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.saved_row import fields_of
-from failwell.runtime.on_raise import OnRaise
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import catch_async
+from failwell.adapters.checked_replies import checked
+from failwell.adapters.saved.log_record import fields_of
+from failwell.adapters.vendors.claude_agent_sdk import read_result
+from failwell.agents.tool_errors import ToolCalls, ToolFailure
+from failwell.calls.model_calls import ModelCalls, PluginOptions, refuse_options
+from failwell.calls.operation import Operation
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress import catch_async
+from failwell.calls.suppress__on_raise import OnRaise
+from failwell.errors.context import attach
+from failwell.errors.facts import NotBefore
+from failwell.errors.fault import Fault
+from failwell.errors.faults import ToolTerminal
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["ApiCallFailed", "hooks", "reliability", "reliable_tools"]
 
@@ -255,7 +255,7 @@ async def _stop(transport: Any) -> None:
 def _limited(source: Any, options: RetryOptions) -> Any:
     if options.stream is None:
         return source
-    from failwell.runtime.streams.asynchronous import limit_astream
+    from failwell.calls.streams.asynchronous import limit_astream
 
     return limit_astream(_apart(source), options.stream, clock=options.clock)
 

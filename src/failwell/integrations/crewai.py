@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar, Unpack
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import Copies, Subclasses, has_field
-from failwell.integrations._tool_calls import ToolCalls, ToolFailure
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
+from failwell.agents.tool_errors import ToolCalls, ToolFailure
+from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.calls.model_calls___model_class import Copies, Subclasses, has_field
+from failwell.calls.retry_options import RetryOptions
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["reliability"]
 

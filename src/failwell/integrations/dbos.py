@@ -17,10 +17,10 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Unpack
 
-from failwell._extras import need
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._repeatable import repeatable
-from failwell.integrations._task_calls import (
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.operation import Operation
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.task_calls import (
     TaskFailed,
     named,
     open_operation,
@@ -28,8 +28,8 @@ from failwell.integrations._task_calls import (
     recorded,
     task_options,
 )
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
+from failwell.calls.task_calls___repeatable import repeatable
+from failwell.errors.missing_extra import need
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "should_retry"]
 

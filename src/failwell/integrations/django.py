@@ -23,10 +23,10 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.delivery.border import Border, Exchange, Reply, ends_with_event
-from failwell.report.record import ErrorReport
+from failwell.delivery.http.request import Border, Exchange, Reply, ends_with_event
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["FailwellMiddleware", "csrf_failure", "handler400", "handler403", "handler404", "handler500"]
 

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
-from failwell._extras import need
-from failwell.integrations._model_calls import ModelCalls, PluginOptions
-from failwell.integrations._model_class import Subclasses
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.model_calls import ModelCalls, PluginOptions
+from failwell.calls.model_calls___model_class import Subclasses
+from failwell.calls.retry_options import RetryOptions
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["reliability"]
 

@@ -9,13 +9,13 @@ Example:
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from failwell._extras import need
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._tool_calls import ToolFailure
+from failwell.agents.tool_errors import ToolFailure
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.retry_options import RetryOptions
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 from failwell.integrations._tool_server import ToolEffects, ToolServer
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
-from failwell.shared.claims import ClaimStore
+from failwell.store.effects.claims import ClaimStore
 
 __all__ = ["reliability"]
 

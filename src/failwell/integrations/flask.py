@@ -8,11 +8,11 @@ Example:
 
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell._extras import need
-from failwell.delivery.border import REQUEST_ID_HEADER, Border, OnReport, Reply, Upstream
-from failwell.delivery.caller_report import HTTPRefusal
-from failwell.delivery.problem_details import KINDS_URI, Disclosure
-from failwell.delivery.wsgi import FailwellWSGIMiddleware, exchange_of
+from failwell.delivery.http.caller_report import HTTPRefusal
+from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
+from failwell.delivery.http.request import REQUEST_ID_HEADER, Border, OnReport, Reply, Upstream
+from failwell.delivery.http.wsgi import FailwellWSGIMiddleware, exchange_of
+from failwell.errors.missing_extra import need
 
 if TYPE_CHECKING:
     from flask import Flask

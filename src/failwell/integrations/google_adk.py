@@ -14,14 +14,14 @@ Example:
 from collections.abc import Callable
 from typing import Any, Unpack, cast
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import Copies, has_field
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.calls.model_calls___model_class import Copies, has_field
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["reliability"]
 

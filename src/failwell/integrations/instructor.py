@@ -15,17 +15,17 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.decision.verdict import Decision, GiveUp, Retry
-from failwell.integrations._model_calls import ModelCalls, PluginOptions
-from failwell.report.describe import describe
-from failwell.report.failure_context import attach
-from failwell.runtime.loop import AttemptFailed, OperationEnded, notify
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
-from failwell.runtime.shrink import ShortenedCall
-from failwell.runtime.suppress import catch, catch_async
+from failwell.adapters.describe import describe
+from failwell.calls.attempt_loop import AttemptFailed, OperationEnded, notify
+from failwell.calls.chain.entry__shrink import ShortenedCall
+from failwell.calls.model_calls import ModelCalls, PluginOptions
+from failwell.calls.operation import Operation
+from failwell.calls.policy__verdict import Decision, GiveUp, Retry
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+from failwell.calls.suppress import catch, catch_async
+from failwell.errors.context import attach
+from failwell.errors.foreign_objects import safe_getattr
 
 __all__ = ["reliability"]
 
@@ -94,7 +94,7 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
                 result = await attempts.create_async()
             if calls.timeouts is None or not isinstance(result, AsyncGenerator):
                 return result
-            from failwell.runtime.streams.asynchronous import limit_astream
+            from failwell.calls.streams.asynchronous import limit_astream
 
             stream = cast("AsyncGenerator[Any]", result)
             return limit_astream(stream, calls.timeouts, clock=calls.options(provider, None).clock)
@@ -113,7 +113,7 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
             result = attempts.create()
         if calls.timeouts is None or not isinstance(result, Generator):
             return result
-        from failwell.runtime.streams.plain import limit_stream
+        from failwell.calls.streams.plain import limit_stream
 
         stream = cast("Generator[Any]", result)
         return limit_stream(stream, calls.timeouts, clock=calls.options(provider, None).clock)

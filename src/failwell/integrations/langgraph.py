@@ -17,15 +17,15 @@ from re import compile as pattern
 from threading import Lock
 from typing import Any, Unpack
 
-from failwell._extras import need
+from failwell.adapters.describe import describe
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.model_calls import PluginOptions, refuse_options
+from failwell.calls.operation import Operation
+from failwell.calls.retry_options import RetryOptions, merge_options
+from failwell.calls.task_calls___repeatable import repeatable
 from failwell.delivery.plain_text import finite
-from failwell.integrations._model_calls import PluginOptions, refuse_options
-from failwell.integrations._repeatable import repeatable
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions, merge_options
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["reliability", "retry_on", "tool_errors"]
 

@@ -14,13 +14,13 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.integrations._model_calls import ModelCalls, PluginOptions
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import call_hook
+from failwell.adapters.describe import describe
+from failwell.calls.model_calls import ModelCalls, PluginOptions
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress import call_hook
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 __all__ = ["failure_callback", "reliability"]
 

@@ -14,15 +14,15 @@ Example:
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from failwell._extras import need
-from failwell.adapters.answers import take
-from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
-from failwell.integrations._model_calls import ModelCalls, PluginOptions
-from failwell.integrations._openai_agents_run import RunCallbacks
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.runtime.retry_options import RetryOptions
+from failwell.adapters.describe import describe
+from failwell.adapters.replies import take
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.model_calls import ModelCalls, PluginOptions
+from failwell.calls.retry_options import RetryOptions
+from failwell.errors.foreign_objects import safe_call, safe_getattr, str_attr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
+from failwell.integrations.openai_agents___openai_agents_run import RunCallbacks
 
 if TYPE_CHECKING:
     from failwell.agents.outcome import Outcome

@@ -18,12 +18,12 @@ from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, SupportsIndex, Unpack
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.decision.policy import SCHEDULES, Policy
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._repeatable import repeatable
-from failwell.integrations._task_calls import (
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.operation import Operation
+from failwell.calls.policy import SCHEDULES, Policy
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress import catch, catch_async
+from failwell.calls.task_calls import (
     TaskFailed,
     decided,
     decided_async,
@@ -32,9 +32,9 @@ from failwell.integrations._task_calls import (
     paused,
     task_options,
 )
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
-from failwell.runtime.suppress import catch, catch_async
+from failwell.calls.task_calls___repeatable import repeatable
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "retry_condition"]
 

@@ -17,17 +17,17 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from failwell._extras import need
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.decision.policy import falls_through
-from failwell.integrations._model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.integrations._model_class import ByIdentity
-from failwell.integrations._tool_calls import ToolCalls
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
-from failwell.runtime.on_raise import OnRaise
-from failwell.runtime.operation import Operation
-from failwell.runtime.retry_options import RetryOptions
+from failwell.adapters.describe import describe
+from failwell.agents.tool_errors import ToolCalls
+from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.calls.model_calls___model_class import ByIdentity
+from failwell.calls.operation import Operation
+from failwell.calls.policy import falls_through
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.suppress__on_raise import OnRaise
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.missing_extra import need
+from failwell.errors.report import ErrorReport
 
 if TYPE_CHECKING:
     from pydantic_ai import ModelRequestContext, RunContext
@@ -263,7 +263,7 @@ async def _events(source: Callable[[], Any], request: _Request) -> AsyncGenerato
     events: Any = source()
     timeouts = operation.options.stream
     if timeouts is not None and timeouts.idle is not None:
-        from failwell.runtime.streams.asynchronous import limit_astream
+        from failwell.calls.streams.asynchronous import limit_astream
 
         idle = replace(timeouts, first=None, total=None)
         events = limit_astream(events, idle, clock=operation.options.clock)

@@ -15,10 +15,10 @@ Example:
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.integrations._model_calls import PluginOptions
-from failwell.integrations._task_calls import TaskFailed, repeated_inside, task_options
-from failwell.runtime.retry_options import RetryOptions
+from failwell.calls.model_calls import PluginOptions
+from failwell.calls.retry_options import RetryOptions
+from failwell.calls.task_calls import TaskFailed, repeated_inside, task_options
+from failwell.errors.foreign_objects import safe_getattr
 
 __all__ = ["TaskFailed", "reliability"]
 

@@ -8,7 +8,7 @@ Example:
 
 from datetime import timedelta
 
-from failwell.integrations._repeatable import repeatable
+from failwell.calls.task_calls___repeatable import repeatable
 
 __all__ = ["retry_on"]
 

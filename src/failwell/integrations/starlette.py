@@ -12,15 +12,15 @@ Example:
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell._extras import need
-from failwell.delivery.border import REQUEST_ID_HEADER, Border, Exchange, OnReport, Reply, Upstream
-from failwell.delivery.caller_report import HTTPRefusal
-from failwell.delivery.middleware import App, FailwellMiddleware, exchange_of
+from failwell.adapters.describe import describe
+from failwell.delivery.http.asgi import App, FailwellMiddleware, exchange_of
+from failwell.delivery.http.caller_report import HTTPRefusal
+from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
+from failwell.delivery.http.request import REQUEST_ID_HEADER, Border, Exchange, OnReport, Reply, Upstream
 from failwell.delivery.plain_text import bounded_str
-from failwell.delivery.problem_details import KINDS_URI, Disclosure
-from failwell.fault.classes import Validation
-from failwell.report.describe import describe
-from failwell.report.redact import redact_text
+from failwell.errors.faults import Validation
+from failwell.errors.missing_extra import need
+from failwell.errors.redact import redact_text
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -110,7 +110,7 @@ def install(
 
 def _document(app: Any) -> None:
     """Let the OpenAPI schema of a FastAPI application show problem documents."""
-    from failwell.delivery.problem_schema import with_problems
+    from failwell.delivery.http.problem_details__problem_schema import with_problems
 
     make = app.openapi
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any
 
-from failwell.delivery.log_values import is_exception, rendered_member
-from failwell.delivery.logs import error_in
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.delivery.logging import error_in
+from failwell.delivery.logging_values import is_exception, rendered_member
+from failwell.errors.report import ErrorReport
 
 __all__ = ["report_exception"]
 

@@ -15,11 +15,11 @@ Example:
 from collections.abc import Callable
 from typing import Any
 
-from failwell._extras import need
-from failwell.decision.policy import SCHEDULES, default_schedule
-from failwell.integrations._repeatable import repeatable
-from failwell.report.describe import describe
-from failwell.runtime.clock import random_jitter
+from failwell.adapters.describe import describe
+from failwell.calls.clock import random_jitter
+from failwell.calls.policy import SCHEDULES, default_schedule
+from failwell.calls.task_calls___repeatable import repeatable
+from failwell.errors.missing_extra import need
 
 __all__ = ["retry_if_failwell", "wait_failwell"]
 

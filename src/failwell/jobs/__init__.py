@@ -1,7 +1,7 @@
 """A job queue that runs each capability in its own worker process and admits jobs by measured memory.
 
 The worker's side uses the standard library only, so that it runs in any interpreter. This room imports
-`failwell.journal` and below, and not `failwell.workflow`.
+`failwell.store` and below, and not `failwell.workflows`.
 
 Example:
     >>> from failwell.jobs import Manifest
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from failwell.jobs.client.async_client import AsyncJobHandle as AsyncJobHandle
     from failwell.jobs.client.client import Client as Client
     from failwell.jobs.client.client import JobHandle as JobHandle
-    from failwell.jobs.config.schema_language import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.job import Job as Job
     from failwell.jobs.job import JobRequest as JobRequest
     from failwell.jobs.job import JobState as JobState
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
+    from failwell.jobs.schedules__schedule import JobSchedule as JobSchedule
+    from failwell.jobs.schedules__schedule import ScheduleSpec as ScheduleSpec
+    from failwell.jobs.settings_schema import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.store.groups import JobGroup as JobGroup
-    from failwell.jobs.timing.schedule import JobSchedule as JobSchedule
-    from failwell.jobs.timing.schedule import ScheduleSpec as ScheduleSpec
-    from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
+    from failwell.jobs.workers.supervisor import SupervisedWorker as SupervisedWorker
 else:
     from failwell._lazy import lazy_names
 
@@ -42,15 +42,15 @@ else:
             "JobGroup": "failwell.jobs.store.groups",
             "JobHandle": "failwell.jobs.client.client",
             "JobRequest": "failwell.jobs.job",
-            "JobSchedule": "failwell.jobs.timing.schedule",
+            "JobSchedule": "failwell.jobs.schedules__schedule",
             "JobState": "failwell.jobs.job",
             "Limits": "failwell.jobs.memory.machine",
             "Manifest": "failwell.jobs.manifest",
             "Resources": "failwell.jobs.platform",
             "Runtime": "failwell.jobs.runtime",
-            "ScheduleSpec": "failwell.jobs.timing.schedule",
-            "SupervisedWorker": "failwell.jobs.worker.supervisor",
-            "UnknownConfigWarning": "failwell.jobs.config.schema_language",
+            "ScheduleSpec": "failwell.jobs.schedules__schedule",
+            "SupervisedWorker": "failwell.jobs.workers.supervisor",
+            "UnknownConfigWarning": "failwell.jobs.settings_schema",
             "read_manifest": "failwell.jobs.manifest_file",
         },
     )

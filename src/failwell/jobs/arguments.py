@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.fault.capability import CapabilityInputError
+from failwell.errors.faults__capability import CapabilityInputError
 from failwell.files.suggestions import unknown_word
-from failwell.jobs.child.types.conversion import to_json_value
-from failwell.jobs.config.config_schema import mistakes_of, type_text
-from failwell.jobs.config.schema_language import TYPES, path_text
 from failwell.jobs.job import JobRequest
-from failwell.jobs.request import TOO_DEEP, unserializable
+from failwell.jobs.job__request import TOO_DEEP, unserializable
+from failwell.jobs.settings__config_schema import mistakes_of, type_text
+from failwell.jobs.settings_schema import TYPES, path_text
+from failwell.jobs.worker_process.types.conversion import to_json_value
 
 Parameters = Mapping[str, Mapping[str, Any]]
 """Action → the JSON Schema of its arguments, as the worker reports them."""

@@ -1,19 +1,19 @@
-"""The faults of queues and workers. The errors that capabilities raise are in `failwell.fault.capability`."""
+"""The faults of queues and workers. The errors that capabilities raise are in `failwell.errors.faults__capability`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.capability import (
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import ResourceShortfall, UserAction
+from failwell.errors.fault import Fault
+from failwell.errors.faults import Cancellation, Session, Validation
+from failwell.errors.faults__capability import (
     CapabilityConfigError,
     CapabilityInputError,
     CapabilityResourceError,
     CapabilityTimeoutError,
     CapabilityTransientError,
 )
-from failwell.fault.classes import Cancellation, Session, Validation
-from failwell.fault.facts import ResourceShortfall, UserAction
 from failwell.processes.worker_memory import OverLimit
 
 if TYPE_CHECKING:

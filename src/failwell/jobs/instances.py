@@ -4,21 +4,25 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.calls.suppress import suppress
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import (
+    CapabilityConfigError,
+    CapabilityInputError,
+    CapabilityNotLoadedError,
+)
 from failwell.jobs.arguments import ArgumentCheck
-from failwell.jobs.capability_registry import CapabilityRegistry, RegistryContent
+from failwell.jobs.capabilities import CapabilityRegistry, RegistryContent
 from failwell.jobs.faults import NotEntered, NotReadable
 from failwell.jobs.manifest import Manifest, check_instance, manifest_of, rate_limit_in
 from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
-from failwell.jobs.queue.instance import Instance
+from failwell.jobs.queue.order__instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.timing.schedule import ScheduleSpec
-from failwell.jobs.worker.protocol import Supervision, WorkerEvent
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.schedules__schedule import ScheduleSpec
+from failwell.jobs.workers.protocol import Supervision, WorkerEvent
+from failwell.jobs.workers.supervisor import SupervisedWorker
 from failwell.processes.memory_groups import MemoryGroups
-from failwell.runtime.suppress import suppress
 
 
 class ConfigChange(NamedTuple):

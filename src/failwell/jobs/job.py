@@ -8,11 +8,11 @@ from enum import StrEnum
 from time import time
 from typing import Any, Literal, NewType
 
-from failwell.fault.capability import CapabilityCancelledError
-from failwell.fault.frozen import frozen
+from failwell.errors.faults__capability import CapabilityCancelledError
+from failwell.errors.frozen import frozen
+from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import NotOver
 from failwell.jobs.job_error import job_error
-from failwell.report.record import ErrorReport
 
 JobId = NewType("JobId", str)
 

@@ -3,16 +3,16 @@
 import builtins
 from collections.abc import Iterator
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import (
+from failwell.adapters.revival import Recalled, revive
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import (
     CapabilityError,
     CapabilityFatalError,
     CapabilityInputError,
     CapabilityResourceError,
     CapabilityTransientError,
 )
-from failwell.report.record import ErrorReport
-from failwell.report.revive import Recalled, revive
+from failwell.errors.report import ErrorReport
 
 _CLASSES: dict[str, type[CapabilityError]] = {
     "user_input": CapabilityInputError,

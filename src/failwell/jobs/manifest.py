@@ -11,15 +11,15 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from failwell.fault.capability import CapabilityInputError
-from failwell.fault.frozen import frozen
+from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.frozen import frozen
+from failwell.errors.report import TracebackPolicy
 from failwell.jobs.platform import Resources
-from failwell.jobs.timing.rate_limit import RateLimit, rate_limit_of
-from failwell.jobs.timing.schedule import ScheduleSpec
-from failwell.report.record import TracebackPolicy
+from failwell.jobs.rate_limit import RateLimit, rate_limit_of
+from failwell.jobs.schedules__schedule import ScheduleSpec
 
 Schema = Mapping[str, Any]
-"""A JSON Schema, of the part of the language that `failwell.jobs.config.schema_language` supports."""
+"""A JSON Schema, of the part of the language that `failwell.jobs.settings_schema` supports."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -182,7 +182,7 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
         shown = f"`@capability` of `{name}`"
         manifest = parse_manifest({**marks, **values, "path": [str(place)]}, shown=shown)
     if not isinstance(what, type):
-        from failwell.jobs.child.types.signature import Signature
+        from failwell.jobs.worker_process.types.signature import Signature
 
         manifest = replace(manifest, parameters={"execute": Signature(what).schema()})
     return replace(manifest, **fields)

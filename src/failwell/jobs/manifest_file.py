@@ -27,7 +27,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any, cast
 
-from failwell.fault.capability import CapabilityConfigError
+from failwell.errors.faults__capability import CapabilityConfigError
+from failwell.errors.report import TracebackPolicy
 from failwell.files.documents import Document, read_document, read_values
 from failwell.files.item_tree import Item, is_map
 from failwell.files.item_tree import Path as ItemPath
@@ -36,12 +37,17 @@ from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape
 from failwell.files.suggestions import not_one_of
 from failwell.files.value_types import INVALID, AnyJson, Choice, Flag, Number, Text
 from failwell.files.value_types import Schema as JsonSchema
-from failwell.jobs.config.schema_language import path_text, schema_mistakes
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
-from failwell.jobs.timing.rate_limit import PATTERN
-from failwell.jobs.timing.schedule import MISSED, MOST_MISSED, ScheduleSpec, cron_mistake, timezone_mistake
-from failwell.report.record import TracebackPolicy
+from failwell.jobs.rate_limit import PATTERN
+from failwell.jobs.schedules__schedule import (
+    MISSED,
+    MOST_MISSED,
+    ScheduleSpec,
+    cron_mistake,
+    timezone_mistake,
+)
+from failwell.jobs.settings_schema import path_text, schema_mistakes
 
 _INDEX = re.compile(r"\[\d+\]$")
 _TEXT = Text(allow_empty=True)
@@ -107,8 +113,8 @@ def _toml_value(value: Any) -> str:
 
 
 def _unreadable(message: str, advice: str) -> CapabilityConfigError:
-    from failwell.fault.axes import ActionKind
-    from failwell.fault.facts import UserAction
+    from failwell.errors.axes import ActionKind
+    from failwell.errors.facts import UserAction
 
     return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, advice))
 

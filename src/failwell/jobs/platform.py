@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.capability import CapabilityFatalError
-from failwell.fault.facts import UserAction
-from failwell.fault.frozen import frozen
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.faults__capability import CapabilityFatalError
+from failwell.errors.frozen import frozen
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.faults import invalid_config
 

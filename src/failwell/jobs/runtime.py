@@ -12,10 +12,10 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from failwell.decision.policy import Policy
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.calls.policy import Policy
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered, check_not_imported
-from failwell.jobs.hosting import Hosting, folder_beside
+from failwell.jobs.host import Hosting, folder_beside
 from failwell.jobs.instances import CapabilitySource, Instances
 from failwell.jobs.job import FOREVER, NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
 from failwell.jobs.manifest import new_instance
@@ -25,10 +25,10 @@ from failwell.jobs.memory.machine import Limits, Probe
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.state import DEFAULT, Rules
-from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.rows import read_result
-from failwell.jobs.worker.protocol import Supervision
-from failwell.jobs.worker.supervisor import SupervisedWorker
+from failwell.jobs.workers.protocol import Supervision
+from failwell.jobs.workers.supervisor import SupervisedWorker
 
 DRAIN = 5.0
 

@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 
-from failwell.processes.output_secrets import OutputSecrets
-from failwell.report.redact import MARK
+from failwell.errors.redact import MARK
+from failwell.processes.capture__output_secrets import OutputSecrets
 
 LIMIT = 1_048_576
 """The default number of bytes of one stream that are kept in memory."""

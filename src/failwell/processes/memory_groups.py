@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from failwell.runtime.suppress import suppress
+from failwell.calls.suppress import suppress
 
 _MB = 1048576
 _PREFIX = "failwell-"

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import IO, Any, Literal, cast
 from uuid import uuid4
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.processes import tree
 from failwell.processes.memory_groups import MemoryGroup
 from failwell.processes.script import watch_exit

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
-from failwell.fault.frozen import frozen
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.plan import AgentSpec, Node, Plan
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.faults import Validation
+from failwell.errors.frozen import frozen
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.plan import AgentSpec, Node, Plan
 
 
 @frozen
@@ -30,8 +30,8 @@ class SessionAgent:
 
     def request(self, session: str, turn: int, *, folder: str, approved: bool = False) -> Request:
         """The request of one turn, with its templates rendered."""
-        from failwell.workflow.machine.context import ScopeNames, call_of
-        from failwell.workflow.machine.run_state import Scope
+        from failwell.workflows.machine.context import ScopeNames, call_of
+        from failwell.workflows.machine.run_state import Scope
 
         inputs: dict[str, Any] = {
             name: declared.default for name, declared in self.plan.inputs.items() if declared.has_default
@@ -72,8 +72,8 @@ def load_agent(
         WorkflowInvalid: it has errors; `mistakes` lists all of them.
         Validation: it cannot be read, or has no such agent.
     """
-    from failwell.workflow.check.workflow_tree import check_file
-    from failwell.workflow.run.run_faults import WorkflowInvalid
+    from failwell.workflows.check.workflow_tree import check_file
+    from failwell.workflows.running.faults import WorkflowInvalid
 
     file = str(Path(path).absolute())
     checked = check_file(

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from failwell.journal.event import Event
 from failwell.sessions.manifest import Manifest, read_manifest
+from failwell.store.event import Event
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, cast
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.sessions.agent import SessionAgent
 
 FORMAT = 1

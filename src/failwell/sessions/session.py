@@ -7,29 +7,29 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from failwell.agents.message_repair import INTERRUPTED
-from failwell.fault.classes import Cancellation
-from failwell.fault.frozen import frozen
-from failwell.interaction.interaction_faults import InteractionRequired
-from failwell.journal.event import Event
-from failwell.journal.lock import ProcessLock
-from failwell.journal.sqlite.run_store import SqliteStore
-from failwell.report.record import ErrorReport, Scene
-from failwell.runtime.cancel import CancelScope, Reason, ScopeBlock
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
-from failwell.runtime.suppress import catch_async
+from failwell.agents.people.queue__interaction_faults import InteractionRequired
+from failwell.calls.cancel import CancelScope, Reason, ScopeBlock
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
+from failwell.calls.suppress import catch_async
+from failwell.errors.faults import Cancellation
+from failwell.errors.frozen import frozen
+from failwell.errors.report import ErrorReport, Scene
 from failwell.sessions.agent import SessionAgent
+from failwell.sessions.faults import NothingToRetry, SessionClosed
 from failwell.sessions.history import SessionState, Usage
+from failwell.sessions.log import CANCELLED, SessionLog, SessionRecorder
 from failwell.sessions.manifest import Manifest, manifest_of
-from failwell.sessions.session_faults import NothingToRetry, SessionClosed
-from failwell.sessions.session_log import CANCELLED, SessionLog, SessionRecorder
+from failwell.store.event import Event
+from failwell.store.locks import ProcessLock
+from failwell.store.sqlite.run_store import SqliteStore
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
 
-    from failwell.interaction.queue import InteractionQueue
-    from failwell.turns.tools.tool import Approver
-    from failwell.workflow.machine.messages import Request
-    from failwell.workflow.run.executor import Tools
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.agents.tools.tool import Approver
+    from failwell.workflows.machine.messages import Request
+    from failwell.workflows.running.executor import Tools
 
 _GRACE = 2.0
 Outcome = Literal["answered", "failed", "cancelled", "halted"]
@@ -163,7 +163,7 @@ class Session:
         Raises:
             Validation: it is not `provider:model`.
         """
-        from failwell.turns.models import model_name
+        from failwell.agents.models import model_name
 
         model_name(model, None)
         manifest = manifest_of(
@@ -265,7 +265,7 @@ class Session:
         return self._result("answered", text=text)
 
     async def _answer(self, request: "Request", recorder: SessionRecorder) -> str:
-        from failwell.turns.turn import Turn
+        from failwell.agents.turn import Turn
         from failwell.workflows.agent_steps.answers import system_text
         from failwell.workflows.agent_steps.kit import agent_kit
         from failwell.workflows.agent_steps.step_settings import AgentSettings, tool_context
@@ -294,7 +294,7 @@ class Session:
     # -------------------------------------------------------------- ends of a turn
 
     async def _cancelled(self, fault: Cancellation, recorder: SessionRecorder | None) -> TurnResult:
-        from failwell.report.describe import describe
+        from failwell.adapters.describe import describe
 
         await self._log.close_calls(CANCELLED)
         used = {} if recorder is None else {"used": recorder.used()}
@@ -342,7 +342,7 @@ class Session:
     # -------------------------------------------------------------- what a turn needs
 
     def _tools(self) -> "Tools":
-        from failwell.workflow.run.executor import Tools
+        from failwell.workflows.running.executor import Tools
 
         return Tools(
             plan=self._agent.plan,
@@ -353,7 +353,7 @@ class Session:
         )
 
     def _open_budget(self) -> SharedBudget | None:
-        from failwell.decision.budget import Budget
+        from failwell.calls.budget import Budget
 
         limits = self._agent.plan.limits
         if limits.budget_usd is None or limits.on_exceed == "warn":
@@ -368,7 +368,7 @@ class Session:
         return tool_approver(lambda: self._questions, request, {"session": self.id, "turn": self.state.turn})
 
     async def _approves_spending(self, report: ErrorReport) -> bool:
-        from failwell.interaction.requests import Answer, Approve
+        from failwell.agents.people.requests import Answer, Approve
 
         request = Approve(
             text="the budget of this session is spent; make the call nevertheless?",
@@ -425,10 +425,10 @@ def _check_output(request: "Request", text: str) -> None:
     Raises:
         Fault: `internal.schema_violation`.
     """
-    from failwell.report.revive import revive
-    from failwell.workflow.failure import Failure
-    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.adapters.revival import revive
     from failwell.workflows.agent_steps.answers import checked, object_in, scene_of, schema_violation
+    from failwell.workflows.failure import Failure
+    from failwell.workflows.output_schemas import OutputSchemas
 
     scene = scene_of(request)
     value, reason = object_in(text)

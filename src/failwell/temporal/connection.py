@@ -12,10 +12,10 @@ from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell._extras import need
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
+from failwell.errors.missing_extra import need
 
 if TYPE_CHECKING:
     from temporalio.client import Client

@@ -9,9 +9,9 @@ from shutil import which
 from subprocess import DEVNULL, PIPE, STDOUT, Popen
 from typing import Self
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
 from failwell.processes.run_processes import Guardian
 
 LOOPBACK = "127.0.0.1"

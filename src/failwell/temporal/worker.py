@@ -11,7 +11,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from failwell._version import __version__
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.jobs.memory.book import NO_LIMITS
 from failwell.jobs.memory.machine import Limits
 from failwell.jobs.platform import this_machine
@@ -21,8 +21,8 @@ from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.jobs.job_activity import JobActivity
 from failwell.temporal.jobs.job_workflow import JobWorkflow
 from failwell.temporal.queues import BEAT, instance_queue
-from failwell.temporal.runs.serving import run_worker_options
 from failwell.temporal.runs.step_activities import StepActivities
+from failwell.temporal.runs.step_activities__serving import run_worker_options
 
 BUILD = f"failwell-{__version__}"
 """What the server shows as the version of this worker. By default, the SDK would hash every loaded module."""

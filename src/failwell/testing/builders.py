@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.report.record import NOWHERE, ErrorReport, TracebackPolicy
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
+from failwell.errors.report import NOWHERE, ErrorReport, TracebackPolicy
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """When every built report happened, unless it says otherwise."""

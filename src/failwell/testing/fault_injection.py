@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from failwell.apps.lab.hosts import dialect_of_call, dialect_of_host
-from failwell.apps.lab.lab_routes import NoSuchFailure, check, parse, wants_stream
-from failwell.apps.lab.server import Lab
 from failwell.testing.faults_spec import FaultSpec, parse_fault
+from failwell.testing.laboratory.lab_routes import NoSuchFailure, check, parse, wants_stream
+from failwell.testing.laboratory.lab_routes__hosts import dialect_of_call, dialect_of_host
+from failwell.testing.laboratory.server import Lab
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from failwell.apps.lab.delay_forms import FORMS
-from failwell.apps.lab.scenario import SCENARIOS
+from failwell.testing.laboratory.delay_forms import FORMS
+from failwell.testing.laboratory.scenario import SCENARIOS
 
 ALIASES = {
     "rate_limit": "rate_limited",

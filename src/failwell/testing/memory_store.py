@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Any
 
-from failwell.journal.event import Event, Fact, from_json, to_json
-from failwell.journal.folder import check_run_id
-from failwell.journal.journal_faults import RunExists, UnknownRun
-from failwell.journal.lock import Holder, run_locked
-from failwell.journal.status import StatusFields, fold_status, mark_interrupted, prune_statuses
-from failwell.journal.store import PruneResult, Run, Snapshot, Subject
+from failwell.store.event import Event, Fact, from_json, to_json
+from failwell.store.faults__journal_faults import RunExists, UnknownRun
+from failwell.store.folder import check_run_id
+from failwell.store.locks import Holder, run_locked
+from failwell.store.run_store import PruneResult, Run, Snapshot, Subject
+from failwell.store.status import StatusFields, fold_status, mark_interrupted, prune_statuses
 
 _LOOK_EVERY = 1.0
 
@@ -29,7 +29,7 @@ class _Stream:
 
 
 class MemoryStore:
-    """A store in memory, for tests; see `failwell.journal.store.Store`."""
+    """A store in memory, for tests; see `failwell.store.run_store.Store`."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}

@@ -133,7 +133,7 @@ def _kind(error: BaseException) -> str | None:
     """The kind of an error; none for what a test itself says."""
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
         return None
-    from failwell.report.describe import describe
+    from failwell.adapters.describe import describe
 
     return describe(error).kind
 

@@ -9,16 +9,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 
 if TYPE_CHECKING:
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.errors.report import ErrorReport
     from failwell.files.mistakes import Mistake
-    from failwell.interaction.queue import InteractionQueue
-    from failwell.journal.event import Event
-    from failwell.report.record import ErrorReport
-    from failwell.workflow.check.workflow_tree import Checked
-    from failwell.workflow.run.executor import Executor
-    from failwell.workflow.run.run_settings import (
+    from failwell.store.event import Event
+    from failwell.workflows.check.workflow_tree import Checked
+    from failwell.workflows.running.executor import Executor
+    from failwell.workflows.running.settings import (
         DriveResult,
         DriverFactory,
         GateAnswer,
@@ -91,7 +91,7 @@ def load(path: str | Path, *, allow_outside: bool = False) -> Workflow:
         WorkflowInvalid: it has errors; `mistakes` lists all of them.
         Validation: it cannot be read.
     """
-    from failwell.workflow.run.run_faults import WorkflowInvalid
+    from failwell.workflows.running.faults import WorkflowInvalid
 
     checked = _check(path, allow_outside=allow_outside)
     plan = checked.plan
@@ -117,7 +117,7 @@ def validate(path: str | Path, *, allow_outside: bool = False) -> "list[Mistake]
 
 
 def _check(path: str | Path, *, allow_outside: bool) -> "Checked":
-    from failwell.workflow.check.workflow_tree import check_file
+    from failwell.workflows.check.workflow_tree import check_file
 
     return check_file(str(path), environ=os.environ, allow_outside=allow_outside)
 
@@ -160,7 +160,7 @@ async def arun(
     path, outside = _path(workflow, allow_outside=allow_outside)
 
     async def work(settings: "Settings") -> "DriveResult":
-        from failwell.workflow.run.launch import start
+        from failwell.workflows.running.launch import start
 
         return await start(path, dict(inputs or {}), settings, run=run_id, metadata=metadata)
 
@@ -216,7 +216,7 @@ async def aresume(
     """
 
     async def work(settings: "Settings") -> "DriveResult":
-        from failwell.workflow.run.launch import resume as resume_run
+        from failwell.workflows.running.launch import resume as resume_run
 
         return await resume_run(run_id, settings, inputs=inputs, accept_changes=accept_changes, limits=limits)
 
@@ -320,12 +320,12 @@ def local_settings(
     interactions: "InteractionQueue | None" = None,
 ) -> "Settings":
     """The settings of a run on this machine. The caller closes `settings.store`."""
-    from failwell.journal.folder import state_folder
-    from failwell.journal.sqlite.run_store import SqliteStore
-    from failwell.workflow.run.run_settings import Settings
-    from failwell.workflow.run.script_executor import ScriptExecutor
+    from failwell.store.folder import state_folder
+    from failwell.store.sqlite.run_store import SqliteStore
     from failwell.workflows.agent_steps.executor import AgentExecutor
     from failwell.workflows.job_nodes import JobExecutor
+    from failwell.workflows.running.script_executor import ScriptExecutor
+    from failwell.workflows.running.settings import Settings
 
     folder = state_folder(None if store is None else str(store))
     run_store = SqliteStore(folder, durability=durability)
@@ -336,11 +336,11 @@ def local_settings(
     if interactions is None and on_gate is not None:
         interactions = _callback_queue(on_gate)
     if interactions is not None and interactions.observe is None:
-        from failwell.interaction.interaction_audit import record_event
+        from failwell.agents.audit__interaction_audit import record_event
 
         interactions.observe = partial(record_event, lambda: run_store.audit)
     if find_spec("pydantic_ai") is not None:
-        from failwell.workflows.stage_nodes import StageExecutor
+        from failwell.workflows.stages.nodes__stage_nodes import StageExecutor
 
         agents = AgentExecutor(folder, interactions, model=model, audit=lambda: run_store.audit)
         executors["agent"] = executors["tool"] = agents
@@ -362,8 +362,8 @@ def local_settings(
 
 
 def _callback_queue(on_gate: OnGate) -> "InteractionQueue":
-    from failwell.interaction.queue import InteractionQueue
-    from failwell.workflows.gate_callback import CallbackAnswerer
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.workflows.gates__gate_callback import CallbackAnswerer
 
     return InteractionQueue(CallbackAnswerer(on_gate))
 
@@ -411,8 +411,8 @@ def dry_run(
     path: str, inputs: Mapping[str, Any], *, allow_outside: bool = False
 ) -> "tuple[Checked | None, Mapping[str, Any], list[Mistake]]":
     """The checks before a run: the files, the inputs with defaults, and every mistake. `None` if it cannot run."""
-    from failwell.workflow.check.workflow_tree import check_file
-    from failwell.workflow.run_inputs import check_inputs
+    from failwell.workflows.check.workflow_tree import check_file
+    from failwell.workflows.run_inputs import check_inputs
 
     checked = check_file(path, environ=os.environ, allow_outside=allow_outside)
     mistakes = list(checked.mistakes)

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Success, Tools
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Success, Tools
 
 if TYPE_CHECKING:
     from asyncio import Future
 
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
-    from failwell.workflow.output_schemas import OutputSchemas
-    from failwell.workflows.job_client import JobClient
+    from failwell.workflows.job_nodes__job_client import JobClient
+    from failwell.workflows.output_schemas import OutputSchemas
 
 
 class JobExecutor:
@@ -48,7 +48,7 @@ class JobExecutor:
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:  # noqa: ARG002  (a job needs nothing of the driver's)
         """Submit the job, wait for its end, and return the outcome."""
-        from failwell.fault.base import Fault
+        from failwell.errors.fault import Fault
         from failwell.jobs.job import JobRequest
 
         job_request = JobRequest(
@@ -68,7 +68,7 @@ class JobExecutor:
             return self._worked(request, _output(job))
         if job.error is not None:
             return Failure(report=job.error, typed=True)
-        from failwell.fault.capability import CapabilityCancelledError
+        from failwell.errors.faults__capability import CapabilityCancelledError
 
         return Failure.from_exception(CapabilityCancelledError(job_request.instance), typed=True)
 
@@ -77,8 +77,8 @@ class JobExecutor:
         schema = request.node.output
         if schema is None:
             return Success(output=output)
-        from failwell.workflow.envelope import violation
-        from failwell.workflow.output_schemas import OutputSchemas, SchemaMismatch
+        from failwell.workflows.envelope import violation
+        from failwell.workflows.output_schemas import OutputSchemas, SchemaMismatch
 
         self._schemas = self._schemas or OutputSchemas()
         try:
@@ -92,7 +92,7 @@ class JobExecutor:
         return Success(output=output)
 
     async def _done(self, job_request: "JobRequest") -> "Job":
-        from failwell.workflows.job_client import JobClient
+        from failwell.workflows.job_nodes__job_client import JobClient
 
         job: str | None = None
         while True:
@@ -125,7 +125,7 @@ class JobExecutor:
         from failwell.jobs.store.sqlite import is_hosted
 
         if is_hosted(self._folder):
-            from failwell.workflows.job_client import JobClient
+            from failwell.workflows.job_nodes__job_client import JobClient
 
             return JobClient(self._folder)
         from failwell.jobs.runtime import Runtime
@@ -146,7 +146,7 @@ class JobExecutor:
         if opening.cancelled() or opening.exception() is not None:
             # The nodes that waited for it have failed already.
             return None
-        from failwell.workflows.job_client import JobClient
+        from failwell.workflows.job_nodes__job_client import JobClient
 
         queue = opening.result()
         if isinstance(queue, JobClient):

@@ -6,15 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.journal.folder import JOURNAL, state_folder
-from failwell.journal.status import check_statuses
-from failwell.journal.store import Run
+from failwell.store.folder import JOURNAL, state_folder
+from failwell.store.run_store import Run
+from failwell.store.status import check_statuses
 
 if TYPE_CHECKING:
-    from failwell.journal.event import Event
-    from failwell.journal.output_log import LogEntry
-    from failwell.journal.sqlite.run_store import SqliteStore
-    from failwell.workflows.gate_answers import Gate
+    from failwell.store.event import Event
+    from failwell.store.output_log import LogEntry
+    from failwell.store.sqlite.run_store import SqliteStore
+    from failwell.workflows.gates import Gate
 
 
 def list_runs(
@@ -83,7 +83,7 @@ def read_logs(
     Raises:
         UnknownRun: it is not recorded.
     """
-    from failwell.workflows.run_logs import run_output
+    from failwell.workflows.recorded_runs__run_logs import run_output
 
     get_run(run_id, store=store)
 
@@ -100,7 +100,7 @@ def list_gates(run_id: str, *, store: str | Path | None = None) -> "list[Gate]":
     Raises:
         UnknownRun: it is not recorded.
     """
-    from failwell.workflows.gate_answers import pending_gates
+    from failwell.workflows.gates import pending_gates
 
     with _existing(run_id, store) as (journal, _run):
         return pending_gates(journal, run_id)
@@ -131,7 +131,7 @@ def answer_gate(
         UnknownRun: the run is not recorded.
         GateRefused: the gate is not pending, or the value does not fit.
     """
-    from failwell.workflows.gate_answers import answer
+    from failwell.workflows.gates import answer
 
     with _existing(run_id, store) as (journal, _run):
         return answer(journal, run_id, gate, value, by=by, comment=comment, payload=payload)
@@ -159,7 +159,7 @@ def cancel_run(
         NotRunning: it has ended.
         NotStopped: its process is on another machine, or cannot be killed.
     """
-    from failwell.workflows.gate_answers import cancel
+    from failwell.workflows.gates import cancel
 
     with _existing(run_id, store) as (journal, run):
         return cancel(journal, run, by=by, reason=reason, force_after=force_after)
@@ -172,7 +172,7 @@ def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
     if not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.store.sqlite.run_store import SqliteStore
 
     journal = SqliteStore(folder, read_when_full=True)
     try:
@@ -183,7 +183,7 @@ def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
 
 @contextmanager
 def _existing(run_id: str, store: str | Path | None) -> "Generator[tuple[SqliteStore, Run]]":
-    from failwell.journal.journal_faults import UnknownRun
+    from failwell.store.faults__journal_faults import UnknownRun
 
     with _open_journal(store) as journal:
         if journal is None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from failwell.adapters.saved.log_record import classify
 from failwell.adapters.words import text_model
 from failwell.adapters.words.text_model import CLEAR_LEAD, WEIGHTS, Guess, guess
-from failwell.fault.registry import kind as registered_kind
-from failwell.report.saved_failures.saved_row import classify
+from failwell.errors.kind_registry import kind as registered_kind
 from tools.word_weights import EXAMPLES, Example, all_examples, digest, examples, train
 
 FOLDS = 5

@@ -11,7 +11,7 @@ import pytest
 
 import failwell as failwell_package
 from failwell.adapters import registrations
-from failwell.apps.doctor.sdks import Sdk, installed, judge
+from failwell.adapters.doctor.sdks import Sdk, installed, judge
 from tests.apps.running import Done, environment, failwell
 
 OLLAMA = """

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from failwell.apps.lab.dialects.table import dialect_names
-from failwell.apps.lab.matrix import cells
-from failwell.apps.lab.scenario import SCENARIOS
+from failwell.testing.laboratory.dialects.table import dialect_names
+from failwell.testing.laboratory.matrix import cells
+from failwell.testing.laboratory.scenario import SCENARIOS
 from tests.apps.running import environment, failwell
 
 PATIENCE = 20

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.saved import read_saved
-from failwell.apps.lab.delay_forms import FORMS
-from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.lab_reply import LabCall
-from failwell.apps.lab.matrix import Cell, cells
-from failwell.apps.lab.scenario import SCENARIOS, Truth
-from failwell.apps.lab.transport_faults import BELOW
-from failwell.fault.axes import Category
-from failwell.testing.laboratory import Lab, lab
+from failwell.adapters.saved.reading import read_saved
+from failwell.errors.axes import Category
+from failwell.testing.laboratory.delay_forms import FORMS
+from failwell.testing.laboratory.dialects.table import dialect, dialect_names
+from failwell.testing.laboratory.init__laboratory import Lab, lab
+from failwell.testing.laboratory.lab_reply import LabCall
+from failwell.testing.laboratory.matrix import Cell, cells
+from failwell.testing.laboratory.scenario import SCENARIOS, Truth
+from failwell.testing.laboratory.scenario__transport_faults import BELOW
 from tests.apps.lab.asking import Got, ask
 from tests.specimens import each
 

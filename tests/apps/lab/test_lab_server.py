@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from failwell.testing.laboratory import Lab, NoSuchFailure, lab
+from failwell.testing.laboratory.init__laboratory import Lab, NoSuchFailure, lab
 from tests.apps.lab.asking import PATIENCE, ask, ask_again
 
 QUICK = 3.0

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.report import ErrorReport
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
-from failwell.report.failure_context import ledger_of
-from failwell.report.record import ErrorReport
-from failwell.runtime.streams.timeouts import StreamTimedOut, StreamTimeouts
+from failwell.adapters.describe import describe
+from failwell.calls.streams.timeouts import StreamTimedOut, StreamTimeouts
+from failwell.errors.context import ledger_of
+from failwell.errors.report import ErrorReport
 from failwell.testing import FakeClock
 from tests.sdks.callers.litellm import close_clients, close_sessions
 from tests.sdks.plugins.scripted_lab import (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.report import ErrorReport
 from tests.sdks.frameworks.replies import NO_KEY, NO_QUOTA, OVERLOADED, Reply, script
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import told
 from tests.sdks.plugins.frameworks import prefect as prefect_lab
@@ -183,8 +183,8 @@ def test_celery_in_a_worker_process_stores_the_report_and_no_text(
 
 def test_ray_refuses_what_would_repeat_twice_or_cannot_travel() -> None:
     ray: Any = pytest.importorskip("ray", reason="`make test-sdks` runs it with ray")
+    from failwell.calls.guard__call_guard import Guard
     from failwell.integrations.ray import reliability
-    from failwell.runtime.call_guard import Guard
 
     class Actor:
         pass

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from failwell import checked
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.report import ErrorReport
 
 sdk: Any = pytest.importorskip("claude_agent_sdk", reason="`make test-sdks` runs it with claude-agent-sdk")
 

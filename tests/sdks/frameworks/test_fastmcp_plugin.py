@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result
-from failwell.report.record import ErrorReport
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import even, told

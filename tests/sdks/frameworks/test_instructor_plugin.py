@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from failwell import Guard
-from failwell.decision.breaker import BreakerPolicy
-from failwell.report.describe import describe
-from failwell.runtime.loop import AttemptEvent, AttemptFailed
+from failwell.adapters.describe import describe
+from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed
+from failwell.calls.circuit_breaker import BreakerPolicy
 from failwell.testing import FakeClock
 from tests.sdks.plugins.scripted_lab import Step, calls_tool, lab_reply, scripted_lab
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.adapters.describe import describe
+from failwell.errors.report import ErrorReport
 from tests.sdks.frameworks.replies import NO_KEY, NO_QUOTA, OVERLOADED, Reply, completion, script, tool_call
 
 agents: Any = pytest.importorskip("agents", reason="`make test-sdks` runs it with openai-agents")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.budget import Budget
+from failwell.calls.attempt_loop import AttemptEvent, OperationEnded, Parked
+from failwell.calls.budget import Budget
+from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
+from failwell.errors.context import ledger_of
 from failwell.integrations.openai_agents import outcome, reliability, tool_error
-from failwell.report.failure_context import ledger_of
-from failwell.runtime.call_guard import ClosedOff, Guard
-from failwell.runtime.loop import AttemptEvent, OperationEnded, Parked
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing import FakeClock
 from tests.sdks.frameworks.replies import NO_KEY, OVERLOADED, Reply, Script, completion, script, tool_call
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from failwell import describe
-from failwell.runtime.cost import Prices
-from failwell.turns.own_agents import AgentCall, run_own_agent
+from failwell.agents.own_agents import AgentCall, run_own_agent
+from failwell.calls.cost import Prices
 from tests.sdks.frameworks.replies import NO_KEY, Reply, completion, script, tool_call
 
 agents: Any = pytest.importorskip("agents", reason="`make test-sdks` runs it with openai-agents")

@@ -31,7 +31,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from failwell.report.describe import describe
+from failwell.adapters.describe import describe
 from tests.sdks.plugins.scripted_lab import (
     STALL,
     Step,

@@ -9,9 +9,9 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from failwell.apps.lab.delay_forms import Wait
-from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
-from failwell.apps.lab.lab_routes import check
+from failwell.testing.laboratory.delay_forms import Wait
+from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
+from failwell.testing.laboratory.lab_routes import check
 from tests.sdks.frameworks.replies import tool_call
 
 Step = Callable[[str, LabCall], Reply]

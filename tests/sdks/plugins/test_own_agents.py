@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.lab.scripts.turn import LabTurn
-from failwell.decision.budget import Budget
-from failwell.report.describe import describe
-from failwell.runtime.clock import SystemClock
-from failwell.runtime.cost import Price, Prices
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.adapters.describe import describe
+from failwell.agents.own_agents import AgentAnswer, AgentCall, run_own_agent
+from failwell.agents.turn import TurnEvent, TurnLimit, TurnTimeout
+from failwell.calls.budget import Budget
+from failwell.calls.clock import SystemClock
+from failwell.calls.cost import Price, Prices
+from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing import lab
-from failwell.turns.own_agents import AgentAnswer, AgentCall, run_own_agent
-from failwell.turns.turn import TurnEvent, TurnLimit, TurnTimeout
+from failwell.testing.laboratory.lab_reply__turn import LabTurn
 from tests.installed import need
 
 need("pydantic_ai")

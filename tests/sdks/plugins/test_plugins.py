@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from failwell import Guard
-from failwell.apps.lab.lab_reply import LabCall, Reply
-from failwell.decision.breaker import BreakerPolicy
+from failwell.calls.attempt_loop import AttemptEvent
+from failwell.calls.circuit_breaker import BreakerPolicy
 from failwell.policies import AttemptFailed, StreamTimeouts
-from failwell.runtime.loop import AttemptEvent
 from failwell.testing import FakeClock
+from failwell.testing.laboratory.lab_reply import LabCall, Reply
 from tests.sdks.plugins.scenarios import (
     FRAMEWORKS,
     OK,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from failwell.adapters.describe import attach_report
+from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result
-from failwell.report.describe import attach_report
-from failwell.report.record import ErrorReport
 from tests.sdks.plugins.scenarios import ToolBroke
 
 NO_STREAM = "a tool of MCP answers once; a stream that the tool reads is not the server's"

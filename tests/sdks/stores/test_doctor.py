@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.apps.doctor.sdks import installed
+from failwell.adapters.doctor.sdks import installed
 
 pytestmark = pytest.mark.slow
 

@@ -15,11 +15,11 @@ import failwell
 from bench._pauses import PROCESSES, delays
 from failwell import Budget, Guard
 from failwell.agents import Done, EffectBusy, EffectUnclear, RedisClaims
-from failwell.decision.breaker import CallTarget
+from failwell.calls.circuit_breaker import CallTarget
+from failwell.calls.suppress import Suppressed
 from failwell.faults import NotBefore
 from failwell.policies import RedisLimits, SharedBudget
 from failwell.reports import PageWindow
-from failwell.runtime.suppress import Suppressed
 from failwell.testing.builders import a_report
 from tests.sdks.stores.servers import free_port, redis_server, start_redis
 from tests.shared.test_pauses_of_processes import GENEROUS

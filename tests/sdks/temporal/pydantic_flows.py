@@ -9,7 +9,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from temporalio import workflow
 
-from failwell.integrations.temporal import recover
+from failwell.temporal.plugin import recover
 
 # The client of the provider repeats by itself, as it does by default.
 MODEL = OpenAIChatModel(

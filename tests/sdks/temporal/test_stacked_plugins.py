@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.lab.delay_forms import Wait
-from failwell.apps.lab.lab_reply import LabCall, Reply
-from failwell.apps.lab.lab_routes import check
-from failwell.integrations.temporal import recover, reliability
+from failwell.calls.attempt_loop import AttemptEvent
+from failwell.errors.report import ErrorReport
 from failwell.policies import AttemptFailed
-from failwell.report.record import ErrorReport
-from failwell.runtime.loop import AttemptEvent
+from failwell.temporal.plugin import recover, reliability
+from failwell.testing.laboratory.delay_forms import Wait
+from failwell.testing.laboratory.lab_reply import LabCall, Reply
+from failwell.testing.laboratory.lab_routes import check
 from tests.sdks.plugins.scripted_lab import ScriptedLab, Step, calls_tool, lab_reply, scripted_lab
 from tests.temporal_server import server, task_queue
 

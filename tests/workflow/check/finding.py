@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.plan_rules import check
-from failwell.workflow.plan import Plan
+from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.plan import Plan
 
 ALL = frozenset({"agent", "job", "tool"})
 

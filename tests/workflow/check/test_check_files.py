@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.classes import Validation
-from failwell.workflow.check.workflow_tree import Checked, check_file
+from failwell.errors.faults import Validation
+from failwell.workflows.check.workflow_tree import Checked, check_file
 
 HEAD = "workflow: {name: flow, entry_point: a}\n"
 

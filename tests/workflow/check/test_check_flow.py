@@ -5,11 +5,11 @@ from time import process_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflow.check.control_flow import Flow
-from failwell.workflow.check.dominators import Dominators
-from failwell.workflow.check.plan_rules import check
-from failwell.workflow.plan import Plan
-from failwell.workflow.retry_policy import route_retry
+from failwell.workflows.check.control_flow import Flow
+from failwell.workflows.check.control_flow__dominators import Dominators
+from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.machine.retry_policy import route_retry
+from failwell.workflows.plan import Plan
 from tests.workflow.plans import a_plan, a_script, an_input, on_error, some_inputs, to
 
 GRAPHS = st.integers(1, 9).flatmap(

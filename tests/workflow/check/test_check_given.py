@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.run_inputs import check_inputs
-from failwell.workflow.template.coerce import TypedText
+from failwell.workflows.run_inputs import check_inputs
+from failwell.workflows.template.values import TypedText
 from tests.workflow.plans import a_plan, a_script, an_input, some_inputs
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflow.plan import END, Member
+from failwell.workflows.plan import END, Member
 from tests.workflow.check.finding import errors, found, hints, warnings
 from tests.workflow.plans import (
     a_for_each,

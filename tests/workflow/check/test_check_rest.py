@@ -2,8 +2,8 @@
 
 import pytest
 
-from failwell.workflow.check.plan_rules import check
-from failwell.workflow.plan import Limits
+from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.plan import Limits
 from tests.workflow.check.finding import ALL, errors, found, hints, warnings
 from tests.workflow.plans import (
     a_for_each,

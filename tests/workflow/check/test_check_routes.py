@@ -2,12 +2,12 @@
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.fault.axes import Category
-from failwell.fault.registry import find_kind
-from failwell.workflow.check.raisable_kinds import runtime_kinds
-from failwell.workflow.plan import Plan, Route
-from failwell.workflow.retry_policy import node_retry, route_retry
+from failwell.calls.backoff import Backoff
+from failwell.errors.axes import Category
+from failwell.errors.kind_registry import find_kind
+from failwell.workflows.check.raisable_kinds import runtime_kinds
+from failwell.workflows.machine.retry_policy import node_retry, route_retry
+from failwell.workflows.plan import Plan, Route
 from tests.workflow.check.finding import errors, found, hints, warnings
 from tests.workflow.plans import (
     a_for_each,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflow.plan import Node, Notifications, Plan, Route
+from failwell.workflows.plan import Node, Notifications, Plan, Route
 from tests.workflow.check.finding import errors, found, warnings
 from tests.workflow.plans import (
     a_for_each,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflow.template.references import references, simple_references
-from failwell.workflow.template.render import syntax_mistake
+from failwell.workflows.template.names import references, simple_references
+from failwell.workflows.template.render import syntax_mistake
 from tests.workflow.plans import a_text
 
 

@@ -1,6 +1,6 @@
 """Names that a run goes to, and nodes that it never comes to."""
 
-from failwell.workflow.plan import END
+from failwell.workflows.plan import END
 from tests.workflow.check.finding import errors, found, hints, warnings
 from tests.workflow.plans import (
     a_for_each,

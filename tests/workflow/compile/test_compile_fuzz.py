@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.files.mistakes import render, to_json, to_markdown
-from failwell.workflow.compile.compiler import Compiled
+from failwell.workflows.compile.compiler import Compiled
 from tests.specimens import each
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.test_workflow_schema import OURS, at, places, plain

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import failwell
-from failwell.fault.classes import Validation
+from failwell.errors.faults import Validation
 from failwell.files.item_tree import Place
-from failwell.workflow.compile.compiler import compile_file
+from failwell.workflows.compile.compiler import compile_file
 from tests.specimens import each
 from tests.workflow.compile.writing import (
     HEAD,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from failwell.decision.match import Match
-from failwell.fault.axes import Blame, Category, Certainty
+from failwell.calls.policy__match import Match
+from failwell.errors.axes import Blame, Category, Certainty
 from tests.workflow.compile.writing import (
     HEAD,
     mistakes_in,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from failwell.decision.backoff import Backoff
+from failwell.calls.backoff import Backoff
 from failwell.files.item_tree import Place
-from failwell.workflow.plan import Route, Template
-from failwell.workflow.retry_policy import node_retry, route_retry
+from failwell.workflows.machine.retry_policy import node_retry, route_retry
+from failwell.workflows.plan import Route, Template
 from tests.specimens import each
 from tests.workflow.compile.writing import (
     mistakes_in,

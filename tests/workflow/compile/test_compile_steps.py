@@ -2,9 +2,9 @@
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.workflow.compile.steps import SHAPES
-from failwell.workflow.plan import (
+from failwell.errors.fault import Fault
+from failwell.workflows.compile.steps import SHAPES
+from failwell.workflows.plan import (
     AgentSpec,
     CallSpec,
     ForEachSpec,
@@ -19,7 +19,7 @@ from failwell.workflow.plan import (
     WaitSpec,
     WorkflowSpec,
 )  # fmt: skip
-from failwell.workflow.template.coerce import duration
+from failwell.workflows.template.values import duration
 from tests.workflow.compile.writing import HEAD, compiled, node_of, plan_of, the_mistake, with_step
 
 GATE = "name: work, type: human_gate, prompt: Go?, options: [{label: Yes, value: y, route: a}, {label: No, value: no, route: $end}]"

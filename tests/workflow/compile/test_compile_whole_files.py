@@ -7,8 +7,8 @@ import time
 import pytest
 
 from failwell.files.mistakes import to_json
-from failwell.workflow.compile.compiler import Compiled
-from failwell.workflow.plan import AgentSpec, NotificationSpec
+from failwell.workflows.compile.compiler import Compiled
+from failwell.workflows.plan import AgentSpec, NotificationSpec
 from tests.workflow.compile.writing import compile_text, plan_of
 
 EVERYTHING = """

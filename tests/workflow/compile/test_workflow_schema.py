@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from failwell.fault.explanations import explanation
-from failwell.fault.registry import kinds
+from failwell.errors.explanations import explanation
+from failwell.errors.kind_registry import kinds
 from failwell.files.item_tree import is_list, is_map
 from failwell.files.mistakes import MistakeLog
-from failwell.workflow.compile.json_schema import workflow_schema
+from failwell.workflows.compile.json_schema import workflow_schema
 from tests.files.reading import load_text
 from tests.specimens import each
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from textwrap import dedent, indent
 
-from failwell.decision.policy import Tries, decide
-from failwell.decision.verdict import Retry
-from failwell.fault.axes import Category
-from failwell.fault.facts import NotBefore
+from failwell.calls.policy import Tries, decide
+from failwell.calls.policy__verdict import Retry
+from failwell.errors.axes import Category
+from failwell.errors.facts import NotBefore
 from failwell.files.mistakes import Mistake
-from failwell.workflow.compile.compiler import Compiled, compile_loaded
-from failwell.workflow.compile.step_index import WorkflowMistakes
-from failwell.workflow.failure import Failure
-from failwell.workflow.plan import Node, Plan
+from failwell.workflows.compile.compiler import Compiled, compile_loaded
+from failwell.workflows.compile.step_index import WorkflowMistakes
+from failwell.workflows.failure import Failure
+from failwell.workflows.plan import Node, Plan
 from tests.files.reading import load_text
 
 HEAD = "workflow: {name: demo, entry_point: work}\n"

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from failwell.fault.axes import Category
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.advance import Machine, revived
-from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.messages import (
+from failwell.errors.axes import Category
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.advance import Machine, revived
+from failwell.workflows.machine.fold import fold
+from failwell.workflows.machine.messages import (
     Answered,
     Ask,
     Begin,
@@ -35,9 +35,9 @@ from failwell.workflow.machine.messages import (
     Tick,
     TimerFired,
 )
-from failwell.workflow.machine.messages import Continue as MoreToDo
-from failwell.workflow.machine.run_state import State
-from failwell.workflow.plan import Plan
+from failwell.workflows.machine.messages import Continue as MoreToDo
+from failwell.workflows.machine.run_state import State
+from failwell.workflows.plan import Plan
 
 Answer = Callable[[Request], Event]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.workflow.plan import Node, Plan
-from failwell.workflow.retry_policy import node_retry
+from failwell.calls.backoff import Backoff
+from failwell.workflows.machine.retry_policy import node_retry
+from failwell.workflows.plan import Node, Plan
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import (
     a_for_each,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.decision.backoff import Backoff
-from failwell.workflow.machine.messages import Failed
-from failwell.workflow.retry_policy import route_retry
+from failwell.calls.backoff import Backoff
+from failwell.workflows.machine.messages import Failed
+from failwell.workflows.machine.retry_policy import route_retry
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import a_plan, a_script, a_set, on_error, to
 

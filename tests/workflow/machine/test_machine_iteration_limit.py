@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.machine.messages import Resume
-from failwell.workflow.plan import Limits, Plan
+from failwell.workflows.machine.messages import Resume
+from failwell.workflows.plan import Limits, Plan
 from tests.workflow.machine.stage import Stage
 from tests.workflow.plans import a_plan, a_script, a_workflow, on_error, to
 

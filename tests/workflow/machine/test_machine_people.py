@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.fault.facts import NotBefore
-from failwell.workflow.failure import moment
-from failwell.workflow.machine.messages import Answered
-from failwell.workflow.plan import Limits, Plan
-from failwell.workflow.retry_policy import route_retry
+from failwell.calls.backoff import Backoff
+from failwell.errors.facts import NotBefore
+from failwell.workflows.failure import moment
+from failwell.workflows.machine.messages import Answered
+from failwell.workflows.machine.retry_policy import route_retry
+from failwell.workflows.plan import Limits, Plan
 from tests.workflow.machine.stage import Stage, Used, fails
 from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, a_set, on_error, some_questions, to
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.decision.backoff import Backoff
-from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.messages import Begin
-from failwell.workflow.plan import Plan
-from failwell.workflow.retry_policy import route_retry
+from failwell.calls.backoff import Backoff
+from failwell.workflows.machine.fold import fold
+from failwell.workflows.machine.messages import Begin
+from failwell.workflows.machine.retry_policy import route_retry
+from failwell.workflows.plan import Plan
 from tests.workflow.machine.stage import Stage, cancel, fails
 from tests.workflow.plans import a_for_each, a_parallel, a_plan, a_script, a_set, a_workflow, on_error, to
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from failwell.decision.backoff import Backoff
-from failwell.report.record import Attempt
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Begin, Failed, Stopped
-from failwell.workflow.plan import Limits
-from failwell.workflow.retry_policy import node_retry, route_retry
+from failwell.calls.backoff import Backoff
+from failwell.errors.report import Attempt
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Begin, Failed, Stopped
+from failwell.workflows.machine.retry_policy import node_retry, route_retry
+from failwell.workflows.plan import Limits
 from tests.workflow.machine.stage import Stage, cancel, fails
 from tests.workflow.plans import a_parallel, a_plan, a_script, a_set, a_wait, on_error, to
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.machine.messages import Begin
-from failwell.workflow.plan import Limits, Node, Plan
+from failwell.workflows.machine.messages import Begin
+from failwell.workflows.plan import Limits, Node, Plan
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import (
     a_for_each,
@@ -124,8 +124,8 @@ def test_the_limit_of_the_childs_own_file_holds_too() -> None:
 
 
 def test_a_retried_sub_workflow_has_the_whole_time_again() -> None:
-    from failwell.decision.backoff import Backoff
-    from failwell.workflow.retry_policy import route_retry
+    from failwell.calls.backoff import Backoff
+    from failwell.workflows.machine.retry_policy import route_retry
 
     retry = route_retry(1, Backoff(first=1.0))
     plan = a_plan(a_workflow("step", to("$end"), on_error(KIND, retry=retry), timeout=10.0))

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from failwell.decision.match import Match
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Template
-from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.calls.policy__match import Match
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Template
+from failwell.workflows.running.executor import Success, Tools
+from failwell.workflows.running.script_executor import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 CATCH_ALL = (Route(on_error=Match(), to=END),)

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from failwell.journal.event import TERMINAL, Event, Fact
-from failwell.journal.journal_faults import StoreUnavailable
-from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.calls.clock import SYSTEM_CLOCK
+from failwell.store.event import TERMINAL, Event, Fact
+from failwell.store.faults__journal_faults import StoreUnavailable
 from failwell.testing import FakeClock
 from failwell.testing.memory_store import MemoryStore
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Begin, Cancel, Failed, Request
-from failwell.workflow.plan import Limits, Plan
-from failwell.workflow.run.driver import Driver
-from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Begin, Cancel, Failed, Request
+from failwell.workflows.plan import Limits, Plan
+from failwell.workflows.running.driver import Driver
+from failwell.workflows.running.executor import Success, Tools
+from failwell.workflows.running.settings import DriveResult, Settings
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
 GRACE, STOP_TIMEOUT = 0.05, 0.2
@@ -181,7 +181,7 @@ def test_a_listener_that_fails_disturbs_neither_the_run_nor_the_others(
     def hears(event: Event) -> None:
         told.append(event.type)
 
-    with caplog.at_level(logging.ERROR, "failwell.workflow"):
+    with caplog.at_level(logging.ERROR, "failwell.workflows"):
         ended = asyncio.run(drive(plan, Leaves(), heard=breaks, also=(hears,)))
 
     assert ended.status == "completed"
@@ -247,7 +247,7 @@ def test_an_unforeseen_exception_ends_the_run_with_one_id_everywhere_and_none_of
     def breaks(_: Request) -> Any:
         raise KeyError("secret-in-the-text")
 
-    with caplog.at_level(logging.ERROR, "failwell.workflow"):
+    with caplog.at_level(logging.ERROR, "failwell.workflows"):
         ended = asyncio.run(drive(a_plan(a_script("a")), Leaves({"a": breaks}), heard=events.append))
 
     failed = next(event for event in events if event.type == "node:failed").data["failure"]["report"]

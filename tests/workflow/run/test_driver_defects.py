@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.calls.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
 from failwell.testing.memory_store import MemoryStore
-from failwell.workflow.machine.advance import Machine
-from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.messages import Begin, Cancel, Event, Request, Resume, Stopped
-from failwell.workflow.machine.run_state import State
-from failwell.workflow.machine.turn import Turn
-from failwell.workflow.plan import Limits, Plan
-from failwell.workflow.run.driver import Driver
-from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflows.machine.advance import Machine
+from failwell.workflows.machine.fold import fold
+from failwell.workflows.machine.messages import Begin, Cancel, Event, Request, Resume, Stopped
+from failwell.workflows.machine.run_state import State
+from failwell.workflows.machine.turn import Turn
+from failwell.workflows.plan import Limits, Plan
+from failwell.workflows.running.driver import Driver
+from failwell.workflows.running.settings import DriveResult, Settings
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error
 from tests.workflow.run.test_driver import Leaves
 

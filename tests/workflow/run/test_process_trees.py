@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from failwell.processes import script, tree
-from failwell.workflow.failure import Failure
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.failure import Failure
+from failwell.workflows.running.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import (
     MOMENT,
     SRC,
@@ -34,7 +34,7 @@ HOST = """
 import asyncio, os, sys
 from pathlib import Path
 from tests.workflow.run.scripting import sh, some_tools
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.running.script_executor import ScriptExecutor
 
 {top}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.axes import Category
-from failwell.workflow.failure import Failure
-from failwell.workflow.plan import DeclaredKind
-from failwell.workflow.run.script_executor import ScriptExecutor
-from failwell.workflow.template.lookup import MISSING
+from failwell.errors.axes import Category
+from failwell.workflows.failure import Failure
+from failwell.workflows.plan import DeclaredKind
+from failwell.workflows.running.script_executor import ScriptExecutor
+from failwell.workflows.template.names__lookup import MISSING
 from tests.workflow.run.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
 
 RAISED = {"kind": "external.git.drift", "message": "the branch moved", "details": {"branch": "main"}}
@@ -303,7 +303,7 @@ def test_a_bare_name_is_looked_for_on_the_path_of_the_script(tmp_path: Path) -> 
 
 def test_a_python_script_raises_with_the_shipped_function(tmp_path: Path) -> None:
     text = (
-        "from failwell.helpers.failwell_error import raise_kind\n"
+        "from failwell.workflows.script_helpers.failwell_error import raise_kind\n"
         "raise_kind('external.git.drift', 'the branch moved', details={'branch': 'main'})"
     )
     src = str(Path(__file__).resolve().parents[3] / "src")

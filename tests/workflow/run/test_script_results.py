@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.running.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import (
     broke,
     envelope,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.failure import Failure
-from failwell.workflow.run.script_executor import ScriptExecutor
+from failwell.workflows.failure import Failure
+from failwell.workflows.running.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import broke, python, run, sh, some_tools, with_executor, worked
 
 VALUE = 'p"w/with space-7'

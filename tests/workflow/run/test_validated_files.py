@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from failwell.workflow.check.workflow_tree import Checked, check_file
+from failwell.workflows.check.workflow_tree import Checked, check_file
 
 LOST = """\
 workflow: {name: demo, entry_point: work}

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.item_tree import Place
-from failwell.workflow.plan import Template
-from failwell.workflow.template.condition import holds
-from failwell.workflow.template.lookup import MISSING
-from failwell.workflow.template.render import render
+from failwell.workflows.plan import Template
+from failwell.workflows.template.names__lookup import MISSING
+from failwell.workflows.template.render import render
+from failwell.workflows.template.render__condition import holds
 
 
 class NamesFrom:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment, StrictUndefined, Undefined
 
-from failwell.workflow.template.render import TemplateFailed
+from failwell.workflows.template.render import TemplateFailed
 from tests.workflow.template.rendering import rendered
 
 DATA: dict[str, Any] = {

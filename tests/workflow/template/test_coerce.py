@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.template.coerce import (
+from failwell.workflows.template.values import (
     CoercionFailed,
     as_input,
     as_mapped,

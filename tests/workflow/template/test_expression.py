@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.workflow.plan import Template
-from failwell.workflow.template.condition import holds, read_truth
-from failwell.workflow.template.lookup import MISSING, FlatNames
+from failwell.errors.fault import Fault
+from failwell.workflows.plan import Template
+from failwell.workflows.template.names__lookup import MISSING, FlatNames
+from failwell.workflows.template.render__condition import holds, read_truth
 from tests.workflow.template.rendering import NamesFrom
 
 ERROR = {"kind": "x.y", "message": "m", "details": {"branch": "main"}}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from failwell.workflow.plan import Template
-from failwell.workflow.template.references import (
+from failwell.workflows.plan import Template
+from failwell.workflows.template.names import (
     Reference,
     ReferenceMistake,
     input_reference,

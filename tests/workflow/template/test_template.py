@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.files.item_tree import Place
-from failwell.workflow.plan import Template
-from failwell.workflow.template.lookup import MISSING
-from failwell.workflow.template.render import TemplateFailed, render, render_value, syntax_mistake
+from failwell.workflows.plan import Template
+from failwell.workflows.template.names__lookup import MISSING
+from failwell.workflows.template.render import TemplateFailed, render, render_value, syntax_mistake
 from tests.workflow.template.rendering import NamesFrom
 
 

@@ -48,11 +48,11 @@ ENDLESS = [
 CHILD = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-from failwell.fault.base import Fault
-from failwell.workflow.template import memory_budget as budget
+from failwell.errors.fault import Fault
+from failwell.workflows.template import memory_budget as budget
 from tests.workflow.template.rendering import NamesFrom
-from failwell.workflow.plan import Template
-from failwell.workflow.template.render import render
+from failwell.workflows.plan import Template
+from failwell.workflows.template.render import render
 budget.MAX_SECONDS = float(sys.argv[1])
 names = NamesFrom({"s": "a" * 1_000_000, "l": list(range(10_000))})
 for text in json.load(sys.stdin):

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.workflow.plan import Template
-from failwell.workflow.template.condition import holds
-from failwell.workflow.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, render
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
+from failwell.workflows.plan import Template
+from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, render
+from failwell.workflows.template.render__condition import holds
 from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"big": "x" * 1_000_000, "rows": list(range(1000))})
@@ -149,10 +149,10 @@ def test_the_same_template_over_the_same_data_ends_in_the_same_way() -> None:
 def test_the_process_outlives_every_hostile_template() -> None:
     program = (
         "import sys, json\n"
-        "from failwell.fault.base import Fault\n"
+        "from failwell.errors.fault import Fault\n"
         "from tests.workflow.template.rendering import NamesFrom\n"
-        "from failwell.workflow.plan import Template\n"
-        "from failwell.workflow.template.render import render\n"
+        "from failwell.workflows.plan import Template\n"
+        "from failwell.workflows.template.render import render\n"
         "ended = 0\n"
         "for text in json.load(sys.stdin):\n"
         "    try: render(Template(text=text), NamesFrom({'big': 'x' * 1000000}))\n"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell.fault.base import Fault
-from failwell.workflow.plan import Template
-from failwell.workflow.template.render import FolderParts, render
+from failwell.errors.fault import Fault
+from failwell.workflows.plan import Template
+from failwell.workflows.template.render import FolderParts, render
 from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"a": {"output": "A"}})

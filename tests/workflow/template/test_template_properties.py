@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.fault.base import Fault
-from failwell.workflow.plan import Template
-from failwell.workflow.template.condition import holds
-from failwell.workflow.template.references import references
-from failwell.workflow.template.render import render, syntax_mistake
+from failwell.errors.fault import Fault
+from failwell.workflows.plan import Template
+from failwell.workflows.template.names import references
+from failwell.workflows.template.render import render, syntax_mistake
+from failwell.workflows.template.render__condition import holds
 from tests.workflow.template.rendering import NamesFrom
 
 CANARY = "kanarienvogel"

@@ -79,9 +79,9 @@ def test_the_same_template_gives_the_same_each_time_it_is_met() -> None:
 
 
 def test_only_names_that_a_template_uses_are_asked_for() -> None:
-    from failwell.workflow.plan import Template
-    from failwell.workflow.template.lookup import MISSING
-    from failwell.workflow.template.render import render
+    from failwell.workflows.plan import Template
+    from failwell.workflows.template.names__lookup import MISSING
+    from failwell.workflows.template.render import render
 
     class LabRequest:
         def __init__(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.plan import PHASES
+from failwell.workflows.plan import PHASES
 from tests.apps.running import failwell
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of, paired
 
@@ -412,13 +412,13 @@ def test_a_phase_that_is_stopped_before_it_began_does_not_keep_the_run_from_endi
     import asyncio
     import sys
 
-    from failwell.workflow.run.launch import start
-    from failwell.workflow.run.run_settings import RunDriver
     from failwell.workflows.api import local_settings
+    from failwell.workflows.running.launch import start
+    from failwell.workflows.running.settings import RunDriver
 
     place.write(
         "stopping_stages.py",
-        "from failwell.workflow.machine.messages import Cancel\n\ndrivers = []\n\n"
+        "from failwell.workflows.machine.messages import Cancel\n\ndrivers = []\n\n"
         "async def setup(phase):\n    drivers[0].submit(Cancel(at=drivers[0].now()))\n\n"
         "def init(phase):\n    raise AssertionError('it was stopped before')\n",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.plan import PHASES
+from failwell.workflows.plan import PHASES
 from tests.apps.running import environment
 from tests.workflows.stages.stage_place import HEAD, StagePlace, paired
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.plan import PHASES
+from failwell.workflows.plan import PHASES
 from tests.workflows.stages.stage_place import StagePlace, error_of, paired
 
 TWO = """\

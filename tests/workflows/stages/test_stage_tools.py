@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from failwell import workflows
-from failwell.shared.sqlite_claims import SqliteClaims
-from failwell.turns.grants import USED, GrantRequest, StageGrants, digest_of
+from failwell.agents.grants import USED, GrantRequest, StageGrants, digest_of
+from failwell.store.effects.sqlite import SqliteClaims
 from tests.apps.running import failwell
 from tests.sessions.terminal_process import Terminal
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of

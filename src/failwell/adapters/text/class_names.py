@@ -7,8 +7,8 @@ import re
 import sys
 
 from failwell.adapters.facts import Phase
-from failwell.adapters.sdk import PHASES
-from failwell.adapters.system_errors import KIND_BY_NAME
+from failwell.adapters.protocols.system_errors import KIND_BY_NAME
+from failwell.adapters.sdk_exceptions import PHASES
 
 _PHASES_BY_NAME: dict[Phase, str] = {
     "dns": "UnknownHostException UnresolvedAddressException DnsNameResolverException EAI_AGAIN",

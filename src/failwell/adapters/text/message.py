@@ -4,12 +4,12 @@ Programs wrap a failed call into a plain `RuntimeError` with the status and the 
 nothing here; a message without a fact leaves the class to decide.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import STRUCTURES, Facts, as_objects
-from failwell.adapters.printed import words_of
-from failwell.adapters.reading import Reading
-from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
-from failwell.adapters.text.first_look import may_hold_facts
-from failwell.fault.links import instance_dict
+from failwell.adapters.text.reader__first_look import may_hold_facts
+from failwell.errors.causes import instance_dict
+from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
+from failwell.errors.safe_str import words_of
 
 _LONGEST = 4_000
 _STATUSES = ("status_code", "status", "http_status")
@@ -32,7 +32,7 @@ def read_reply(error: BaseException) -> Reading | None:
     if not is_reply or status is None or not 400 <= status < 600:
         return None
     from failwell.adapters.classify import classify
-    from failwell.adapters.sdk import gather, provider_of
+    from failwell.adapters.sdk_exceptions import gather, provider_of
 
     facts = gather(error, None, type(error).__module__.partition(".")[0])
     facts.provider = provider_of(error, "") or provider_of(response, "") or None
@@ -53,7 +53,7 @@ def read_message(error: BaseException, *, reply_only: bool = False) -> Reading |
     facts = read_text(text)
     if reply_only and facts.status is None and facts.grpc is None and not has_known_code(facts):
         return None
-    from failwell.adapters.sdk import names_of
+    from failwell.adapters.sdk_exceptions import names_of
 
     return read_printed(facts, Facts(exception_type=type(error).__name__, names=names_of(error)))
 

@@ -9,7 +9,7 @@ from ast import literal_eval
 from typing import Any, cast
 
 from failwell.adapters.facts import STRUCTURES, parse_body
-from failwell.adapters.headers import lower_headers
+from failwell.errors.headers import lower_headers
 
 _LARGEST = 64_000
 _LARGEST_LITERAL = 16_000

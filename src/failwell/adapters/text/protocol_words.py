@@ -19,8 +19,7 @@ from failwell.adapters.protocols.services import (
 )
 from failwell.adapters.protocols.sql import MYSQL_ERRORS, kind_of_mysql, kind_of_sqlstate, sqlstate_of
 from failwell.adapters.protocols.stores import kind_of_mongodb, kind_of_redis
-from failwell.adapters.protocols.wire import GRPC_WORDS, HTTP2_CODES, http_of_close_code, kind_of_close_code
-from failwell.adapters.system_errors import (
+from failwell.adapters.protocols.system_errors import (
     KIND_BY_NAME,
     NAME_BY_NUMBER,
     NAME_BY_SENTENCE,
@@ -29,6 +28,7 @@ from failwell.adapters.system_errors import (
     TRANSLATIONS_IN_ASCII,
     is_ntstatus,
 )
+from failwell.adapters.protocols.wire import GRPC_WORDS, HTTP2_CODES, http_of_close_code, kind_of_close_code
 
 _GRPC_BY_SPELLING = {name.replace("_", "").lower(): name for name in GRPC_WORDS} | {"canceled": "CANCELLED"}
 _GRPC = re.compile(

@@ -14,8 +14,6 @@ from failwell.adapters.protocols.wire import GRPC_WORDS
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class
 from failwell.adapters.text.commands import ToolFacts, tool_facts
-from failwell.adapters.text.error_chain import PANIC, PrintedError, chain_in
-from failwell.adapters.text.http_status import status_in
 from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.protocol_words import (
     close_code_in,
@@ -25,7 +23,9 @@ from failwell.adapters.text.protocol_words import (
     grpc_in,
     timed_out_phase,
 )
+from failwell.adapters.text.protocol_words__http_status import status_in
 from failwell.adapters.text.python_traceback import read_traceback
+from failwell.adapters.text.reader__error_chain import PANIC, PrintedError, chain_in
 
 _LARGEST_HEAD = 16_000
 _LARGEST_TAIL = 48_000

@@ -8,19 +8,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify, shortfall_of
 from failwell.adapters.facts import Facts, Objects, Phase, as_objects, message_of
 from failwell.adapters.protocols.devices import device_status
-from failwell.adapters.reading import Reading
+from failwell.adapters.protocols.rpc import read_rpc
+from failwell.adapters.protocols.system_errors import PHASE_BY_NAME, is_ntstatus, read_errno
 from failwell.adapters.registrations import is_known_code
-from failwell.adapters.registry import HOMES
-from failwell.adapters.system_errors import PHASE_BY_NAME, is_ntstatus, read_errno
 from failwell.adapters.text.class_names import CANCELLED, is_system_name, kind_of_class
 from failwell.adapters.text.commands import ToolFacts
 from failwell.adapters.text.protocol_words import timed_out_phase
 from failwell.adapters.text.reader import TextFacts
 from failwell.adapters.vendors.process import read_exit
-from failwell.adapters.vendors.rpc import read_rpc
+from failwell.errors.known_libraries import HOMES
 
 _LAUNCH_CODES = range(124, 193)
 """Exit codes of launchers and shells, and those above 128 that stand for a signal."""

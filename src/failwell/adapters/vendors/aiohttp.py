@@ -4,13 +4,13 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
-from failwell.adapters.sdk import adapter, gather
+from failwell.adapters.sdk_exceptions import adapter, gather
 from failwell.adapters.traceback_frames import broke_in_stream, came_through
+from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

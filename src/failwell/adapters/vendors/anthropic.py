@@ -4,11 +4,11 @@ An error event inside a stream is a status error whose status is the stream's 20
 in its type. Low credit comes as a 400 that says so only in words.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import adapter, provider_of
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, provider_of
+from failwell.errors.axes import Certainty
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

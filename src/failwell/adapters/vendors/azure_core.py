@@ -6,12 +6,12 @@ send and failures to read the reply are two different families.
 
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import adapter, transport
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, transport
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

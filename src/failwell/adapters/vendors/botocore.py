@@ -7,14 +7,14 @@ was not sent.
 
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, as_objects, codes_and_message
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import as_dict
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import SdkAdapter, adapter, id_in, names_of, transport
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import SdkAdapter, adapter, id_in, names_of, transport
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
+from failwell.errors.headers import lower_headers
+from failwell.errors.safe_str import as_dict
 
 _BEDROCK = frozenset(
     {

@@ -6,7 +6,7 @@ a call that the caller's side ended.
 
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
 
 
 def _refine(_: BaseException, facts: Facts) -> None:

@@ -1,11 +1,11 @@
 """docling: a document that cannot be converted is its input's fault, whatever class says so."""
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
 from failwell.adapters.traceback_frames import memory_in
+from failwell.adapters.vendor_tables import rows
 from failwell.adapters.vendors.pypdfium2 import unreadable
-from failwell.adapters.vendors.rows import rows
 
 
 def _conversion(error: BaseException) -> Reading:

@@ -4,12 +4,12 @@ Its message may be a list of validation items. A used-up balance is a 403 that s
 `error_type` names what the queue's runner met, such as a start that took too long.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import adapter
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

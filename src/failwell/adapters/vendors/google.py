@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import adapter, body_of
-from failwell.adapters.vendors.frameworks.google_adk import read_tool_error
-from failwell.adapters.vendors.rows import rows
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, body_of
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendors.google_adk import read_tool_error
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 _VERTEX = "aiplatform.googleapis.com"
 _MOST_DETAILS = 16

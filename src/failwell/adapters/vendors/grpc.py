@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
+from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.rpc import read_rpc
-from failwell.adapters.vendors.wrapper import cause_of
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.errors.foreign_objects import safe_call, safe_getattr, str_attr
 
 _PACKED = "grpc-status-details-bin"
 

@@ -6,13 +6,13 @@ calls anybody is named in a second table.
 
 import re
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, as_objects, codes_and_message, parse_body
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
-from failwell.adapters.sdk import adapter, in_stream, provider_of, text_of
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, in_stream, provider_of, text_of
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 _ROOTS: tuple[tuple[str, str, str], ...] = (
     # module, provider, root classes

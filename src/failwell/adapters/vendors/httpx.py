@@ -4,12 +4,12 @@ The two families share names and no class, so one table serves both. What a tran
 depends on how far the call got, and its class says so.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
 from failwell.adapters.traceback_frames import unparsed_reply
+from failwell.errors.headers import lower_headers
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

@@ -4,12 +4,12 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import str_attr
-from failwell.adapters.sdk import adapter, gather
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, gather
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import str_attr
 
 _PROVIDER, _SDK = "huggingface", "huggingface_hub"
 

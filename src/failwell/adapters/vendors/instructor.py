@@ -7,14 +7,14 @@ exceptions too; of a completion only the model, the stop reason and the counts a
 
 from typing import Any, cast
 
-from failwell.adapters.answers import STOPS, word_of
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.replies import STOPS, word_of
 from failwell.adapters.traceback_frames import innermost, tops_of
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.wrapper import bad_answer, carries, cause_of, last_attempt
-from failwell.fault.axes import Certainty
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import bad_answer, carries, cause_of, last_attempt
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
 
 _ANSWERS = ("ValidationError", "JSONDecodeError", "AsyncValidationError", "ResponseParsingError")
 """What instructor itself asks the model again for."""

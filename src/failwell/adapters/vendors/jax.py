@@ -1,10 +1,10 @@
 """jax: the runtime's errors begin with a status word, and memory is one of them."""
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import needed_mb, shortfall_of
 from failwell.adapters.protocols.devices import device_status, kind_of_xla, xla_word
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import text_of
+from failwell.adapters.sdk_exceptions import text_of
 
 
 def _xla(error: BaseException) -> Reading:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.vendors.field_paths import declared_names, field_details, field_path, whole_path
-from failwell.adapters.vendors.rows import rows
+from failwell.adapters.vendor_tables import rows
+from failwell.errors.field_paths import declared_names, field_details, field_path, whole_path
+from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 
 def _read(error: BaseException) -> Reading:

@@ -4,12 +4,12 @@ Where the exception is an SDK's as well, that SDK's adapter comes first along th
 holds is read here. `OutputParserException` keeps the model's answer; it is never read.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
-from failwell.adapters.sdk import adapter
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.wrapper import cause_of
+from failwell.adapters.sdk_exceptions import adapter
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import cause_of
 
 _CODES = {
     "ModelAuthenticationError": "authentication_error",

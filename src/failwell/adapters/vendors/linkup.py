@@ -7,18 +7,18 @@ reply with its headers stays behind in the client's frame.
 import re
 from dataclasses import replace
 
+from failwell.adapters.classification import Adapter, Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, Phase
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import words_of
-from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.adapters.sdk import text_of, transport
+from failwell.adapters.sdk_exceptions import text_of, transport
 from failwell.adapters.traceback_frames import reply_in
-from failwell.adapters.vendors.wrapper import cause_of
-from failwell.fault.facts import Evidence
-from failwell.fault.registry import kind as registered
+from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.errors.facts import Evidence
+from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.headers import lower_headers
+from failwell.errors.kind_registry import kind as registered
+from failwell.errors.safe_str import words_of
 
 _STATUS = re.compile(r"\((\d{3})\)")
 

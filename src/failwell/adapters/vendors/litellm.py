@@ -5,17 +5,17 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
-from failwell.adapters.headers import allow_listed, lower_headers
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.sdk import gather
+from failwell.adapters.sdk_exceptions import gather
 from failwell.adapters.traceback_frames import tops_of
-from failwell.adapters.vendors.rows import envelopes, rows
-from failwell.adapters.vendors.wrapper import carries, cause_of
-from failwell.fault.axes import Certainty
-from failwell.fault.facts import NotBefore, ProviderMetadata
+from failwell.adapters.vendor_tables import envelopes, rows
+from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.errors.axes import Certainty
+from failwell.errors.facts import NotBefore, ProviderMetadata
+from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
+from failwell.errors.headers import allow_listed, lower_headers
 
 _DEEPEST = 8
 _REPLIES = (

@@ -3,12 +3,12 @@
 A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
 """
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.sdk import text_of
-from failwell.adapters.vendors.rows import envelopes, rows
-from failwell.adapters.vendors.wrapper import carries, cause_of
+from failwell.adapters.sdk_exceptions import text_of
+from failwell.adapters.vendor_tables import envelopes, rows
+from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
 
 _CODES: dict[int, str] = {
     -32700: "provider.bad_request",

@@ -4,11 +4,11 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import str_attr
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
+from failwell.errors.foreign_objects import str_attr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

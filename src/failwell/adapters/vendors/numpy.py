@@ -1,9 +1,9 @@
 """numpy: its errors are subclasses of Python's. The one about memory knows how much was asked for."""
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr
-from failwell.adapters.vendors.rows import rows
+from failwell.adapters.vendor_tables import rows
+from failwell.errors.foreign_objects import int_attr
 
 
 def _memory(error: BaseException) -> Reading:

@@ -4,13 +4,13 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.sdk import adapter, gather
+from failwell.adapters.sdk_exceptions import adapter, gather
+from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
+from failwell.errors.headers import lower_headers
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

@@ -4,12 +4,12 @@
 status; a connection error says only "Connection error." and keeps the rest in its cause.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_attribute, str_attr
-from failwell.adapters.sdk import adapter, in_stream, provider_of
-from failwell.adapters.vendors.rows import rows
+from failwell.adapters.sdk_exceptions import adapter, in_stream, provider_of
+from failwell.adapters.vendor_tables import rows
+from failwell.errors.foreign_objects import safe_attribute, str_attr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

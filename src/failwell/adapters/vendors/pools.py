@@ -1,7 +1,7 @@
 """multiprocessing, pickle and threading: what pools of processes and threads raise beside the failures of their work."""
 
 from failwell.adapters.registry import Table
-from failwell.adapters.vendors.rows import rows
+from failwell.adapters.vendor_tables import rows
 
 _PICKLE: Table = {
     **rows(

@@ -3,11 +3,11 @@
 import signal
 from typing import Any
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
+from failwell.adapters.protocols.system_errors import KIND_BY_NTSTATUS, is_ntstatus
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
-from failwell.adapters.system_errors import KIND_BY_NTSTATUS, is_ntstatus
-from failwell.fault.capability import OOM_ASSUMED
+from failwell.errors.faults__capability import OOM_ASSUMED
+from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 _BY_EXIT: dict[int, tuple[str, str]] = {
     124: ("internal.script_timeout", "its time limit ended it"),

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import text_of
+from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.traceback_frames import reply_in, unparsed_reply
-from failwell.adapters.vendors.field_paths import field_details, field_path, whole_path
+from failwell.errors.field_paths import field_details, field_path, whole_path
+from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 _MOST = 20
 _REPLIES = ("Response", "Completion", "Chunk", "Result")

@@ -7,16 +7,16 @@ worst member, like any group.
 
 import re
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts, Phase
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import adapter, gather
+from failwell.adapters.sdk_exceptions import adapter, gather
 from failwell.adapters.traceback_frames import innermost
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.wrapper import bad_answer, cause_of
-from failwell.fault.axes import Certainty
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import bad_answer, cause_of
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
+from failwell.errors.headers import lower_headers
 
 _PHASES: dict[str, Phase] = {"pool": "pool", "connect": "connect", "write": "write", "read": "read"}
 _CODES = {

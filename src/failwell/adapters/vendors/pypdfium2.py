@@ -1,9 +1,9 @@
 """pypdfium2: what PDFium could not read, by its error code; the file is at fault, not the program."""
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.vendors.python import read_oserror
+from failwell.errors.foreign_objects import int_attr
 
 _REASONS = {
     2: "not_accessible",

@@ -6,15 +6,15 @@ system errors are read by errno, because the class alone calls a full disk a pas
 
 import re
 
-from failwell.adapters.authors import is_known_library
-from failwell.adapters.printed import arguments_text
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
+from failwell.adapters.protocols.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
-from failwell.adapters.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.text.message import read_message
-from failwell.adapters.vendors.rows import rows
-from failwell.fault.facts import ProviderMetadata
+from failwell.adapters.vendor_tables import rows
+from failwell.errors.facts import ProviderMetadata
+from failwell.errors.foreign_code import is_known_library
+from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
+from failwell.errors.safe_str import arguments_text
 
 _UNDECODED = Reading.from_rule(
     kind="validation.input_invalid", rule="python.UnicodeDecodeError", saw="UnicodeDecodeError"
@@ -31,7 +31,7 @@ def _of_a_reply(error: BaseException) -> Reading | None:
     if reply.status is not None and reply.status >= 400:
         from failwell.adapters.classify import classify
         from failwell.adapters.facts import Facts
-        from failwell.adapters.headers import lower_headers
+        from failwell.errors.headers import lower_headers
 
         name = type(error).__name__
         return classify(

@@ -7,16 +7,16 @@ its error are read.
 from dataclasses import replace
 from typing import Any
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
-from failwell.adapters.headers import lower_headers
-from failwell.adapters.printed import words_of
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
 from failwell.adapters.traceback_frames import reply_in
-from failwell.fault.axes import Certainty
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import safe_getattr, str_attr
+from failwell.errors.headers import lower_headers
+from failwell.errors.safe_str import words_of
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

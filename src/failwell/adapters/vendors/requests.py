@@ -4,11 +4,11 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.adapters.sdk import adapter, transport
+from failwell.adapters.sdk_exceptions import adapter, transport
+from failwell.errors.foreign_objects import safe_getattr
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

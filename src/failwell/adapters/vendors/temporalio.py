@@ -10,18 +10,18 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.answers import take
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
-from failwell.adapters.printed import as_dict, sequence_of
-from failwell.adapters.reading import Reading
+from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.registry import Table, find
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.rpc import read_rpc
-from failwell.adapters.vendors.wrapper import cause_of
-from failwell.fault.axes import Certainty
-from failwell.fault.facts import NotBefore
+from failwell.adapters.replies import take
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.errors.axes import Certainty
+from failwell.errors.facts import NotBefore
+from failwell.errors.foreign_objects import safe_getattr, str_attr
+from failwell.errors.safe_str import as_dict, sequence_of
 
 _SCHEMA = "failwell.error/"
 MODEL_ERROR = "pydantic_ai_model_error"

@@ -1,8 +1,8 @@
 """tenacity: a `RetryError` is what its last attempt was."""
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendors.wrapper import carries, cause_of, last_attempt
+from failwell.adapters.vendor_tables__wrapper import carries, cause_of, last_attempt
 
 
 def _retried(error: BaseException) -> Reading:

@@ -4,12 +4,12 @@
 `RuntimeError` with the same words, which `places` reads.
 """
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import shortfall_of
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import text_of
+from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.traceback_frames import device_in, memory_in
-from failwell.adapters.vendors.rows import rows
+from failwell.adapters.vendor_tables import rows
 
 
 def _memory(error: BaseException) -> Reading:

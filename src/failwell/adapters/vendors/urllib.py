@@ -1,10 +1,10 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.adapters.sdk import adapter
+from failwell.adapters.sdk_exceptions import adapter
+from failwell.errors.foreign_objects import safe_getattr
 
 
 def _url_error(error: BaseException) -> Reading | None:

@@ -9,20 +9,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, as_objects, codes_and_message, parse_body
+from failwell.adapters.protocols.database_errors import client_error, server_error
+from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.protocols.stores import kind_of_milvus
 from failwell.adapters.protocols.wire import GRPC_WORDS
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr
-from failwell.adapters.sdk import Refine, adapter, text_of, transport
+from failwell.adapters.sdk_exceptions import Refine, adapter, text_of, transport
 from failwell.adapters.traceback_frames import reply_in
-from failwell.adapters.vendors.databases.server_errors import client_error, server_error
-from failwell.adapters.vendors.rows import rows
-from failwell.adapters.vendors.rpc import read_rpc
-from failwell.adapters.vendors.wrapper import carries, cause_of
-from failwell.fault.axes import Certainty
+from failwell.adapters.vendor_tables import rows
+from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
 
 _NAMED = frozenset({404, 409})
 """A missing collection or index is a matter of configuration, like a missing table, and is left as it is."""

@@ -2,6 +2,7 @@
 
 import re
 
+from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.protocols.wire import (
@@ -9,12 +10,11 @@ from failwell.adapters.protocols.wire import (
     is_private_close_code,
     kind_of_close_code,
 )
-from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.sdk import adapter, text_of
-from failwell.adapters.vendors.rows import rows
-from failwell.fault.axes import Certainty
+from failwell.adapters.sdk_exceptions import adapter, text_of
+from failwell.adapters.vendor_tables import rows
+from failwell.errors.axes import Certainty
+from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
 
 _WORDED = frozenset({1008, 1011, 1013})
 """Close codes of the standard whose reason says more: a policy, an internal error, a server that is busy."""

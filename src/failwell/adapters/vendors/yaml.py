@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from failwell.adapters.reading import Reading
+from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 
 def _read(error: BaseException) -> Reading:

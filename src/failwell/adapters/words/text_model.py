@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from failwell.adapters.words.cells import cells_of
 from failwell.adapters.words.grammar import LEXICON, concepts_of_code
-from failwell.fault.axes import Category
+from failwell.errors.axes import Category
 
 WEIGHTS = Path(__file__).with_name("word_weights.tsv")
 CLEAR_LEAD = 3.0
@@ -80,7 +80,7 @@ def _words(text: str) -> Iterator[str]:
 
 def said_by_rules(kind: str, basis: str) -> set[str]:
     """What the verdict of the rules adds to a text: how often each sort of verdict is right was learned, too."""
-    from failwell.fault.registry import kind as registered_kind
+    from failwell.errors.kind_registry import kind as registered_kind
 
     return {f"rules:{kind}", f"rules:{kind}:{basis}", f"rules:{registered_kind(kind).category}:{basis}"}
 
@@ -146,7 +146,7 @@ def forget() -> None:
 
 @cache
 def _weights() -> _Weights:
-    from failwell.fault.registry import kind as registered_kind
+    from failwell.errors.kind_registry import kind as registered_kind
 
     _digest, head, *lines = WEIGHTS.read_text(encoding="utf-8").splitlines()
     names = [entry.rpartition("=") for entry in head.split("\t")]

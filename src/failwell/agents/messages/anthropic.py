@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from failwell.agents.messages.turns import (
+from failwell.agents.messages.blocks import (
     Block,
     Fix,
     Message,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from failwell.agents.messages.turns import (
+from failwell.agents.messages.blocks import (
     Block,
     Message,
     MessageFormat,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_call, safe_getattr
+from failwell.agents.messages.blocks import MessageFormat, Turn, json_or_text
 from failwell.agents.messages.formats import detect_format, message_format, plain_messages, plain_value
-from failwell.agents.messages.turns import MessageFormat, Turn, json_or_text
+from failwell.errors.foreign_objects import safe_call, safe_getattr
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
-from failwell.agents.messages.turns import Message, MessageFormat, as_list, as_object, as_text
+from failwell.agents.messages.blocks import Message, MessageFormat, as_list, as_object, as_text
+from failwell.errors.foreign_objects import safe_getattr
 
 _CLASSES = {
     "anthropic": ("anthropic", "Anthropic"),

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from failwell.agents.messages.turns import Block, MessageFormat, Role, Turn, as_object, is_list, texts_of
+from failwell.agents.messages.blocks import Block, MessageFormat, Role, Turn, as_object, is_list, texts_of
 
 _MODULE = "langchain_core.messages"
 _ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool"}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from failwell.agents.messages.turns import (
+from failwell.agents.messages.blocks import (
     Block,
     BlockKind,
     Message,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from failwell.agents.messages.turns import Block, MessageFormat, Turn, is_object_text, json_or_text
+from failwell.agents.messages.blocks import Block, MessageFormat, Turn, is_object_text, json_or_text
 
 _CALLS = frozenset({"tool-call"})
 _RESULTS = frozenset({"tool-return", "retry-prompt"})

@@ -4,15 +4,15 @@ from asyncio import to_thread, wait, wrap_future
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from failwell.jobs.batch.submission import find_group
+from failwell.jobs.batch import find_group
 from failwell.jobs.client.connection import Connection
-from failwell.jobs.client.store_client import StoreClient, not_ended
+from failwell.jobs.client.connection__store_client import StoreClient, not_ended
 from failwell.jobs.client.submission import Target, instance_name
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.schedules import Schedules
+from failwell.jobs.schedules__schedule import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
 from failwell.jobs.store.groups import JobGroup
-from failwell.jobs.timing.schedule import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
-from failwell.jobs.timing.schedules import Schedules
-from failwell.journal.event import Event
+from failwell.store.event import Event
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

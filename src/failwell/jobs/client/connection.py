@@ -5,11 +5,11 @@ import os
 from threading import Lock
 from weakref import WeakSet
 
-from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.client.waits import ClientClosed, Waits
 from failwell.jobs.faults import check_not_imported
-from failwell.jobs.hosting import StoreLocation, folder_beside, open_store
+from failwell.jobs.host import StoreLocation, folder_beside, open_store
 
 
 class Connection:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityInputError
-from failwell.fault.facts import UserAction
-from failwell.jobs.capability_registry import CapabilityRegistry, Replacing
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.report import TracebackPolicy, default_policy
+from failwell.jobs.capabilities import CapabilityRegistry, Replacing
 from failwell.jobs.faults import WorkerStartFailed
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.worker.startup import inspect_capability
-from failwell.report.record import TracebackPolicy, default_policy
+from failwell.jobs.workers.startup import inspect_capability
 
 
 class Registration(NamedTuple):

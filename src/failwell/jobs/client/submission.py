@@ -7,19 +7,19 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.capability import CapabilityInputError, CapabilityNotLoadedError
-from failwell.fault.facts import UserAction
-from failwell.fault.frozen import frozen
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.faults__capability import CapabilityInputError, CapabilityNotLoadedError
+from failwell.errors.frozen import frozen
 from failwell.jobs.arguments import ArgumentCheck
-from failwell.jobs.batch.submission import SubmittedBatch, submit_many
-from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.child.types.conversion import from_json_value, has_own_form
-from failwell.jobs.child.types.signature import Signature
+from failwell.jobs.batch import SubmittedBatch, submit_many
+from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import FOREVER, Job, JobRequest, result_of
+from failwell.jobs.job__request import check_request, with_timeout
 from failwell.jobs.manifest import Manifest, capability_name
-from failwell.jobs.request import check_request, with_timeout
+from failwell.jobs.worker_process.types.conversion import from_json_value, has_own_form
+from failwell.jobs.worker_process.types.signature import Signature
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

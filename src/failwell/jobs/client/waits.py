@@ -5,14 +5,14 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
-from failwell.fault.base import Fault
-from failwell.fault.classes import Validation
+from failwell.adapters.describe import describe
+from failwell.errors.fault import Fault
+from failwell.errors.faults import Validation
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job
-from failwell.jobs.store.job_store import JobStore
-from failwell.journal.event import JOB_TERMINAL
-from failwell.journal.watch import Watch
-from failwell.report.describe import describe
+from failwell.jobs.store.records import JobStore
+from failwell.store.event import JOB_TERMINAL
+from failwell.store.watch import Watch
 
 _LINGER = 5.0
 """Seconds that the thread stays after the last wait, so that the next one finds it running."""

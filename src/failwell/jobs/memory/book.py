@@ -25,11 +25,11 @@ from failwell.jobs.memory.ledger import (
     share,
 )
 from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
-from failwell.jobs.memory.profiles import Peak, Profiles
-from failwell.jobs.memory.system import written
-from failwell.jobs.queue.instance import Instance
-from failwell.jobs.store.job_store import HostReserves
-from failwell.jobs.worker.protocol import Memory, MemoryLimit
+from failwell.jobs.memory.machine__system import written
+from failwell.jobs.memory.needs import Peak, Profiles
+from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.store.records import HostReserves
+from failwell.jobs.workers.protocol import Memory, MemoryLimit
 from failwell.processes.tree import resident_mb
 
 FRESH = 1.0

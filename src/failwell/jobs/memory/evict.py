@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import RAM, SMALLEST_HOLDING, victims
-from failwell.jobs.queue.instance import Instance
+from failwell.jobs.queue.order__instance import Instance
 from failwell.processes.tree import resident_mb
 
 _RELEASE_SECONDS = 10.0

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from failwell.fault.facts import ResourceName
-from failwell.fault.frozen import frozen
+from failwell.errors.facts import ResourceName
+from failwell.errors.frozen import frozen
 
 HEADROOM = 0.9
 """The share of a pool that jobs may use together."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Protocol
 
-from failwell.fault.frozen import frozen
+from failwell.errors.frozen import frozen
 from failwell.jobs.memory.ledger import DISK, RAM, Pool, gpu
 
 

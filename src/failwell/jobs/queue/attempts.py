@@ -5,21 +5,21 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, cast
 
-from failwell.fault.axes import Certainty
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityCancelledError, CapabilityTimeoutError
+from failwell.errors.axes import Certainty
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityCancelledError, CapabilityTimeoutError
+from failwell.errors.report import ErrorReport
 from failwell.jobs.job import NO_TIMEOUT, CancelPhase, JobState
-from failwell.jobs.queue.attempt_end import AttemptEnd
+from failwell.jobs.queue.attempts__attempt_end import AttemptEnd
 from failwell.jobs.queue.ends import Ends, passed
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Items
-from failwell.jobs.queue.instance import Instance
+from failwell.jobs.queue.order__instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import delete_files, result_to_json
-from failwell.jobs.worker.protocol import Answer, WorkerState
-from failwell.journal.journal_faults import NotRecordable
-from failwell.report.record import ErrorReport
+from failwell.jobs.workers.protocol import Answer, WorkerState
+from failwell.store.faults__journal_faults import NotRecordable
 
 HOOK_SECONDS = 10.0
 """Seconds that the enable and disable hooks of a capability may take. A worker that takes longer is ended."""

@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop
 from math import inf
 
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.worker.protocol import Worker
+from failwell.jobs.workers.protocol import Worker
 
 _CLOSE = 0.001
 """Seconds between two starts of jobs that follow each other closely."""

@@ -4,14 +4,14 @@ import asyncio
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from failwell.fault.axes import Certainty
-from failwell.jobs.cancelled import cancelled_report, end_data
+from failwell.errors.axes import Certainty
+from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import DeadlinePassed
 from failwell.jobs.job import STATE_NAMES, JobState
+from failwell.jobs.job_error__cancelled import cancelled_report, end_data
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
-from failwell.report.record import ErrorReport
 
 _FEW = 64
 _EARLY = 0.001

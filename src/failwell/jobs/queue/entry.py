@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from failwell.errors.report import ErrorReport
 from failwell.jobs.job import FINAL, STATE_NAMES, CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.request import MOST_BYTES
-from failwell.jobs.store.job_store import Values
+from failwell.jobs.job__request import MOST_BYTES
+from failwell.jobs.store.records import Values
 from failwell.jobs.store.rows import (
     ARGUMENTS_START,
     moment,
@@ -15,7 +16,6 @@ from failwell.jobs.store.rows import (
     stored_key,
 )
 from failwell.processes.wire import encode_text
-from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
     from asyncio import Future, Task

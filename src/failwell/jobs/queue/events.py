@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Self
 from weakref import ref
 
-from failwell.fault.base import Fault
+from failwell.errors.fault import Fault
 from failwell.jobs.store.rows import delete_files
-from failwell.journal.event import JOB_TERMINAL, Event
+from failwell.store.event import JOB_TERMINAL, Event
 
 ROOM = 16
 """Items that are buffered; the worker waits with further ones."""

@@ -8,21 +8,21 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget, Spent
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
-from failwell.decision.verdict import Decision, Retry
-from failwell.fault.base import Fault
+from failwell.adapters.describe import describe
+from failwell.adapters.revival import translate
+from failwell.calls.backoff import Backoff
+from failwell.calls.budget import Budget, Spent
+from failwell.calls.policy import Policy, Rule, Schedule, Tries, decide
+from failwell.calls.policy__match import Match
+from failwell.calls.policy__verdict import Decision, Retry
+from failwell.errors.fault import Fault
 from failwell.jobs.faults import UnknownJob, check_same
 from failwell.jobs.job import FINAL, STATE_NAMES, JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.store.job_store import Committed
-from failwell.journal.event import Event
-from failwell.report.describe import describe
-from failwell.report.revive import translate
+from failwell.jobs.store.records import Committed
+from failwell.store.event import Event
 
 _WRITES = Schedule(max_attempts=1_000_000, backoff=Backoff(curve="fixed", first=0.02))
 """A write is repeated as long as `Rules.patience` allows; that is a budget of seconds, not a number of attempts."""

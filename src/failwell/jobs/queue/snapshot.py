@@ -10,14 +10,14 @@ from pathlib import Path
 from time import time
 from typing import Any, cast
 
-from failwell.fault.base import Fault
-from failwell.files.private import replace_private
+from failwell.errors.fault import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
-from failwell.jobs.queue.instance import Instance
+from failwell.jobs.queue.order__instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.hosts import SNAPSHOT, live_folders
-from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.store.records import JobStore
+from failwell.store.private_files import replace_private
 
 _MOST_WAITING = 50
 _OF_HOST = ("pid", "at", "lanes", "running", "paused", "trouble")

@@ -5,20 +5,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule
-from failwell.fault.base import Fault
-from failwell.fault.frozen import frozen
+from failwell.adapters.describe import describe
+from failwell.calls.policy import Policy, Rule
+from failwell.calls.policy__match import Match
+from failwell.errors.context import merge
+from failwell.errors.fault import Fault
+from failwell.errors.frozen import frozen
+from failwell.errors.report import ErrorReport, Scene
 from failwell.jobs.memory.book import Book
-from failwell.jobs.memory.shared_ledger import SharedLedger
+from failwell.jobs.memory.ledger__shared_ledger import SharedLedger
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.instance import Instance
-from failwell.jobs.queue.line import Line, Recent
-from failwell.jobs.store.job_store import Host, JobStore
-from failwell.jobs.worker.death import kept_report
-from failwell.report.describe import describe
-from failwell.report.failure_context import merge
-from failwell.report.record import ErrorReport, Scene
+from failwell.jobs.queue.order import Line, Recent
+from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.store.records import Host, JobStore
+from failwell.jobs.workers.death import kept_report
 
 DEFAULT = Policy(
     name="jobs",

@@ -11,11 +11,11 @@ from failwell.jobs.job import Job
 from failwell.jobs.store.groups import GroupPart, add_members, finish_groups
 from failwell.jobs.store.hosts import release
 from failwell.jobs.store.job_log import POSITIONS, add_events, store_counts, tail
-from failwell.jobs.store.job_store import COLUMNS, FREE, Committed, Profile, Values
+from failwell.jobs.store.records import COLUMNS, FREE, Committed, Profile, Values
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
-from failwell.journal.event import Event
-from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
+from failwell.store.event import Event
+from failwell.store.sqlite.event_log import ONE_STATEMENT, insert_statements
 
 PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
@@ -65,7 +65,7 @@ def write_commit(
     released: Sequence[int] = (),
     firing: Firing | None = None,
 ) -> Committed:
-    """Write everything; see `failwell.jobs.store.job_store.JobStore.commit`.
+    """Write everything; see `failwell.jobs.store.records.JobStore.commit`.
 
     Raises:
         LeaseLost: one of the jobs does not belong to `host`.

@@ -12,12 +12,12 @@ from json import loads
 from time import time
 from typing import Any, NamedTuple, cast
 
-from failwell.fault.capability import CapabilityInputError
-from failwell.fault.frozen import frozen
+from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.frozen import frozen
 from failwell.jobs.job import Job, JobRequest, JobState, new_job
-from failwell.jobs.store.job_store import Values
+from failwell.jobs.store.records import Values
 from failwell.jobs.store.rows import request_from, request_to_json
-from failwell.journal.event import to_json
+from failwell.store.event import to_json
 
 MOST_FAILURES = 1_000
 """Ids of failed jobs that a callback gets."""

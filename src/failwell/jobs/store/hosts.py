@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from failwell.calls.clock import Clock
 from failwell.jobs.faults import HostElsewhere, LeaseLost
 from failwell.jobs.store.job_log import COUNT_OPEN
-from failwell.jobs.store.job_store import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
-from failwell.journal.lock import LOCK, Holder, ProcessLock, holder_of, is_held
-from failwell.journal.sqlite.database import Database
-from failwell.runtime.clock import Clock
+from failwell.jobs.store.records import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
+from failwell.store.locks import LOCK, Holder, ProcessLock, holder_of, is_held
+from failwell.store.sqlite.database import Database
 
 HOSTS = "hosts"
 _CHOSEN = "-chosen"

@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from failwell.journal.event import Event, to_json
-from failwell.journal.sqlite.log import ONE_STATEMENT, insert_statements
 from failwell.processes.wire import json_encoder
+from failwell.store.event import Event, to_json
+from failwell.store.sqlite.event_log import ONE_STATEMENT, insert_statements
 
 STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 """The order of the counts."""

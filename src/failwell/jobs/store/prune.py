@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, cast
 
 from failwell.jobs.store.groups import delete_members
 from failwell.jobs.store.job_log import NUMBERS, changed, store_counts, tail
-from failwell.jobs.store.job_store import Forgotten
-from failwell.journal.status import ENDED
+from failwell.jobs.store.records import Forgotten
+from failwell.store.status import ENDED
 
 _FILE = re.compile(r"[0-9a-f]{24}\.bin")
 """The names that workers give to the files of their results."""

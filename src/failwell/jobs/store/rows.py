@@ -8,13 +8,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
+from failwell.calls.suppress import suppress
+from failwell.errors.report import ErrorReport
 from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.job_store import FREE, Values
-from failwell.jobs.worker.protocol import FileHandle
-from failwell.journal.event import to_json
+from failwell.jobs.store.records import FREE, Values
+from failwell.jobs.workers.protocol import FileHandle
 from failwell.processes.wire import decode_text, json_encoder
-from failwell.report.record import ErrorReport
-from failwell.runtime.suppress import suppress
+from failwell.store.event import to_json
 
 _encode = json_encoder(ascii_only=True)
 ARGUMENTS_START = len('{"arguments":')

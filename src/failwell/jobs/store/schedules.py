@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from json import loads
 from typing import Any, NamedTuple
 
-from failwell.jobs.timing.schedule import JobSchedule, ScheduleSpec, spec_of, spec_to_dict
-from failwell.journal.event import to_json
+from failwell.jobs.schedules__schedule import JobSchedule, ScheduleSpec, spec_of, spec_to_dict
+from failwell.store.event import to_json
 
 MANIFEST, PROGRAM, CLIENT = "manifest", "program", "client"
 """Where a schedule comes from: a registered manifest, one that a program registered with its runtime, or a client."""

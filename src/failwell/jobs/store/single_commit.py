@@ -7,9 +7,9 @@ triggers belong to the connection, so they are no part of the database, and othe
 from collections.abc import Sequence
 
 from failwell.jobs.store.job_log import TABLE
-from failwell.jobs.store.job_store import Committed, Values
-from failwell.journal.event import Event
-from failwell.journal.sqlite.database import Database
+from failwell.jobs.store.records import Committed, Values
+from failwell.store.event import Event
+from failwell.store.sqlite.database import Database
 
 _MARK = "+"
 """In place of the numbers of the events of a job: the trigger is to insert its events."""

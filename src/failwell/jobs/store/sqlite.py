@@ -1,4 +1,4 @@
-"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.job_store.JobStore`.
+"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.records.JobStore`.
 
 Connection, event log and lock are the journal's. `failwell.jobs.store.commit` writes what a host or a client commits.
 """
@@ -10,14 +10,26 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from failwell.fault.base import Fault
+from failwell.calls.clock import SYSTEM_CLOCK, Clock
+from failwell.calls.suppress import suppress
+from failwell.errors.fault import Fault
 from failwell.jobs.job import Job, JobState
-from failwell.jobs.output_lines import LINES
+from failwell.jobs.output import LINES
 from failwell.jobs.store import hosts
 from failwell.jobs.store.commit import PROFILE_COLUMNS, write_commit
 from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.job_log import KEY, NUMBERS, TABLE, counts
-from failwell.jobs.store.job_store import (
+from failwell.jobs.store.prune import (
+    BATCH,
+    RESULTS,
+    combined,
+    delete_jobs,
+    delete_orphan_lines,
+    delete_orphan_results,
+    delete_worker_events,
+    old_jobs,
+)
+from failwell.jobs.store.records import (
     Booking,
     Committed,
     ControlRequest,
@@ -31,28 +43,16 @@ from failwell.jobs.store.job_store import (
     Values,
     Want,
 )
-from failwell.jobs.store.prune import (
-    BATCH,
-    RESULTS,
-    combined,
-    delete_jobs,
-    delete_orphan_lines,
-    delete_orphan_results,
-    delete_worker_events,
-    old_jobs,
-)
+from failwell.jobs.store.records__side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.jobs.store.schedules import Firing
-from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.jobs.store.single_commit import SingleCommits
-from failwell.journal.event import Event
-from failwell.journal.folder import JOURNAL
-from failwell.journal.journal_faults import StoreFull
-from failwell.journal.lock import LOCK, is_held
-from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
-from failwell.journal.sqlite.log import EventLog, follow
-from failwell.journal.watch import Waker, Watch
-from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import suppress
+from failwell.store.event import Event
+from failwell.store.faults__journal_faults import StoreFull
+from failwell.store.folder import JOURNAL
+from failwell.store.locks import LOCK, is_held
+from failwell.store.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
+from failwell.store.sqlite.event_log import EventLog, follow
+from failwell.store.watch import Waker, Watch
 
 JOBS = "jobs"
 HOST = "host"
@@ -379,7 +379,7 @@ def _profiles(connection: sqlite3.Connection) -> list[Profile]:
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
     """The jobs of a state folder; by default, the user's state folder."""
-    from failwell.journal.folder import state_folder
+    from failwell.store.folder import state_folder
 
     path = None if folder is None else os.fspath(folder)
     return SqliteJobs(state_folder(path), durability)

@@ -8,15 +8,15 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityCancelledError
-from failwell.integrations.temporal import to_application_error
+from failwell.errors.fault import Fault
+from failwell.errors.faults__capability import CapabilityCancelledError
 from failwell.jobs.faults import QueueStopped
 from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
 from failwell.jobs.job_error import job_error
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import result_to_json
 from failwell.temporal.jobs.job_payload import is_job_id, request_of, too_large
+from failwell.temporal.plugin import to_application_error
 from failwell.temporal.queues import BEAT, JOB_ACTIVITY, JOB_PREFIX, LARGEST
 
 STOPPED = "failwell.WorkerStopped"

@@ -9,10 +9,10 @@ from threading import Lock, Thread
 from typing import Any, Generic, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from failwell.jobs.arguments import ArgumentCheck
-from failwell.jobs.child.types.signature import Signature
-from failwell.jobs.client.store_client import not_ended
+from failwell.jobs.client.connection__store_client import not_ended
 from failwell.jobs.client.submission import JobOptions, Target, instance_name, named_arguments
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.worker_process.types.signature import Signature
 from failwell.temporal.connection import ConnectionOptions, connection_options
 from failwell.temporal.jobs.remote_jobs import RemoteJobs
 

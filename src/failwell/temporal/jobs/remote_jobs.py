@@ -25,16 +25,16 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from failwell.fault.capability import CapabilityCancelledError
-from failwell.integrations.temporal import recover
+from failwell.adapters.describe import describe
+from failwell.errors.faults__capability import CapabilityCancelledError
+from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, new_job_id
+from failwell.jobs.job__request import check_request
 from failwell.jobs.manifest import check_instance
-from failwell.jobs.request import check_request
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 from failwell.temporal.connection import ConnectionOptions, InvalidConnection
 from failwell.temporal.jobs.job_payload import is_job_id, job_payload, request_of
+from failwell.temporal.plugin import recover
 from failwell.temporal.queues import JOB_PREFIX, JOB_WORKFLOW, instance_queue
 
 _MIDDLE = 3

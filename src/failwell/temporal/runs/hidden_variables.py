@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from secrets import token_hex
 from typing import Any, cast
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
-from failwell.report.masking.names import names_a_secret
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.faults import Validation
+from failwell.errors.masking.secret_names import names_a_secret
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 _SHORTEST = 4

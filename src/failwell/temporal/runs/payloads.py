@@ -11,15 +11,15 @@ from typing import Any, cast
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
-from failwell.fault.axes import Category, Certainty
-from failwell.journal.event import from_json, to_json
-from failwell.report.record import Scene
-from failwell.runtime.suppress import catch
+from failwell.calls.suppress import catch
+from failwell.errors.axes import Category, Certainty
+from failwell.errors.report import Scene
+from failwell.store.event import from_json, to_json
 from failwell.temporal.queues import LARGEST
 from failwell.temporal.runs.plan_json import LONGEST, pack, unpack
-from failwell.workflow.failure import Failure, derived_id, moment
-from failwell.workflow.machine.messages import Begin, Resume
-from failwell.workflow.template.lookup import MISSING
+from failwell.workflows.failure import Failure, derived_id, moment
+from failwell.workflows.machine.messages import Begin, Resume
+from failwell.workflows.template.names__lookup import MISSING
 
 PAGE = 1_000_000
 """Characters of events or output in one reply to a query."""
@@ -83,7 +83,7 @@ def step_error(failure: Failure, payload: dict[str, Any]) -> ApplicationError:
 
 
 def run_error(failure: Failure) -> ApplicationError:
-    """The error that a failed run ends with: its report, as `failwell.integrations.temporal` reads it."""
+    """The error that a failed run ends with: its report, as `failwell.temporal.plugin` reads it."""
     is_benign = failure.report.category in (Category.CANCELLED, Category.DENIED)
     return _error(failure, failure.report.to_dict(), is_benign=is_benign)
 

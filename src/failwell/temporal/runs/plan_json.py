@@ -13,13 +13,14 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, cast
 
-from failwell.decision import backoff, budget, match, policy
-from failwell.fault import axes
+from failwell.calls import backoff, budget, policy
+from failwell.calls import policy__match as match
+from failwell.errors import axes
 from failwell.files import item_tree
-from failwell.workflow import plan as plans
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.plan import Limits, Plan
-from failwell.workflow.retry_policy import renews
+from failwell.workflows import plan as plans
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.machine.retry_policy import renews
+from failwell.workflows.plan import Limits, Plan
 
 _TAG = "$"
 _MODULES = (plans, item_tree, match, policy, backoff, budget, axes)

@@ -15,12 +15,10 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from failwell.fault.base import Fault
-from failwell.journal.event import to_json
-from failwell.journal.journal_faults import RunExists
+from failwell.errors.fault import Fault
+from failwell.store.event import to_json
+from failwell.store.faults__journal_faults import RunExists
 from failwell.temporal.queues import LARGEST
-from failwell.temporal.runs.copied_events import CopiedEvents
-from failwell.temporal.runs.engine_record import forget_engine, write_engine
 from failwell.temporal.runs.hidden_variables import hide, new_mark, secret_values, secret_variable
 from failwell.temporal.runs.payloads import HEARTBEAT, event_to_json
 from failwell.temporal.runs.plan_json import LONGEST, pack, plans_to_json
@@ -34,17 +32,19 @@ from failwell.temporal.runs.remote_run import (
     no_worker,
     server_fault,
 )
+from failwell.temporal.runs.run_mirror__copied_events import CopiedEvents
+from failwell.temporal.runs.run_mirror__engine_record import forget_engine, write_engine
 from failwell.temporal.runs.run_workflow import NAME
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.messages import Answered, Begin, Cancel, Event, Resume
-from failwell.workflow.machine.run_state import State
-from failwell.workflow.run.gate_requests import ask_gate
-from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Opener, Settings
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.fold import fold
+from failwell.workflows.machine.messages import Answered, Begin, Cancel, Event, Resume
+from failwell.workflows.machine.run_state import State
+from failwell.workflows.running.gate_requests import ask_gate
+from failwell.workflows.running.settings import DriveResult, GateAnswer, Opener, Settings
 
 if TYPE_CHECKING:
     from failwell.temporal.connection import ConnectionOptions
-    from failwell.workflow.plan import Plan
+    from failwell.workflows.plan import Plan
 
 _LOG = logging.getLogger("failwell.temporal")
 _PATIENCE = 5.0
@@ -176,7 +176,7 @@ class RemoteDriver:
         state = None
         if isinstance(event, Resume) or event.continues is not None:
             state = pack(self.state.to_dict())
-        from failwell.temporal.runs.search_attributes import ensure_search_attributes
+        from failwell.temporal.runs.remote_run__search_attributes import ensure_search_attributes
 
         sources = self.settings.store.sources(remote.run)
         hidden, mark = secret_values(sources.values(), self.settings.environ), new_mark()

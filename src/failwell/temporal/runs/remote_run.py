@@ -17,16 +17,16 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.facts import UserAction
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
 from failwell.temporal.runs.plan_json import unpack
 from failwell.temporal.runs.run_workflow import NAME
 
 if TYPE_CHECKING:
     from temporalio.client import Client, WorkflowHandle
 
-    from failwell.journal.event import Fact
+    from failwell.store.event import Fact
 
 _PAUSE = 0.1
 """Seconds between two looks at the events of a run."""

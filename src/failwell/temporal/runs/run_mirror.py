@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from temporalio.service import RPCError
 
-from failwell.fault.base import Fault
-from failwell.journal.folder import make_private, run_folder
-from failwell.journal.journal_faults import Locked, UnknownRun
-from failwell.runtime.clock import SYSTEM_CLOCK
-from failwell.temporal.runs.copied_events import CopiedEvents
-from failwell.temporal.runs.engine_record import read_engine, write_engine
+from failwell.calls.clock import SYSTEM_CLOCK
+from failwell.errors.fault import Fault
+from failwell.store.faults__journal_faults import Locked, UnknownRun
+from failwell.store.folder import make_private, run_folder
 from failwell.temporal.runs.plan_json import unpack
 from failwell.temporal.runs.remote_run import NoWorker, RemoteRun, follow, no_worker, server_fault
+from failwell.temporal.runs.run_mirror__copied_events import CopiedEvents
+from failwell.temporal.runs.run_mirror__engine_record import read_engine, write_engine
 from failwell.temporal.runs.run_workflow import NAME
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.store.sqlite.run_store import SqliteStore
     from failwell.temporal.connection import ConnectionOptions
 
 _LOG = logging.getLogger("failwell.temporal")

@@ -16,9 +16,9 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from failwell.journal.event import to_json
-    from failwell.journal.journal_faults import NotRecordable
-    from failwell.runtime.suppress import catch
+    from failwell.calls.suppress import catch
+    from failwell.store.event import to_json
+    from failwell.store.faults__journal_faults import NotRecordable
     from failwell.temporal.queues import LARGEST, instance_queue
     from failwell.temporal.runs.payloads import (
         HEARTBEAT,
@@ -40,10 +40,10 @@ with workflow.unsafe.imports_passed_through():
         unpack,
         unpack_plans,
     )
-    from failwell.workflow.failure import derived_id
-    from failwell.workflow.machine.advance import Machine
-    from failwell.workflow.machine.batch import take_turns
-    from failwell.workflow.machine.messages import (
+    from failwell.workflows.failure import derived_id
+    from failwell.workflows.machine.advance import Machine
+    from failwell.workflows.machine.advance__batch import take_turns
+    from failwell.workflows.machine.messages import (
         Answered,
         Begin,
         Cancel,
@@ -60,9 +60,9 @@ with workflow.unsafe.imports_passed_through():
         Stopped,
         TimerFired,
     )
-    from failwell.workflow.machine.run_state import State, failure_in
-    from failwell.workflow.run.gate_requests import gates_in, refusal
-    from failwell.workflow.run.run_faults import defect_failure
+    from failwell.workflows.machine.run_state import State, failure_in
+    from failwell.workflows.running.faults import defect_failure
+    from failwell.workflows.running.gate_requests import gates_in, refusal
 
 NAME = "failwell.run"
 NODE_ACTIVITY = "failwell.node"

@@ -17,28 +17,28 @@ from typing import TYPE_CHECKING, Any
 
 from temporalio import activity
 
-from failwell.decision.budget import Budget
-from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
-from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
-from failwell.journal.folder import make_private, run_folder, state_folder
-from failwell.runtime.clock import SYSTEM_CLOCK
-from failwell.runtime.shared_budget import SharedBudget
+from failwell.calls.budget import Budget
+from failwell.calls.clock import SYSTEM_CLOCK
+from failwell.calls.shared_budget import SharedBudget
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
+from failwell.errors.faults import Validation
+from failwell.store.folder import make_private, run_folder, state_folder
 from failwell.temporal.runs.hidden_variables import hide, reveal, secret_values, secret_variable
 from failwell.temporal.runs.payloads import failure_payload, fit, step_error, too_large, unfit
 from failwell.temporal.runs.plan_json import pack, plans_to_json, request_from_json
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Executor, Success, Tools, run_step
-from failwell.workflow.run.run_faults import WorkflowInvalid
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Executor, Success, Tools, run_step
+from failwell.workflows.running.faults import WorkflowInvalid
 
 if TYPE_CHECKING:
     from temporalio.exceptions import ApplicationError
 
     from failwell.jobs.runtime import Runtime
-    from failwell.workflow.plan import Plan
     from failwell.workflows.agent_steps.executor import AgentExecutor
+    from failwell.workflows.plan import Plan
 
 _LINGER = 10.0
 """Seconds after the last step of a run on this worker, after which what its steps left running is stopped."""
@@ -62,8 +62,8 @@ class StepActivities:
     def __init__(
         self, store: str | Path | None = None, *, jobs: "Runtime | None" = None, linger: float = _LINGER
     ) -> None:
-        from failwell.workflow.run.script_executor import ScriptExecutor
         from failwell.workflows.job_nodes import JobExecutor
+        from failwell.workflows.running.script_executor import ScriptExecutor
 
         self._folder = state_folder(None if store is None else str(store))
         self._executors: dict[str, Executor] = {
@@ -109,7 +109,7 @@ class StepActivities:
     @activity.defn(name="failwell.open")
     async def open_file(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Read and check a sub-workflow whose path was only known at run time."""
-        from failwell.workflow.check.workflow_tree import check_file
+        from failwell.workflows.check.workflow_tree import check_file
 
         data = unfit(payload)
         file = _local_path(normpath(join(str(data["folder"]), str(data["file"]))), data.get("cwd"))
@@ -159,7 +159,7 @@ class StepActivities:
 
         agents = self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
         if node_type == "stage":
-            from failwell.workflows.stage_nodes import StageExecutor
+            from failwell.workflows.stages.nodes__stage_nodes import StageExecutor
 
             return StageExecutor(agents)
         return agents

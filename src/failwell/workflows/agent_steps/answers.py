@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.fault.axes import Category
-from failwell.fault.base import Fault
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, Scene
-from failwell.workflow.envelope import Malformed, parse, violation
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Success
+from failwell.adapters.describe import describe
+from failwell.errors.axes import Category
+from failwell.errors.fault import Fault
+from failwell.errors.report import ErrorReport, Scene
+from failwell.workflows.envelope import Malformed, parse, violation
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Success
 
 if TYPE_CHECKING:
-    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.workflows.output_schemas import OutputSchemas
 
 _MICRO_CENTS_PER_DOLLAR = 100_000_000
 _FENCE = "```"
@@ -68,7 +68,7 @@ def checked(
     """The output, if it is as the node declares it."""
     schema = request.node.output
     if schema is not None:
-        from failwell.workflow.output_schemas import SchemaMismatch
+        from failwell.workflows.output_schemas import SchemaMismatch
 
         try:
             schemas.check(schema, output, {})
@@ -91,7 +91,7 @@ def turn_report(error: Exception, scene: Scene) -> ErrorReport:
     last = report.attempts[-1] if report.attempts else None
     if last is None or not last.exhausted or report.category is not Category.TRANSIENT:
         return report
-    from failwell.turns.models import Exhausted
+    from failwell.agents.models import Exhausted
 
     exhausted = Exhausted.wrap(
         error,

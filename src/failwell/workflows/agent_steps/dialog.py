@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failwell.fault.base import Fault
-from failwell.interaction import Answer, Ask, Option, Select
-from failwell.runtime.suppress import catch_async
+from failwell.agents.people import Answer, Ask, Option, Select
+from failwell.calls.suppress import catch_async
+from failwell.errors.fault import Fault
 from failwell.workflows.agent_steps.answers import object_in
 from failwell.workflows.agent_steps.run_resources import Asker
 from failwell.workflows.agent_steps.validator import as_text, marked, shortened

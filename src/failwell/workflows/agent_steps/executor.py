@@ -6,21 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.fault.base import Fault
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Success, Tools
+from failwell.errors.fault import Fault
 from failwell.workflows.agent_steps.answers import checked, late_answer, scene_of, turn_report
 from failwell.workflows.agent_steps.run_resources import AgentRun
 from failwell.workflows.agent_steps.step_settings import AgentSettings, tool_context
 from failwell.workflows.agent_steps.visit import AgentStep
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Success, Tools
 
 if TYPE_CHECKING:
-    from failwell.interaction.queue import InteractionQueue
-    from failwell.journal.audit import AuditLog
-    from failwell.turns.grants import AskGrant, GrantRequest
-    from failwell.turns.tools.tool import ApprovalRequest, Approver
-    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.agents.grants import AskGrant, GrantRequest
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.agents.tools.tool import ApprovalRequest, Approver
+    from failwell.store.audit import AuditLog
+    from failwell.workflows.output_schemas import OutputSchemas
 
 
 class AgentExecutor:
@@ -95,7 +95,7 @@ class AgentExecutor:
 
     def _output_schemas(self) -> "OutputSchemas":
         if self._schemas is None:
-            from failwell.workflow.output_schemas import OutputSchemas
+            from failwell.workflows.output_schemas import OutputSchemas
 
             self._schemas = OutputSchemas()
         return self._schemas
@@ -129,8 +129,8 @@ class AgentExecutor:
     def _queue(self) -> "InteractionQueue":
         """Where people are asked; a queue without answerers fails every question."""
         if self._interactions is None:
-            from failwell.interaction.interaction_audit import record_event
-            from failwell.interaction.queue import InteractionQueue
+            from failwell.agents.audit__interaction_audit import record_event
+            from failwell.agents.people.queue import InteractionQueue
 
             observe = None if self._audit is None else partial(record_event, self._audit)
             self._interactions = InteractionQueue(observe=observe)
@@ -141,7 +141,7 @@ def _granter(queue: "Callable[[], InteractionQueue]", request: Request) -> "AskG
     async def ask(question: "GrantRequest") -> bool:
         from json import dumps
 
-        from failwell.interaction.requests import Answer, Grant
+        from failwell.agents.people.requests import Answer, Grant
 
         arguments = dumps(question.arguments, ensure_ascii=True, indent=2, default=str)
         reply = await queue().ask(
@@ -179,7 +179,7 @@ def tool_approver(
     async def approve(question: "ApprovalRequest") -> bool:
         from json import dumps
 
-        from failwell.interaction.requests import Answer, Approve, Timeout
+        from failwell.agents.people.requests import Answer, Approve, Timeout
 
         # ASCII, so that no letter that looks like another one hides what is to be approved.
         arguments = dumps(question.arguments, ensure_ascii=True, indent=2, default=str)

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from failwell.fault.classes import Validation
-from failwell.fault.frozen import frozen
-from failwell.workflow.skills.plugin_files import Plugin, PluginAgent, find_plugin
-from failwell.workflow.skills.skill_files import Skill, SkillInvalid, discovered_skills, find_skills
+from failwell.errors.faults import Validation
+from failwell.errors.frozen import frozen
+from failwell.workflows.skills.plugins import Plugin, PluginAgent, find_plugin
+from failwell.workflows.skills.skills import Skill, SkillInvalid, discovered_skills, find_skills
 
 if TYPE_CHECKING:
-    from failwell.turns.tools.tool import Tool
-    from failwell.workflow.plan import Plan
+    from failwell.agents.tools.tool import Tool
+    from failwell.workflows.plan import Plan
 
     CallAgent = Callable[[str, PluginAgent, str], Awaitable[str]]
 
@@ -143,7 +143,7 @@ def _refusal(message: str) -> Validation:
 
 
 def _tool(name: str, agent: PluginAgent, call: "CallAgent") -> "Tool":
-    from failwell.turns.tools.tool import Tool, ToolContext
+    from failwell.agents.tools.tool import Tool, ToolContext
 
     async def run(arguments: Mapping[str, Any], _context: ToolContext) -> str:
         return await call(name, agent, str(arguments["task"]))

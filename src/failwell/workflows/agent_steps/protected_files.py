@@ -8,11 +8,11 @@ from os.path import islink, realpath, split
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.journal.folder import JOURNAL
-from failwell.workflow.plan import AgentSpec, ScriptSpec, StageSpec, Template
+from failwell.store.folder import JOURNAL
+from failwell.workflows.plan import AgentSpec, ScriptSpec, StageSpec, Template
 
 if TYPE_CHECKING:
-    from failwell.workflow.plan import Plan
+    from failwell.workflows.plan import Plan
 
 _CODE = frozenset(
     {".bash", ".cjs", ".cs", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".r", ".rb", ".sh", ".ts"}

@@ -4,11 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.fault.frozen import frozen
-from failwell.runtime.shared_budget import SharedBudget
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Tools
-from failwell.workflows.agent_steps.conversations import Conversations
+from failwell.calls.shared_budget import SharedBudget
+from failwell.errors.frozen import frozen
 from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.agent_steps.step_settings import (
     AgentSettings,
@@ -16,21 +13,24 @@ from failwell.workflows.agent_steps.step_settings import (
     granted_names,
     model_specs,
 )
+from failwell.workflows.agent_steps.visit__conversations import Conversations
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Tools
 
 if TYPE_CHECKING:
-    from failwell.decision.budget import Budget
-    from failwell.interaction.queue import InteractionQueue
-    from failwell.journal.audit import Audit
-    from failwell.runtime.fallback import Chain
-    from failwell.runtime.loop import AttemptEvent
-    from failwell.turns.dispatch import Dispatcher
-    from failwell.turns.grants import AskGrant, StageGrants
-    from failwell.turns.models import ModelSpec
-    from failwell.turns.once import OnceCalls
-    from failwell.turns.recovery import Recovery
-    from failwell.turns.tools.tool import Approver, Tool
-    from failwell.turns.turn_audit import TurnAudit
-    from failwell.workflow.plan import Plan
+    from failwell.agents.audit import TurnAudit
+    from failwell.agents.grants import AskGrant, StageGrants
+    from failwell.agents.models import ModelSpec
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.agents.recovery import Recovery
+    from failwell.agents.tool_calls import Dispatcher
+    from failwell.agents.tool_calls__once import OnceCalls
+    from failwell.agents.tools.tool import Approver, Tool
+    from failwell.calls.attempt_loop import AttemptEvent
+    from failwell.calls.budget import Budget
+    from failwell.calls.chain.chain import Chain
+    from failwell.store.audit import Audit
+    from failwell.workflows.plan import Plan
 
 _UNBOUNDED = 2**31
 
@@ -66,10 +66,10 @@ class AgentRun:
         audit: "Audit | None" = None,
         people: "Callable[[], InteractionQueue] | None" = None,
     ) -> None:
-        from failwell.shared.sqlite_claims import SqliteClaims
-        from failwell.turns.models import Models
-        from failwell.turns.tools.command_tools import CommandRunner
-        from failwell.turns.tools.mcp_tools import McpServers
+        from failwell.agents.models import Models
+        from failwell.agents.tools.commands import CommandRunner
+        from failwell.agents.tools.mcp import McpServers
+        from failwell.store.effects.sqlite import SqliteClaims
 
         self._servers = McpServers(folder)
         self.models = Models()
@@ -90,9 +90,9 @@ class AgentRun:
         Raises:
             Validation: a model cannot be used as it is written.
         """
-        from failwell.runtime.fallback import Chain
-        from failwell.runtime.fallback_entry import ChainPolicy
-        from failwell.turns.models import usage_of
+        from failwell.agents.models import usage_of
+        from failwell.calls.chain.chain import Chain
+        from failwell.calls.chain.entry import ChainPolicy
 
         name = request.node.name if asker is None else asker.name
         # A script may have other replies for a later attempt.
@@ -136,13 +136,13 @@ class AgentRun:
 
     def once_calls(self, scope: str) -> "OnceCalls":
         """What keeps the calls in `scope` from happening twice."""
-        from failwell.turns.once import OnceCalls
+        from failwell.agents.tool_calls__once import OnceCalls
 
         return OnceCalls(self._claims, scope)
 
     def grants(self, request: Request, ask: "AskGrant") -> "StageGrants":
         """The grants of one attempt of a stage."""
-        from failwell.turns.grants import StageGrants
+        from failwell.agents.grants import StageGrants
 
         execution = f"run-{request.run}/{request.path}/{request.visit}"
         return StageGrants(self._claims, execution, request.attempt, ask)
@@ -177,7 +177,7 @@ class AgentRun:
             ToolTerminal: an MCP server does not start.
             Validation: a tool is defined by a module or a function that is not there.
         """
-        from failwell.turns.dispatch import Dispatcher
+        from failwell.agents.tool_calls import Dispatcher
 
         names: list[str] | None = settings.own.get("tools")
         folder = settings.folder(tools.plan.folder)
@@ -213,7 +213,7 @@ class AgentRun:
     def _recovery(self, request: Request) -> "Recovery | None":
         if self._people is None:
             return None
-        from failwell.turns.recovery import Recovery
+        from failwell.agents.recovery import Recovery
 
         scope = {"run": request.run, "path": request.path, "node": request.node.name}
         return Recovery(self._people, scope)
@@ -236,7 +236,7 @@ class AgentRun:
         """The audit of one attempt of a node."""
         if self._audit is None:
             return None
-        from failwell.turns.turn_audit import TurnAudit
+        from failwell.agents.audit import TurnAudit
 
         scope = {"node": request.node.name, "item": request.item, "step_attempt": request.attempt}
         return TurnAudit(self._audit.bind(**scope))
@@ -255,7 +255,7 @@ class AgentRun:
         """The tools that a file defines."""
         tools = self._open.get(plan.file)
         if tools is None:
-            from failwell.turns.tools.registry import open_tools
+            from failwell.agents.tools.tool__registry import open_tools
 
             tools = open_tools(plan.tool_definitions, folder=Path(plan.folder), runner=self._runner)
             self._open[plan.file] = tools

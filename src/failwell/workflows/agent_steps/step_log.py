@@ -6,11 +6,11 @@ A line names models, tools and kinds. It holds no prompt, no answer and no argum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from failwell.runtime.loop import AttemptEvent, AttemptFailed
-from failwell.workflow.machine.messages import Request
+from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed
+from failwell.workflows.machine.messages import Request
 
 if TYPE_CHECKING:
-    from failwell.turns.turn import TurnEvent
+    from failwell.agents.turn import TurnEvent
 
 
 class AgentLog:

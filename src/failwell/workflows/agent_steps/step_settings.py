@@ -6,16 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.fault.classes import Validation
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Tools
+from failwell.errors.faults import Validation
 from failwell.workflows.agent_steps.protected_files import protected_files
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Tools
 
 if TYPE_CHECKING:
-    from failwell.runtime.cost import Prices
-    from failwell.turns.models import ModelSpec
-    from failwell.turns.tools.tool import Tool, ToolContext
-    from failwell.workflow.plan import Plan
+    from failwell.agents.models import ModelSpec
+    from failwell.agents.tools.tool import Tool, ToolContext
+    from failwell.calls.cost import Prices
+    from failwell.workflows.plan import Plan
 
 _INHERITED = (
     "temperature",
@@ -51,7 +51,7 @@ class AgentSettings:
     @property
     def most_calls(self) -> int:
         """Model calls of one turn: one, and one after each round of tools that is allowed."""
-        from failwell.turns.turn import MOST_CALLS
+        from failwell.agents.turn import MOST_CALLS
 
         iterations: int | None = self.own.get("max_agent_iterations")
         return MOST_CALLS if iterations is None else iterations + 1
@@ -95,7 +95,7 @@ def _choice(key: str, value: object, choices: tuple[str, ...], request: Request)
 
 def tool_context(request: Request, tools: Tools, settings: AgentSettings) -> "ToolContext":
     """What the tools of a node get besides their arguments."""
-    from failwell.turns.tools.tool import ToolContext
+    from failwell.agents.tools.tool import ToolContext
 
     folder = settings.folder(request.call.get("folder") or tools.plan.folder)
     limits: Mapping[str, Any] = settings.runtime.get("tool_output") or {}
@@ -133,7 +133,7 @@ def model_specs(
         override: A model that replaces all of them.
         own_model: A model that replaces the first one.
     """
-    from failwell.turns.models import ATTEMPTS, MODEL_BACKOFF, ModelSpec, model_name, no_model
+    from failwell.agents.models import ATTEMPTS, MODEL_BACKOFF, ModelSpec, model_name, no_model
 
     own, runtime = settings.own, settings.runtime
     provider = _provider(own.get("provider")) or _provider(runtime.get("provider"))
@@ -162,7 +162,7 @@ def model_specs(
 
 def file_prices(cost: Any) -> "Prices":
     """The prices of the file, and the public ones."""
-    from failwell.runtime.cost import Price, Prices
+    from failwell.calls.cost import Price, Prices
 
     pricing: dict[str, dict[str, float]] = {} if cost is None else cost.get("pricing") or {}
     return Prices(

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.fault.base import Fault
-from failwell.runtime.suppress import catch_async
+from failwell.calls.suppress import catch_async
+from failwell.errors.fault import Fault
 from failwell.workflows.agent_steps.answers import object_in
 from failwell.workflows.agent_steps.run_resources import Asker
 

@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.report.record import Scene
-from failwell.workflow.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failure_of
-from failwell.workflow.failure import Failure
-from failwell.workflow.machine.messages import Request
-from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.skills.plugin_files import PluginAgent
+from failwell.errors.report import Scene
 from failwell.workflows.agent_steps.answers import (
     checked,
     correction,
@@ -24,13 +19,18 @@ from failwell.workflows.agent_steps.kit import EMPTY_KIT, agent_kit
 from failwell.workflows.agent_steps.run_resources import AgentRun, Asker
 from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.agent_steps.step_settings import AgentSettings, file_prices, tool_context
+from failwell.workflows.envelope import AGENT_EVIDENCE, MARKERS, Malformed, failure_of
+from failwell.workflows.failure import Failure
+from failwell.workflows.machine.messages import Request
+from failwell.workflows.running.executor import Success, Tools
+from failwell.workflows.skills.plugins import PluginAgent
 
 if TYPE_CHECKING:
-    from failwell.interaction import InteractionQueue
-    from failwell.turns.own_agents import AgentCall
-    from failwell.turns.tools.tool import Approver
-    from failwell.turns.turn import Turn
-    from failwell.workflow.output_schemas import OutputSchemas
+    from failwell.agents.own_agents import AgentCall
+    from failwell.agents.people import InteractionQueue
+    from failwell.agents.tools.tool import Approver
+    from failwell.agents.turn import Turn
+    from failwell.workflows.output_schemas import OutputSchemas
 
 
 class AgentStep:
@@ -138,8 +138,8 @@ class AgentStep:
 
     async def open_conversation(self, asker: Asker, most_calls: int) -> "Turn":
         """A turn of a model that is called for the node, without tools. What it uses is counted."""
-        from failwell.turns.dispatch import Dispatcher
-        from failwell.turns.turn import Turn
+        from failwell.agents.tool_calls import Dispatcher
+        from failwell.agents.turn import Turn
 
         chain = await self._run.chain(self._request, self._tools, self._settings, asker)
         context = tool_context(self._request, self._tools, self._settings)
@@ -182,7 +182,7 @@ class AgentStep:
         return self._settings.own.get("output_mode") == "raw"
 
     async def _open_turn(self) -> "Turn":
-        from failwell.turns.turn import Turn
+        from failwell.agents.turn import Turn
 
         request, tools, settings = self._request, self._tools, self._settings
         return Turn(
@@ -204,7 +204,7 @@ class AgentStep:
 
     async def _own_agent(self) -> Success | Failure:
         """Run somebody's agent, and check its answer as that of a turn."""
-        from failwell.turns.own_agents import AgentCall, run_own_agent
+        from failwell.agents.own_agents import AgentCall, run_own_agent
 
         settings = self._settings
         call = AgentCall(

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from typing import Any
 
-from failwell.apps.lab.lab_reply import LabCall, Reply, as_events, event
 from failwell.integrations.claude_agent_sdk import reliability, reliable_tools
+from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_events, event
 from tests.sdks.plugins.scenarios import OK, GaveUp, ToolBroke
 from tests.sdks.plugins.scripted_lab import lab_reply, rate_limited
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.integrations.dspy import reliability
+from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
 from tests.sdks.frameworks.replies import completion
 from tests.sdks.plugins.scenarios import GaveUp, ToolBroke
 from tests.sdks.plugins.scripted_lab import Step, lab_reply, rate_limited

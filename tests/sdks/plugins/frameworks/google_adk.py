@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.integrations.google_adk import reliability
+from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
 from tests.sdks.plugins.scenarios import OK, ToolBroke
 
 NAME = "Google ADK"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from failwell.apps.lab.lab_reply import LabCall, Reply
 from failwell.integrations.instructor import reliability
+from failwell.testing.laboratory.lab_reply import LabCall, Reply
 from tests.sdks.plugins.scripted_lab import Step, calls_tool, lab_reply, rate_limited
 
 NAME = "instructor"

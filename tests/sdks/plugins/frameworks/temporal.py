@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
-from failwell.integrations.temporal import reliability
+from failwell.temporal.plugin import reliability
 from tests.sdks.plugins.tasks import NO_STREAM, NO_TOOLS, call_model
 from tests.temporal_server import server, task_queue
 

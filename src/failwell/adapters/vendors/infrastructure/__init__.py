@@ -1,1 +1,0 @@
-"""Clients of what work runs on: containers and remote shells."""

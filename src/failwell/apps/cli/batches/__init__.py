@@ -1,1 +1,0 @@
-"""Commands about many jobs: bulk retry and cancel, totals, files of jobs, groups and schedules."""

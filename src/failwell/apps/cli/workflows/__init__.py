@@ -1,1 +1,0 @@
-"""Commands that check, show and run workflow files."""

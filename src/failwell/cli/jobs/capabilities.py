@@ -1,0 +1,248 @@
+"""`failwell capabilities`: register, list, enable and remove tools that run in their own processes."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from failwell.cli.exit_codes import Exit
+from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.parser import usage_error
+from failwell.cli.records import add_store
+
+if TYPE_CHECKING:
+    from failwell.jobs.capabilities import CapabilityRegistry, Replacing
+    from failwell.jobs.client.registration import Registration
+
+_COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
+
+
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the store."""
+    add_store(parser)
+
+
+def add_add_options(parser: ArgumentParser) -> None:
+    """Declare the file."""
+    parser.add_argument(
+        "name", metavar="FILE", help="the file of a manifest, or a Python file with `@capability` functions"
+    )
+    parser.add_argument("--force", action="store_true", help="replace it if it is registered")
+    add_store(parser)
+    parser.epilog = "examples: failwell capabilities add transcribe.toml; failwell capabilities add tasks.py"
+
+
+def add_remove_options(parser: ArgumentParser) -> None:
+    """Declare which capability."""
+    add_capability(parser)
+    add_store(parser)
+
+
+def add_enable_options(parser: ArgumentParser) -> None:
+    """Declare which instance."""
+    add_capability(parser)
+    add_instance(parser)
+    add_store(parser)
+
+
+add_disable_options = add_enable_options
+
+
+def add_capability(parser: ArgumentParser) -> None:
+    """Declare which capability."""
+    parser.add_argument("name", metavar="NAME", help="the name of a capability")
+
+
+def add_instance(parser: ArgumentParser) -> None:
+    """Declare `--instance`."""
+    parser.add_argument("--instance", metavar="ID", help="the instance (default: named like the capability)")
+
+
+@contextmanager
+def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
+    """The registered capabilities; after a change, the host is woken."""
+    from failwell.jobs.capabilities import CapabilityRegistry
+    from failwell.store.folder import state_folder
+
+    capabilities = CapabilityRegistry(state_folder(args.store))
+    before = capabilities.stamp(), capabilities.manifest_stamps()
+    try:
+        yield capabilities
+    finally:
+        if (capabilities.stamp(), capabilities.manifest_stamps()) != before:
+            from failwell.jobs.store.sqlite import wake_host
+
+            wake_host(capabilities.folder)
+
+
+def run_remove(args: Namespace) -> int:
+    """Unregister a capability."""
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        capabilities.remove(args.name)
+    return _done(args, f"`{args.name}` is no longer registered", {"id": args.name, "removed": args.name})
+
+
+def check_known(capabilities: "CapabilityRegistry", name: str) -> None:
+    """Refuse a name that is not registered."""
+    if name not in capabilities.names():
+        raise usage_error(
+            f"no capability is called `{name}`",
+            value=name,
+            valid=capabilities.names(),
+            see="failwell capabilities list",
+        )
+
+
+def run_add(args: Namespace) -> int:
+    """Register a capability."""
+    with registry(args) as capabilities:
+        return _add(capabilities, args)
+
+
+def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    registrations = registered(capabilities, args.name, args, replace=args.force)
+    entries = [_registered(capabilities, entry) for entry in registrations]
+    texts = [text for text, _ in entries]
+    data = [row for _, row in entries]
+    return _done(args, "\n".join(texts), data[0] if len(data) == 1 else data)
+
+
+def registered(
+    capabilities: "CapabilityRegistry", file: str, args: Namespace, *, replace: "Replacing"
+) -> "list[Registration]":
+    """Register the capabilities of a file. If it cannot be imported, where it failed is printed above the error."""
+    from asyncio import run
+
+    from failwell.cli.jobs.capabilities__capability_check import print_stack
+    from failwell.jobs.client.registration import register_file
+    from failwell.jobs.faults import WorkerStartFailed
+
+    try:
+        return run(register_file(capabilities, file, replace=replace))
+    except WorkerStartFailed as error:
+        print_stack(error, args)
+        raise
+
+
+def _registered(capabilities: "CapabilityRegistry", entry: "Registration") -> tuple[str, dict[str, Any]]:
+    """What is printed for a new capability, as text and as data."""
+    from failwell.jobs.platform import this_machine
+
+    manifest = entry.manifest
+    unset = [
+        variable.name
+        for variable in manifest.env
+        if variable.secret and variable.name not in capabilities.secret_names(manifest.name)
+    ]
+    text = f"`{manifest.name}` is registered; check it with `failwell capabilities check {manifest.name}`"
+    if unset:
+        text += f"\nit needs {', '.join(f'`{name}`' for name in unset)}: `failwell capabilities secret {manifest.name} {unset[0]}`"
+    missing = this_machine().missing(manifest.resources)
+    text += "".join(f"\nwarning: it cannot run here: {problem}" for problem in missing)
+    if entry.problem is not None and not (unset or missing):
+        text += (
+            f"\nwarning: its arguments are not known, because its code cannot be imported: {entry.problem}"
+        )
+    row = {"id": manifest.name, "added": manifest.name, "secrets_unset": unset, "missing_here": missing}
+    return text, row
+
+
+def run_enable(args: Namespace) -> int:
+    """Let a capability run jobs."""
+    with registry(args) as capabilities:
+        return _switch(capabilities, args)
+
+
+def run_disable(args: Namespace) -> int:
+    """Stop a capability from running jobs."""
+    with registry(args) as capabilities:
+        return _switch(capabilities, args)
+
+
+def _switch(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    check_known(capabilities, args.name)
+    instance = args.instance or args.name
+    on = args.action == "enable"
+    changed = capabilities.set_enabled(instance, on, capability=args.name)
+    state = "enabled" if on else "disabled"
+    text = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
+    return _done(args, text, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
+
+
+def _done(args: Namespace, text: str, data: dict[str, Any] | list[dict[str, Any]]) -> int:
+    if args.format == "json":
+        print_json(data)
+    else:
+        print_text(text)
+    return Exit.DONE
+
+
+def run_list(args: Namespace) -> int:
+    """List the registered capabilities and their instances."""
+    with registry(args) as capabilities:
+        rows = [row for name in capabilities.names() for row in _rows(capabilities, name)]
+    if not rows and args.format != "json":
+        print_text("no capability is registered; register one with `failwell capabilities add FILE`")
+        return Exit.DONE
+    cells = [_cells(row) for row in rows]
+    columns = _COLUMNS
+    if all(row["id"] == row["name"] for row in rows):
+        # Without further instances the column would repeat the name.
+        columns = tuple(column for column in _COLUMNS if column != "instance")
+        cells = [(first, *rest) for first, _instance, *rest in cells]
+    print_table(args, columns, cells, rows)
+    return Exit.DONE
+
+
+def _rows(capabilities: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
+    """The instance that is named like the capability, and every other one with settings."""
+    about = _about(capabilities, name)
+    return [
+        {
+            "id": entry,
+            "name": name,
+            "enabled": capabilities.is_enabled(entry),
+            "config": capabilities.config(entry),
+            **about,
+        }
+        for entry in capabilities.instances(name)
+    ]
+
+
+def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
+    from failwell.errors.faults__capability import CapabilityConfigError
+    from failwell.jobs.platform import this_machine
+
+    try:
+        manifest = capabilities.manifest(name)
+    except CapabilityConfigError as error:
+        # One invalid manifest must not hide the others.
+        return {"problem": str(error)}
+    return {
+        "object": manifest.object,
+        "python": manifest.python,
+        "version": manifest.version,
+        "description": manifest.description,
+        "gpu": manifest.resources.gpu,
+        "accelerators": list(manifest.resources.accelerators),
+        "platforms": list(manifest.resources.platforms),
+        "missing_here": this_machine().missing(manifest.resources),
+        "concurrency": manifest.concurrency,
+        "secrets": {
+            entry.name: entry.name in capabilities.secret_names(name)
+            for entry in manifest.env
+            if entry.secret
+        },
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    begin = (row["name"], row["id"], "yes" if row["enabled"] else "no")
+    if "problem" in row:
+        return (*begin, "-", "-", f"broken: {row['problem']}")
+    needs = [*(["gpu"] if row["gpu"] else []), *row["accelerators"], *row["platforms"]]
+    data = ", ".join(needs) or "-"
+    if row["missing_here"]:
+        data += " (not here)"
+    return (*begin, row["object"], data, row["description"] or "-")

@@ -1,0 +1,82 @@
+"""`failwell init`: write a workflow file to start from."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from failwell.cli.exit_codes import Exit
+from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.parser import usage_error
+
+STARTERS = {
+    "pipeline": "steps in a row, with retries and routes for typed errors",
+    "review": "a loop with checks side by side and a gate that a person answers",
+    "batch": "one script for each item, with keys, a time limit and a report of what failed",
+}
+"""Starter → what it shows. Each is a file in the folder `starters`."""
+_FILE = "workflow.yaml"
+_SEE = "failwell init --help"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare the starter and the file."""
+    parser.add_argument(
+        "starter",
+        nargs="?",
+        choices=tuple(STARTERS),
+        default="pipeline",
+        metavar="STARTER",
+        help=f"{', '.join(STARTERS)} (default: pipeline)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", default=_FILE, help=f"the file (default: {_FILE})")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--list", action="store_true", help="list the starters, and write nothing")
+    parser.epilog = "example: failwell init review -o release.yaml"
+
+
+def run(args: Namespace) -> int:
+    """Write the file, and print the commands that come next."""
+    if args.list:
+        rows = list(STARTERS.items())
+        print_table(args, ("starter", "shows"), rows, [{"id": name, "shows": what} for name, what in rows])
+        return Exit.DONE
+    _write(args.output, starter_text(args.starter, args.output), force=args.force)
+    from shlex import quote
+
+    file = quote(args.output)
+    commands = [f"failwell validate {file}", f"failwell run {file}"]
+    if args.format == "json":
+        data: dict[str, Any] = {"id": args.output, "starter": args.starter, "next": commands}
+        print_json(data)
+    elif args.format == "markdown":
+        print_text([f"Wrote `{args.output}`. Next:", "", *(f"- `{command}`" for command in commands)])
+    else:
+        print_text(
+            [f"wrote {args.output}: {STARTERS[args.starter]}", *(f"next: {command}" for command in commands)]
+        )
+    return Exit.DONE
+
+
+def starter_text(starter: str, file: str = _FILE) -> str:
+    """The text of a starter; the commands in its head name `file`."""
+    from importlib.resources import files
+
+    text = (files("failwell.cli.runs") / "starters" / f"{starter}.yaml").read_text(encoding="utf-8")
+    return text.replace(f"run {_FILE}", f"run {Path(file).name}")
+
+
+def _write(path: str, text: str, *, force: bool) -> None:
+    from failwell.cli.faults import Unwritable, reason
+
+    # Without `--force` nothing that is there is touched, not even through a link.
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8", errors="strict") as file:
+            file.write(text)
+    except FileExistsError:
+        raise usage_error(
+            f"`{path}` exists; `--force` replaces it, `-o FILE` writes another one", see=_SEE
+        ) from None
+    except OSError as error:
+        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

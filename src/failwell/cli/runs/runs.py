@@ -1,0 +1,302 @@
+"""`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from failwell.cli.exit_codes import Exit
+from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.parser import usage_error
+from failwell.cli.records import (
+    add_filters,
+    add_name,
+    add_prune,
+    add_store,
+    check_prune_filters,
+    counted,
+    find_record,
+    no_record,
+    prune_records,
+    state_folder_of,
+)
+from failwell.cli.runs.resume__resume_options import resume_recorded
+from failwell.cli.temporal.connection import TEMPORAL, add_engine
+
+if TYPE_CHECKING:
+    from failwell.store.run_store import PruneResult, Run, Store
+    from failwell.store.sqlite.run_store import SqliteStore
+    from failwell.workflows.run_details import RunDetails
+
+STATUSES = ("running", "waiting", "parked", "interrupted", "completed", "failed", "cancelled")
+_COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
+
+
+@contextmanager
+def journal(args: Namespace, *, is_needed: bool = False) -> "Generator[SqliteStore | None]":
+    """The journal for reading; `None` if there is none, and none is created unless it is needed."""
+    from failwell.store.folder import JOURNAL, file_exists
+
+    folder = state_folder_of(args)
+    if not is_needed and not file_exists(folder / JOURNAL):
+        yield None
+        return
+    from failwell.store.sqlite.run_store import SqliteStore
+
+    store = SqliteStore(folder, read_when_full=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def find_run(store: "Store | None", name: str) -> "Run":
+    """The run that `name` means: its id, the only id that begins with it, or `last`.
+
+    Raises:
+        UnknownRun: there is none; the fault names similar ids.
+        Usage: several begin with it.
+    """
+    from failwell.store.faults__journal_faults import UnknownRun
+
+    if store is None:
+        raise no_record(name, "run", UnknownRun)
+
+    def get(run: str) -> "Run | None":
+        return next((match for match in store.runs(prefix=run) if match.id == run), None)
+
+    return find_record(
+        name,
+        "run",
+        get=get,
+        search=lambda prefix, limit: store.runs(prefix=prefix, limit=limit),
+        unknown=UnknownRun,
+    )
+
+
+def current_run(args: Namespace, store: "SqliteStore | None") -> "Run":
+    """`find_run` of `args.run`, brought up to date if a server has it."""
+    run = find_run(store, args.run)
+    assert store is not None
+    from failwell.cli.temporal.remote import sync
+
+    return sync(store, run, args)
+
+
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filters."""
+    parser.add_argument("--workflow", metavar="NAME", help="only runs of this workflow")
+    parser.add_argument("--since", metavar="WHEN", help="only runs started since: `2h`, or a date")
+    add_filters(parser, "run", STATUSES)
+    add_engine(parser)
+    parser.epilog = "example: failwell runs list --status failed --since 24h"
+
+
+def run_list(args: Namespace) -> int:
+    """List runs, the newest first."""
+    from time import time
+
+    from failwell.cli.times import moment
+
+    see = "failwell runs list --help"
+    since = None if args.since is None else moment(args.since, "--since", time(), see)
+    with journal(args, is_needed=args.engine == TEMPORAL) as store:
+        rows: list[tuple[Run, RunDetails | None]] = []
+        if store is not None:
+            _update(args, store)
+            runs = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
+            rows = [(run, start_of(store, run)) for run in runs]
+    print_table(
+        args,
+        _COLUMNS,
+        [_row(run, args, seen) for run, seen in rows],
+        [summary(run, args, seen) for run, seen in rows],
+        "no runs are recorded yet" if store is None else "no recorded run matches",
+    )
+    return Exit.DONE
+
+
+def _update(args: Namespace, store: "SqliteStore") -> None:
+    """Bring the runs of servers up to date that have not ended; with `--engine temporal`, all runs of the server."""
+    from failwell.cli.temporal.remote import import_runs, sync_all
+
+    if args.engine == TEMPORAL:
+        import_runs(args, store)
+    else:
+        sync_all(store, store.runs(statuses=("running", "waiting", "parked")), args)
+
+
+def resume_line(args: Namespace, store: "SqliteStore", run: str) -> str:
+    """The command that resumes a run of `store`."""
+    from failwell.workflows.run_details import run_details
+
+    return resume_recorded(args, run, run_details(store.read(run)))
+
+
+def start_of(store: "SqliteStore", run: "Run") -> "RunDetails | None":
+    """What the first event of an interrupted run says, which a command that resumes it needs."""
+    from failwell.workflows.run_details import run_details
+
+    return run_details(store.read(run.id, limit=1)) if run.status == "interrupted" else None
+
+
+def summary(run: "Run", args: Namespace, seen: "RunDetails | None") -> dict[str, Any]:
+    """One run as JSON."""
+    from failwell.cli.times import iso
+
+    data: dict[str, Any] = {
+        "id": run.id,
+        "status": run.status,
+        "workflow": run.workflow,
+        "file": run.file,
+        "digest": run.digest,
+        "started": iso(run.started),
+        "updated": iso(run.updated),
+        "ended": iso(run.ended),
+        "blocked_until": iso(run.blocked_until),
+        "gates": run.gates,
+        "events": run.events,
+        "failure": None if run.kind is None else {"kind": run.kind, "message": run.message, "node": run.node},
+        "pid": run.pid,
+        "host": run.host,
+        "metadata": dict(run.metadata),
+        "resume": resume_command(run, args, seen),
+    }
+    return {name: value for name, value in data.items() if value not in (None, "", {})}
+
+
+def resume_command(run: "Run", args: Namespace, seen: "RunDetails | None") -> str | None:
+    """The command that resumes a run whose process died; one that has no event yet is run again instead."""
+    if run.status != "interrupted" or not run.events or seen is None:
+        return None
+    return resume_recorded(args, run.id, seen)
+
+
+def seconds_of(run: "Run") -> float:
+    """How long a run has lasted: until now while it runs, until its last event if it has stopped without an end."""
+    from time import time
+
+    last = time() if run.status == "running" else run.updated
+    return max(0.0, (last if run.ended is None else run.ended) - run.started)
+
+
+def _row(run: "Run", args: Namespace, seen: "RunDetails | None") -> tuple[str, ...]:
+    from failwell.cli.times import clock, lasted
+
+    return (
+        run.id,
+        run.status,
+        run.workflow,
+        clock(run.started),
+        lasted(seconds_of(run)),
+        _remark(run, args, seen),
+    )
+
+
+def _remark(run: "Run", args: Namespace, seen: "RunDetails | None") -> str:
+    """The most important fact about a run, in a few words."""
+    from failwell.cli.times import clock
+
+    if run.status == "waiting":
+        return f"{counted(run.gates, 'gate')} pending" if run.gates else "answered; resume it"
+    if run.status == "parked":
+        return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
+    if run.status == "interrupted":
+        resume = resume_command(run, args, seen)
+        return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
+    where = f" in {run.node}" if run.node else ""
+    return f"{run.kind}{where}" if run.kind else run.message or ""
+
+
+def add_cancel_options(parser: ArgumentParser) -> None:
+    """Declare which run."""
+    add_name(parser, "run")
+    parser.add_argument("--reason", default="user", metavar="TEXT", help="why; recorded with the run")
+    parser.add_argument(
+        "--force-after",
+        metavar="SPAN",
+        default="30s",
+        help="kill its process, and what that started, if it has not ended by then (default: 30s)",
+    )
+    add_store(parser)
+    parser.epilog = "What the run has done stays recorded, and it can be resumed."
+
+
+def run_cancel(args: Namespace) -> int:
+    """Stop a running workflow and wait until it has ended."""
+    from failwell.cli.temporal.remote import cancel as remote_cancel
+    from failwell.cli.temporal.remote import is_remote
+    from failwell.cli.terminal_questions import user_name
+    from failwell.cli.times import span
+    from failwell.workflows.gates import NotRunning, cancel
+
+    force_after = span(args.force_after, "--force-after", "failwell stop --help")
+    with journal(args) as store:
+        run = current_run(args, store)
+        assert store is not None
+        try:
+            if is_remote(store.folder, run.id) and run.ended is None:
+                status = remote_cancel(
+                    store, run.id, by=user_name(), reason=args.reason, patience=force_after
+                )
+            else:
+                status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
+        except NotRunning as error:
+            raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
+        resume = resume_line(args, store, run.id)
+    if args.format == "json":
+        print_json({"id": run.id, "status": status, "resume": resume})
+    elif run.status == "interrupted":
+        print_text(f"no process was running {run.id}; it is recorded as {status} and can be resumed")
+        print_text(f"next: {resume}")
+    else:
+        print_text(f"run {run.id} has ended: {status}")
+    return Exit.DONE
+
+
+def add_prune_options(parser: ArgumentParser) -> None:
+    """Declare which runs may be deleted."""
+    add_prune(parser, "run", STATUSES, "7d")
+    parser.epilog = "A running workflow is never deleted. example: failwell runs prune --older-than 30d"
+
+
+def run_prune(args: Namespace) -> int:
+    """Delete old runs."""
+    from time import time
+
+    from failwell.cli.times import span
+    from failwell.store.reserved_space import reserve_spent
+    from failwell.store.run_store import PruneResult
+
+    check_prune_filters(args, "run")
+    see = "failwell runs prune --help"
+    filters: dict[str, Any] = {
+        "before": None if args.older_than is None else time() - span(args.older_than, "--older-than", see),
+        "keep": args.keep or 0,
+        "statuses": args.status,
+    }
+    with reserve_spent(state_folder_of(args)), journal(args) as store:
+
+        def delete(*, dry_run: bool = False) -> _DeletedRuns:
+            return _DeletedRuns(PruneResult() if store is None else store.prune(**filters, dry_run=dry_run))
+
+        return prune_records(args, "run", delete, lambda: delete(dry_run=True))
+
+
+class _DeletedRuns:
+    """The runs that a command deleted, or would delete."""
+
+    def __init__(self, pruned: "PruneResult") -> None:
+        self._pruned = pruned
+        self.ids = pruned.runs
+        self.is_empty = not pruned.runs
+        self.summary = f"{counted(len(pruned.runs), 'run')} with {counted(pruned.events, 'event')}"
+        live = ", ".join(pruned.kept_live)
+        self.remarks = [f"left alone, because they are running: {live}"] if live else []
+        if self.is_empty and not live:
+            self.remarks.append("no recorded run matches; running ones are never deleted")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for programs."""
+        pruned = self._pruned
+        return {"runs": list(pruned.runs), "events": pruned.events, "kept_live": list(pruned.kept_live)}

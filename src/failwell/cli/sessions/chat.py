@@ -1,0 +1,189 @@
+"""`failwell chat`: talk to an agent at the terminal, or give it one input from a script."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from failwell.cli.commands import JSON
+from failwell.cli.exit_codes import Exit
+from failwell.cli.options__answer_timeout import add_answer_timeout
+from failwell.cli.output import error_format, is_terminal, print_aside
+from failwell.cli.parser import usage_error
+from failwell.cli.records import add_store, command_for
+
+if TYPE_CHECKING:
+    from failwell.agents.people.queue import InteractionQueue
+    from failwell.sessions.log import OnEvent
+    from failwell.sessions.session import Session
+
+_SEE = "failwell chat --help"
+Talk = Callable[["Session"], Awaitable[int]]
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare the agent, and how the session is held."""
+    parser.add_argument("file", nargs="?", metavar="AGENT", help="an agent file, or a workflow file")
+    parser.add_argument(
+        "-p",
+        "--prompt",
+        metavar="TEXT",
+        help="take one turn with this input and leave; `-` reads it from stdin, as does a stdin that is no terminal",
+    )
+    parser.add_argument(
+        "--resume", metavar="ID", help="resume this session: an id, the beginning of one, or `last`"
+    )
+    parser.add_argument("--continue", dest="latest", action="store_true", help="resume the latest session")
+    parser.add_argument(
+        "--retry",
+        action="store_true",
+        help="run the latest turn of the session again, if it failed or was cancelled",
+    )
+    parser.add_argument("--name", metavar="NAME", help="which agent, for a file with several")
+    parser.add_argument(
+        "--model", metavar="NAME", help="call this model, such as openai:gpt-5 or scripted:replies.yaml"
+    )
+    parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="resume although the agent, its model or its tools changed",
+    )
+    add_answer_timeout(parser, "chat")
+    parser.add_argument("--session-id", metavar="ID", help="the id of a new session (default: a new one)")
+    parser.add_argument(
+        "--allow-outside", action="store_true", help="let the file include files outside its project"
+    )
+    parser.add_argument(
+        "--durability",
+        choices=("normal", "full"),
+        default="normal",
+        help="full: every record reaches the disk before anything follows from it",
+    )
+    add_store(parser)
+    parser.epilog = (
+        "Everything that is said is recorded in the state folder, which only you can read. Exit codes: 1 the turn"
+        " failed, 2 the session could not be opened, 4 a person must answer and nobody can be asked, 130 cancelled."
+    )
+
+
+def run(args: Namespace) -> int:
+    """Hold the conversation."""
+    if args.resume is not None and args.latest:
+        raise usage_error("`--resume` and `--continue` exclude each other", see=_SEE)
+    is_resumed = args.resume is not None or args.latest
+    if is_resumed == (args.file is not None):
+        what = "give an agent file or a session, not both" if is_resumed else "no agent was given"
+        raise usage_error(f"{what}: `failwell chat AGENT.yaml` or `failwell chat --resume ID`", see=_SEE)
+    if args.retry:
+        if not is_resumed or args.prompt is not None:
+            raise usage_error("`--retry` goes with `--resume` or `--continue`, and without `-p`", see=_SEE)
+        from failwell.cli.sessions.chat__chat_headless import HeadlessChat
+
+        return HeadlessChat(args, None).hold()
+    text = _input(args)
+    if text is None:
+        if args.format == JSON:
+            raise usage_error("events are printed for one turn: add `-p TEXT`", see=_SEE)
+        from failwell.cli.sessions.chat_terminal import TerminalChat
+
+        return TerminalChat(args).hold()
+    from failwell.cli.sessions.chat__chat_headless import HeadlessChat
+
+    return HeadlessChat(args, text).hold()
+
+
+def _input(args: Namespace) -> str | None:
+    """The input of a headless turn; `None` at a terminal."""
+    if args.prompt is None and is_terminal(sys.stdin):
+        return None
+    text: str = args.prompt or ""
+    if args.prompt in (None, "-"):
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    # Bytes of an argument that are no UTF-8; no provider takes them.
+    text = text.encode("utf-8", "replace").decode()
+    if not text.strip():
+        raise usage_error("the input is empty; write it after `-p`, or into stdin", see=_SEE)
+    return text
+
+
+def hold(
+    args: Namespace,
+    talk: Talk,
+    *,
+    questions: "InteractionQueue | None" = None,
+    on_event: "OnEvent | None" = None,
+    on_text: Callable[[str], object] | None = None,
+) -> int:
+    """Open the session, talk, and close it; the exit code. A session that cannot be opened is exit code 2."""
+    from asyncio import CancelledError
+    from asyncio import run as run_loop
+
+    from failwell.cli.runs.run__run_command import log_as_lines
+
+    async def work() -> int:
+        session = await _open(args, questions, on_event, on_text)
+        if isinstance(session, int):
+            return session
+        async with session:
+            return await talk(session)
+
+    with log_as_lines(args):
+        try:
+            return run_loop(work())
+        except (CancelledError, KeyboardInterrupt):
+            return Exit.INTERRUPTED
+
+
+async def _open(
+    args: Namespace,
+    questions: "InteractionQueue | None",
+    on_event: "OnEvent | None",
+    on_text: Callable[[str], object] | None,
+) -> "Session | int":
+    """The session, or the exit code if there is none."""
+    from failwell.errors.fault import Fault
+    from failwell.sessions.opening import open_session, resume_session
+    from failwell.workflows.running.faults import WorkflowInvalid
+
+    try:
+        if args.file is not None:
+            return await open_session(
+                args.file,
+                name=args.name,
+                store=args.store,
+                session_id=args.session_id,
+                model=args.model,
+                questions=questions,
+                on_event=on_event,
+                on_text=on_text,
+                allow_outside=args.allow_outside,
+                durability=args.durability,
+            )
+        from failwell.cli.sessions.sessions import find_session
+
+        return await resume_session(
+            find_session(args, "last" if args.latest else args.resume).id,
+            store=args.store,
+            model=args.model,
+            accept_changes=args.accept_changes,
+            questions=questions,
+            on_event=on_event,
+            on_text=on_text,
+            allow_outside=args.allow_outside,
+            durability=args.durability,
+        )
+    except WorkflowInvalid as invalid:
+        from failwell.cli.runs.validate import print_problems
+
+        print_problems(invalid.mistakes, args)
+    except Fault as fault:
+        from failwell.cli.error_output import print_failure
+        from failwell.cli.raw_arguments import ErrorOptions
+
+        print_failure(fault, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
+    return Exit.INVALID_USAGE
+
+
+def print_resume(args: Namespace, session: str) -> None:
+    """Say how to resume a session."""
+    print_aside(args, f"resume it with: {command_for(args, 'chat', '--resume', session)}")

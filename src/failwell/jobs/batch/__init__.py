@@ -1,1 +1,0 @@
-"""Many jobs in one call: submitting, retrying and cancelling them, and groups with a callback."""

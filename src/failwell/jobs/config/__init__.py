@@ -1,1 +1,0 @@
-"""Configurations of capabilities: their JSON Schema, unknown keys, and defaults."""

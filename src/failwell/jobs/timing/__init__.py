@@ -1,1 +1,0 @@
-"""When jobs start: rate limits of capabilities, and schedules."""

@@ -1,0 +1,407 @@
+"""The protocol of a worker, and its events. A worker outlives its process, which may die and be started again.
+
+`failwell.jobs.workers.supervisor.SupervisedWorker` implements it. All methods are called on the event loop's
+thread.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import field
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.frozen import frozen
+from failwell.errors.report import ErrorReport, TracebackPolicy, default_policy
+from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
+from failwell.jobs.manifest import Manifest
+from failwell.processes.worker_memory import OverLimit
+
+
+def _host_environment() -> Mapping[str, str]:
+    return dict(os.environ)
+
+
+@frozen
+class Supervision:
+    """How a worker is watched and restarted."""
+
+    pulse: float = 0.25
+    """Seconds between two pulses while a call runs."""
+    deaths: int = 3
+    """Deaths in a row, without an answered call between them, after which the worker is quarantined."""
+    cooldown: float = 30.0
+    """Seconds of quarantine, after which one start is tried."""
+    policy: TracebackPolicy | None = None
+    """How much foreign text reports of failures keep. The default is `FAILWELL_TRACEBACK`, else the manifest's
+    `traceback`, else `strict`."""
+    respawn: bool = True
+    """Whether a worker that died is started again before the next call."""
+    stopped: float = 20.0
+    """Seconds for which a signal (`SIGSTOP`) may keep the process stopped before it is killed."""
+    environment: Mapping[str, str] = field(default_factory=_host_environment)
+    """The host's environment variables, of which a worker gets a few."""
+
+    def policy_for(self, manifest: Manifest) -> TracebackPolicy:
+        """The policy for the failures of one capability. The operator decides over its author."""
+        if self.policy is not None:
+            return TracebackPolicy(self.policy)
+        return default_policy(unset=TracebackPolicy(manifest.traceback or TracebackPolicy.STRICT))
+
+
+class WorkerState(StrEnum):
+    """The state of the process of a worker."""
+
+    COLD = "cold"
+    """No process. The next call starts one."""
+    STARTING = "starting"
+    """The process runs; the capability is being imported and initialised."""
+    READY = "ready"
+    STOPPING = "stopping"
+    QUARANTINED = "quarantined"
+    """It died too often in a row; calls are refused until the cooldown is over or `forgive()` is called."""
+
+
+@frozen
+class Memory:
+    """What a worker and all its descendants hold, in megabytes."""
+
+    rss_mb: float
+    peak_mb: float
+    """The highest `rss_mb` seen in this process's life."""
+    pids: tuple[int, ...]
+    """The worker's process and its descendants. Their GPU memory counts as the worker's."""
+
+
+class MemoryLimit(NamedTuple):
+    """The most main memory that a worker may use, with everything that it starts."""
+
+    megabytes: float
+    source: str
+    """`manifest`: `memory_limit` of its manifest. `share`: its share of the memory, until it is measured. `total`: what all
+    jobs may use together. `together`: the same, where several workers reached it."""
+
+
+@frozen
+class FileHandle:
+    """A binary result in a file that only this user can read. The caller deletes it after use."""
+
+    path: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+# ------------------------------------------------------------------ events
+
+
+@frozen
+class Started:
+    """A process was started."""
+
+    instance: str
+    generation: int
+    """Counts the processes of this worker, from 1."""
+    pid: int
+    session: str
+    """The id of this process, which all its output lines carry."""
+
+
+@frozen
+class Ready:
+    """The capability is initialised and accepts calls."""
+
+    instance: str
+    generation: int
+    pid: int
+
+
+@frozen
+class Progress:
+    """A call reported progress. `job` is `None` while the capability is initialised."""
+
+    instance: str
+    job: str | None
+    fraction: float
+    message: str
+
+
+@frozen
+class Used:
+    """A call reported what it consumed, in its own units; amounts add up."""
+
+    instance: str
+    job: str | None
+    amounts: Mapping[str, float]
+
+
+@frozen
+class Measured:
+    """The peak memory of the process at the end of a call.
+
+    Published right before the result, if it has changed since the call before or the call had output.
+    """
+
+    instance: str
+    job: str
+    ram_peak_mb: float
+    """The highest resident memory of the process so far, by the kernel."""
+    gpu_peak_mb: float | None
+    """The highest amount that its GPU framework allocated so far, on all devices; `None` without one."""
+
+
+@frozen
+class Pulse:
+    """The process is alive. Sent several times a second."""
+
+    instance: str
+    generation: int
+    memory: Memory
+    cpu_seconds: float
+
+
+@frozen
+class OutputLine:
+    """One line that a capability printed or logged."""
+
+    stream: str
+    """`stdout`, `stderr` or `log`."""
+    text: str
+    level: str = ""
+    logger: str = ""
+    n: int = 0
+    """Its number in its file, from 1."""
+    at: float = 0.0
+    """When it was stored, in seconds since 1970."""
+    instance: str = ""
+    session: str = ""
+    job: str | None = None
+    """The job that it belongs to, if that is known."""
+
+
+@frozen
+class CancelPhased:
+    """The cancelling of a running call reached its next phase."""
+
+    instance: str
+    job: str
+    phase: CancelPhase
+
+
+@frozen
+class Died:
+    """The process ended. Published before the calls in flight fail with the same report."""
+
+    instance: str
+    generation: int
+    pid: int
+    returncode: int | None
+    expected: bool
+    """Whether the host ended it: a stop, an eviction or a forced cancel."""
+    report: ErrorReport | None
+    """The report of the death; `None` for an expected end."""
+    in_flight: tuple[str, ...]
+    """The jobs that ran in it."""
+
+
+@frozen
+class Quarantined:
+    """The worker died too often in a row; nothing is started for `seconds`."""
+
+    instance: str
+    deaths: int
+    seconds: float
+    report: ErrorReport
+
+
+WorkerEvent = (
+    Started | Ready | Progress | Used | Measured | Pulse | OutputLine | CancelPhased | Died | Quarantined
+)
+Listener = Callable[[WorkerEvent], None]
+"""Called on the event loop; it must return at once. What it raises is logged and ignored."""
+
+
+# ------------------------------------------------------------------ the protocol
+
+
+class Answer(NamedTuple):
+    """The value of a call, or its error."""
+
+    value: Any = None
+    error: CapabilityError | None = None
+
+
+class Worker(Protocol):
+    """One instance of one capability, with or without a process."""
+
+    @property
+    def capability(self) -> str:
+        """The capability's name."""
+        ...
+
+    @property
+    def instance(self) -> str:
+        """The id of the instance; the default instance is named like its capability."""
+        ...
+
+    @property
+    def state(self) -> WorkerState: ...
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the worker process, if there is one."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """How many processes this worker has had."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The current configuration. A restarted process gets the same."""
+        ...
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """The jobs that run in it now."""
+        ...
+
+    def memory(self) -> Memory | None:
+        """What the process and its descendants hold, by the last measurement; `None` without a process."""
+        ...
+
+    def used_mb(self, *, exact: bool = True) -> float:
+        """The main memory that its processes use now. Shared pages count in part if `exact`, which takes longer."""
+        ...
+
+    def limit_memory(self, limit: MemoryLimit | None) -> None:
+        """Set the most memory that its process may use, now and after a restart. One that uses more is ended."""
+        ...
+
+    def end_over_limit(self, over: OverLimit) -> None:
+        """Kill the process because all workers together use more memory than they may."""
+        ...
+
+    async def start(self) -> None:
+        """Start the process, import and initialise the capability; does nothing if the worker is ready.
+
+        Raises:
+            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or the error of
+                `initialize` if it names its cause, such as `resource.*`. No process is left.
+        """
+        ...
+
+    async def call(
+        self,
+        job: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute",
+        timeout: float | None = None,  # noqa: ASYNC109  (it is sent to the worker, and ends more than a wait)
+    ) -> Any:
+        """Run one call and return its result. The process is started first if there is none.
+
+        After `timeout` seconds the call is asked to stop. If it does not stop within the cancel grace, the
+        process is killed and replaced. Either way `CapabilityTimeoutError` is raised.
+
+        Raises:
+            Fault: the error of the call; `WorkerOOMError` or `worker.crashed` if the process died;
+                `CapabilityCancelledError` after `cancel`. `describe(fault)` returns the worker's report,
+                unchanged.
+        """
+        ...
+
+    def begin(
+        self,
+        job: str,
+        arguments: str,
+        action: str,
+        timeout: float | None,
+        done: Callable[[Answer], None],
+    ) -> bool:
+        """Like `call`, but with arguments as JSON and without a task: `done` is called with the answer as soon as it arrives.
+
+        `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
+        sent together, by `flush`.
+        """
+        ...
+
+    def wake(self) -> None:
+        """Wake the process if it waits for calls, because one follows at once. Nothing is called by this."""
+        ...
+
+    def await_next(self) -> None:
+        """Let the process wait without sleeping, once it has answered what was begun. `flush` sends this too."""
+        ...
+
+    def flush(self) -> None:
+        """Send the calls that were begun."""
+        ...
+
+    def stream(
+        self,
+        job: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute_stream",
+        timeout: float | None = None,
+    ) -> AsyncIterator[Any]:
+        """The items of one call as they arrive. The worker waits while the consumer is slow.
+
+        Leaving the loop early cancels the call. Raises as `call` does.
+        """
+        ...
+
+    async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
+        """Cancel one call: ask it to stop, wait `grace` seconds, then kill and replace the process.
+
+        Returns the last phase that was needed: `COOPERATIVE` (the process stays) or `FORCE`; `None` if no such
+        call runs. Other calls in a killed process fail with `worker.crashed` and
+        `details["reason"] == "replaced"`, because they did not cause it.
+        """
+        ...
+
+    async def prefetch(self) -> None:
+        """Let the capability fetch its models and data. Stalls are detected as in `start`."""
+        ...
+
+    async def release(self) -> bool:
+        """Ask the capability to free memory; `False` if it cannot. Never stops the process."""
+        ...
+
+    async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Check and apply another configuration, without restarting the process.
+
+        Returns the configuration without dropped keys: with `config_strict = false` in the manifest, unknown keys
+        are dropped with a warning.
+
+        Raises:
+            CapabilityConfigError: it is not valid. Every invalid field is named, and nothing changed.
+        """
+        ...
+
+    async def enabled(self, *, on: bool) -> None:
+        """Call the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
+        ...
+
+    async def restart(self) -> None:
+        """Stop the process and start another with the same configuration."""
+        ...
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Stop the process and its descendants: `cleanup`, then SIGTERM, then SIGKILL. Returns when they are gone.
+
+        Calls in flight fail with `worker.crashed` and `details["reason"] == "stopped"`, even if they stopped when
+        asked to, because no caller cancelled them. A call that succeeds meanwhile succeeds. The worker is cold
+        afterwards and can be started again; idle workers are evicted this way. Concurrent stops are one, and the
+        shortest grace counts.
+        """
+        ...
+
+    def forgive(self) -> None:
+        """End the quarantine and reset the count of deaths."""
+        ...
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every event. The returned function removes it."""
+        ...

@@ -1,5 +1,0 @@
-"""The event log of runs, jobs and sessions, with its SQLite home in `failwell.journal.sqlite`.
-
-An event is written before it is delivered; states are folded from events. Imports `failwell.runtime`,
-`failwell.delivery` and below.
-"""

@@ -1,0 +1,128 @@
+"""Cohere's chat: a bare `message`, trial keys counted by the month, and typed stream events."""
+
+from dataclasses import replace
+from typing import Any
+
+from failwell.testing.laboratory.dialect import Dialect, Differs
+from failwell.testing.laboratory.dialects.cohere__scripts_cohere import cohere_turn
+from failwell.testing.laboratory.lab_reply import (
+    Answer,
+    LabCall,
+    Reply,
+    always,
+    as_events,
+    as_json,
+    cut,
+    event,
+)
+
+_HEADERS = (("server", "envoy"), ("x-debug-trace-id", "lab-7b31"))
+_TEXT = ("Hello", " from", " the lab.")
+_BROKEN_CALL = {
+    "id": "find_city_lab1",
+    "type": "function",
+    "function": {"name": "find_city", "arguments": '{"city": "Par'},
+}
+_USAGE = {
+    "billed_units": {"input_tokens": 9, "output_tokens": 5},
+    "tokens": {"input_tokens": 9, "output_tokens": 5},
+}
+
+
+def _error(status: int, message: str) -> Answer:
+    return always(as_json(status, {"id": "lab-1", "message": message}, *_HEADERS))
+
+
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"You are using a Trial key, which is limited to 20 API calls / minute.{call.wait.prose}"
+    return as_json(429, {"id": "lab-1", "message": message}, *_HEADERS, *call.wait.headers)
+
+
+def _answer(finish: str = "COMPLETE", *, text: bool = True, broken_call: bool = False) -> Answer:
+    def whole() -> Reply:
+        message: dict[str, Any] = {"role": "assistant", "content": []}
+        if text:
+            message["content"] = [{"type": "text", "text": "".join(_TEXT)}]
+        if broken_call:
+            message["tool_calls"] = [_BROKEN_CALL]
+        body = {"id": "lab-1", "message": message, "finish_reason": finish, "usage": _USAGE}
+        return as_json(200, body, *_HEADERS)
+
+    def streamed() -> Reply:
+        events = [
+            _event("message-start", id="lab-1", delta={"message": {"role": "assistant", "content": []}})
+        ]
+        if text:
+            start = {"message": {"content": {"type": "text", "text": ""}}}
+            events.append(_event("content-start", index=0, delta=start))
+            texts = [{"message": {"content": {"text": part}}} for part in _TEXT]
+            events += [_event("content-delta", index=0, delta=text) for text in texts]
+            events.append(_event("content-end", index=0))
+        if broken_call:
+            events.append(_event("tool-call-start", index=0, delta={"message": {"tool_calls": _BROKEN_CALL}}))
+            events.append(_event("tool-call-end", index=0))
+        events.append(_event("message-end", delta={"finish_reason": finish, "usage": _USAGE}))
+        return as_events(*events, headers=_HEADERS)
+
+    return lambda call: streamed() if call.stream else whole()
+
+
+def _event(kind: str, **members: Any) -> bytes:
+    return event({"type": kind, **members}, kind)
+
+
+_FINE = _answer()
+_AFTER_CONTENT = 2
+"""The events that close a stream: of its content, of its message."""
+
+
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
+    ended = {"finish_reason": "ERROR", "error": "internal server error while generating"}
+    return replace(begun, pieces=(*(begun.pieces or ()), _event("message-end", delta=ended)))
+
+
+DIALECTS = {
+    "cohere": Dialect(
+        name="cohere",
+        title="Cohere",
+        scripted=cohere_turn,
+        wait="none",
+        answers={
+            "ok": _FINE,
+            "bad_key": _error(401, "invalid api token"),
+            "no_permission": _error(403, "your api token may not use this endpoint"),
+            "missing_model": _error(
+                404, "model 'command-lab' not found, make sure the correct model ID was used."
+            ),
+            "rate_limited": _rate_limited,
+            "daily_quota": _error(
+                429, "You are using a Trial key, which is limited to 1000 API calls / month."
+            ),
+            "empty_balance": _error(402, "please add or update your payment method to continue"),
+            "overloaded": _error(503, "the service is temporarily overloaded, please try again later"),
+            "server_error": _error(500, "internal server error"),
+            "content_refused_out": _answer("ERROR_TOXIC", text=False),
+            "context_too_long": _error(
+                400,
+                "too many tokens: total number of tokens in the prompt exceeds the limit of 128000 tokens",
+            ),
+            "bad_schema": _error(
+                422, "invalid type: parameter temperature is of type string but should be of type float"
+            ),
+            "truncated_output": _answer("MAX_TOKENS"),
+            "empty_reply": _answer(text=False),
+            "malformed_tool_call": _answer("TOOL_CALL", text=False, broken_call=True),
+            "in_stream_error": _failing,
+            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
+            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
+        },
+        declines={
+            "conflict": "it has nothing that two calls could change at once",
+            "content_refused_in": "it judges the answer, not the request",
+            "model_loading": "its models are always loaded",
+            "out_of_memory": "it does not show its hosts",
+        },
+        differs={"in_stream_error": Differs("provider.output_rejected")},
+    )
+}

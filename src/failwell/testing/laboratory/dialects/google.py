@@ -1,0 +1,232 @@
+"""Google, by the Gemini API and by Vertex AI: a canonical status, and the facts in typed details."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from failwell.testing.laboratory.delay_forms import EVERYWHERE, retry_details
+from failwell.testing.laboratory.dialect import Dialect, Differs
+from failwell.testing.laboratory.dialects.google__google_contents import refuse_contents
+from failwell.testing.laboratory.dialects.google__scripts_google import content_turn
+from failwell.testing.laboratory.lab_reply import (
+    Answer,
+    LabCall,
+    Reply,
+    always,
+    as_events,
+    as_json,
+    cut,
+    event,
+)
+
+_HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
+_KIND = "application/json; charset=UTF-8"
+_TEXT = ("Hello", " from", " the lab.")
+_TYPES = "type.googleapis.com/google.rpc"
+
+
+def _body(status: int, name: str, message: str, *details: Mapping[str, Any]) -> dict[str, Any]:
+    error = {"code": status, "message": message, "status": name}
+    return {"error": {**error, "details": list(details)} if details else error}
+
+
+def _error(status: int, name: str, message: str, *details: Mapping[str, Any]) -> Answer:
+    return always(as_json(status, _body(status, name, message, *details), *_HEADERS, kind=_KIND))
+
+
+def _reason(reason: str, domain: str = "googleapis.com", **metadata: str) -> dict[str, Any]:
+    return {"@type": f"{_TYPES}.ErrorInfo", "reason": reason, "domain": domain, "metadata": metadata}
+
+
+def _quota(quota: str, value: str) -> dict[str, Any]:
+    metric = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
+    violation = {"quotaMetric": metric, "quotaId": quota, "quotaValue": value}
+    return {"@type": f"{_TYPES}.QuotaFailure", "violations": [violation]}
+
+
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"You exceeded the request rate for this model.{call.wait.prose}"
+    details = [
+        _quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "10"),
+        *retry_details(call.wait),
+    ]
+    body = _body(429, "RESOURCE_EXHAUSTED", message, *details)
+    return as_json(429, body, *_HEADERS, *call.wait.headers, kind=_KIND)
+
+
+def _refuse(call: LabCall) -> Reply | None:
+    is_generation = "generatecontent" in call.path.lower()
+    refusal = refuse_contents(call.body, call.path) if is_generation else None
+    if refusal is None:
+        return None
+    return as_json(400, _body(400, "INVALID_ARGUMENT", refusal.message), *_HEADERS, kind=_KIND)
+
+
+def _part(text: str | None, finish: str | None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0}
+    if text is not None:
+        candidate["content"] = {"parts": [{"text": text}], "role": "model"}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {"candidates": [candidate], **_facts()}
+
+
+def _facts() -> dict[str, Any]:
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
+    return {"usageMetadata": usage, "modelVersion": "gemini-lab", "responseId": "lab1"}
+
+
+def _answer(finish: str = "STOP", *, text: bool = True) -> Answer:
+    def reply(call: LabCall) -> Reply:
+        if not call.stream:
+            return as_json(200, _part("".join(_TEXT) if text else None, finish), *_HEADERS, kind=_KIND)
+        parts = [_part(word, None) for word in (_TEXT if text else ())]
+        return as_events(*map(event, parts), event(_part("" if text else None, finish)), headers=_HEADERS)
+
+    return reply
+
+
+def _bare(**members: Any) -> Answer:
+    """An answer without a candidate."""
+    body = {**members, **_facts()}
+    return lambda call: (
+        as_events(event(body), headers=_HEADERS) if call.stream else as_json(200, body, *_HEADERS, kind=_KIND)
+    )
+
+
+_FINE = _answer()
+_OVERLOADED = (503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
+
+
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole")
+    return replace(begun, pieces=(*(begun.pieces or ()), event(_body(*_OVERLOADED))))
+
+
+_SHARED: dict[str, Answer] = {
+    "ok": _FINE,
+    "rate_limited": _rate_limited,
+    "overloaded": _error(*_OVERLOADED),
+    "server_error": _error(500, "INTERNAL", "An internal error has occurred. Please retry."),
+    "gateway_timeout": _error(504, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
+    "conflict": _error(409, "ABORTED", "The operation was aborted because of a concurrent change."),
+    "content_refused_in": _bare(promptFeedback={"blockReason": "PROHIBITED_CONTENT"}),
+    "content_refused_out": _answer("SAFETY", text=False),
+    "context_too_long": _error(
+        400,
+        "INVALID_ARGUMENT",
+        "The input token count (1200311) exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    "bad_schema": _error(
+        400,
+        "INVALID_ARGUMENT",
+        "Invalid value at 'generation_config.temperature' (TYPE_FLOAT), \"hot\"",
+        {
+            "@type": f"{_TYPES}.BadRequest",
+            "fieldViolations": [
+                {"field": "generation_config.temperature", "description": "Invalid value (TYPE_FLOAT)"}
+            ],
+        },
+    ),
+    "truncated_output": _answer("MAX_TOKENS"),
+    "empty_reply": _answer(text=False),
+    "malformed_tool_call": _answer("MALFORMED_FUNCTION_CALL", text=False),
+    "in_stream_error": _failing,
+    "truncated_stream": lambda call: cut(_FINE(call), "whole"),
+    "broken_stream": lambda call: cut(_FINE(call), "reset"),
+}
+_DECLINES = {"model_loading": "its models are always loaded", "out_of_memory": "it does not show its hosts"}
+_DIFFERS = {"malformed_tool_call": Differs("provider.output_rejected")}
+
+DIALECTS = {
+    "google-genai": Dialect(
+        name="google-genai",
+        title="Gemini API",
+        refuse=_refuse,
+        scripted=content_turn,
+        wait="retryinfo",
+        forms=EVERYWHERE | {"retryinfo"},
+        answers={
+            **_SHARED,
+            "bad_key": _error(
+                400,
+                "INVALID_ARGUMENT",
+                "API key not valid. Please pass a valid API key.",
+                _reason("API_KEY_INVALID", service="generativelanguage.googleapis.com"),
+            ),
+            "no_permission": _error(
+                403,
+                "PERMISSION_DENIED",
+                "Generative Language API has not been used in project 1 before or it is disabled.",
+                _reason(
+                    "SERVICE_DISABLED", service="generativelanguage.googleapis.com", consumer="projects/1"
+                ),
+            ),
+            "missing_model": _error(
+                404,
+                "NOT_FOUND",
+                "models/gemini-lab is not found for API version v1beta, or is not supported for "
+                "generateContent.",
+            ),
+            "daily_quota": _error(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "You exceeded your current quota, please check your plan and billing details.",
+                _quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "250"),
+            ),
+            "empty_balance": _error(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "Your prepayment credits are depleted. Add credits to your project.",
+            ),
+        },
+        declines=_DECLINES,
+        differs=_DIFFERS,
+    ),
+    "google-vertex": Dialect(
+        name="google-vertex",
+        title="Vertex AI",
+        refuse=_refuse,
+        scripted=content_turn,
+        wait="none",
+        forms=EVERYWHERE | {"retryinfo"},
+        answers={
+            **_SHARED,
+            "bad_key": _error(
+                401,
+                "UNAUTHENTICATED",
+                "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie "
+                "or other valid authentication credential.",
+                _reason("ACCESS_TOKEN_TYPE_UNSUPPORTED", service="aiplatform.googleapis.com"),
+            ),
+            "no_permission": _error(
+                403,
+                "PERMISSION_DENIED",
+                "Permission 'aiplatform.endpoints.predict' denied on resource "
+                "'//aiplatform.googleapis.com/projects/lab/locations/us-central1' (or it may not exist).",
+                _reason("IAM_PERMISSION_DENIED", "aiplatform.googleapis.com"),
+            ),
+            "missing_model": _error(
+                404,
+                "NOT_FOUND",
+                "Publisher Model `projects/lab/locations/us-central1/publishers/google/models/gemini-lab` was "
+                "not found or your project does not have access to it.",
+            ),
+            "daily_quota": _error(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "Quota exceeded for aiplatform.googleapis.com/generate_content_requests_per_day with base "
+                "model: gemini-lab.",
+                _quota("GenerateContentRequestsPerDayPerProjectPerBaseModel", "1000"),
+            ),
+            "empty_balance": _error(
+                403,
+                "PERMISSION_DENIED",
+                "This API method requires billing to be enabled. Please enable billing on project lab.",
+                _reason("BILLING_DISABLED", service="aiplatform.googleapis.com", consumer="projects/lab"),
+            ),
+        },
+        declines=_DECLINES,
+        differs=_DIFFERS,
+    ),
+}

@@ -1,0 +1,84 @@
+"""Mistral: flat errors with a number as code, FastAPI's `detail` for parameters."""
+
+from typing import Any
+
+from failwell.testing.laboratory.dialect import Dialect
+from failwell.testing.laboratory.dialects.chat import chat_answers
+from failwell.testing.laboratory.dialects.chat__scripts_openai_chat import USAGE, chat_turns
+from failwell.testing.laboratory.dialects.mistral__mistral_chat import refuse_mistral
+from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
+
+_HEADERS = (("server", "cloudflare"), ("mistral-correlation-id", "lab-0198"), ("x-kong-request-id", "lab01"))
+
+
+def _body(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+    return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+
+
+def _error(status: int, message: str, kind: str, code: str | None = None) -> Answer:
+    return always(as_json(status, _body(message, kind, code), *_HEADERS))
+
+
+def _rate_limited(call: LabCall) -> Reply:
+    body = _body(f"Rate limit exceeded{call.wait.prose}", "rate_limited", "1300")
+    return as_json(429, body, *_HEADERS, *call.wait.headers)
+
+
+def _refuse(call: LabCall) -> Reply | None:
+    refusal = refuse_mistral(call.body) if call.path.endswith("/chat/completions") else None
+    if refusal is None:
+        return None
+    return _error(400, refusal.message, refusal.kind or "invalid_request_error", refusal.code)(call)
+
+
+_FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")
+_LAST = {"usage": USAGE}
+"""The last chunk of a stream always counts its tokens."""
+_INVALID = {
+    "type": "less_than_equal",
+    "loc": ["body", "temperature"],
+    "msg": "Input should be less than or equal to 1.5",
+    "input": 3,
+}
+
+DIALECTS = {
+    "mistral": Dialect(
+        name="mistral",
+        title="Mistral",
+        refuse=_refuse,
+        scripted=chat_turns(_LAST, whole_calls=True),
+        wait="none",
+        answers={
+            **chat_answers(_FULL, headers=_HEADERS, refused=None, last=_LAST),
+            "bad_key": always(as_json(401, {"detail": "Unauthorized"}, *_HEADERS)),
+            "no_permission": _error(
+                403, "Your organization is not allowed to use this model.", "permission_denied"
+            ),
+            "missing_model": _error(400, "Invalid model: mistral-lab", "invalid_model", "1500"),
+            "rate_limited": _rate_limited,
+            "daily_quota": _error(
+                429, "Monthly token limit reached for your workspace.", "rate_limited", "1300"
+            ),
+            "empty_balance": always(
+                as_json(402, {"detail": "Payment required: add a payment method or credits."}, *_HEADERS)
+            ),
+            "overloaded": always(as_json(429, _FULL, *_HEADERS)),
+            "server_error": _error(500, "Internal server error.", "internal_server_error", "1000"),
+            "conflict": _error(409, "The resource was changed by another request.", "conflict"),
+            "context_too_long": _error(
+                400,
+                "Prompt contains 40211 tokens and 0 draft tokens, too large for model with 32768 maximum "
+                "context length",
+                "invalid_request_prompt",
+                "3051",
+            ),
+            "bad_schema": always(as_json(422, {"detail": [_INVALID]}, *_HEADERS)),
+        },
+        declines={
+            "content_refused_in": "it answers such requests, unless the caller requests a guard",
+            "content_refused_out": "it has no stop reason for it",
+            "model_loading": "its models are always loaded",
+            "out_of_memory": "it does not show its hosts",
+        },
+    )
+}
