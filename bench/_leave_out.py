@@ -12,8 +12,7 @@ from typing import Any
 from failwell.adapters import codes, rules
 from failwell.adapters.saved.log_record import classify
 from failwell.adapters.saved.reading import saved_facts
-from failwell.adapters.words import grammar, text_model
-from failwell.adapters.words import grammar__reader as reader
+from failwell.adapters.words import grammar, reader, text_model
 from tools.word_support import rows_by_alternative
 
 Item = tuple[str, str]

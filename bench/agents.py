@@ -11,8 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from failwell import Chain, ChainPolicy, workflows
 from failwell.agents.models import Models, ModelSpec, usage_of
-from failwell.agents.scripted_model import ScriptedModel
-from failwell.agents.scripted_model__script_file import Script, ScriptedReply
+from failwell.agents.scripted_model import Script, ScriptedModel, ScriptedReply
 from failwell.agents.tool_calls import Dispatcher
 from failwell.agents.tools.tool import ToolContext
 from failwell.agents.turn import Turn

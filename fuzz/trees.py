@@ -11,7 +11,7 @@ from failwell.errors.axes import ActionKind
 from failwell.errors.context import scene
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.errors.fault import COMMON_FIELDS, Fault
-from failwell.errors.faults__capability import CapabilityError, CapabilityInputError, WorkerOOMError
+from failwell.errors.faults import CapabilityError, CapabilityInputError, WorkerOOMError
 from failwell.errors.kind_registry import kinds
 from failwell.errors.known_libraries import HOMES
 from fuzz.zoo import TEXTS, Specimen, a_class, answering, made, specimens, values

@@ -17,7 +17,7 @@ from typing import Any
 
 from failwell.adapters.saved.http_reply import describe_reply, parse_reply
 from failwell.adapters.saved.pasted import describe_pasted
-from failwell.cli.errors.describe__pasted_input import PastedInput, recognise
+from failwell.cli.errors.describe import PastedInput, recognise
 from failwell.delivery.http.problem_details import from_problem
 from failwell.errors.faults import Validation
 from failwell.errors.report import ErrorReport

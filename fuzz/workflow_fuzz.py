@@ -14,7 +14,7 @@ if __name__ == "__main__":
     sys.path[:1] = [str(ROOT), str(ROOT / "src")]
 
 from failwell.files.mistakes import render, to_json, to_markdown
-from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.check.rules import check
 from failwell.workflows.envelope import Malformed, read_file
 from fuzz.driver import main
 from tests.workflow.compile.writing import compile_text

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from failwell.calls.chain.entry import Entry as Entry
     from failwell.calls.gather import Partial as Partial
     from failwell.calls.gather import gather as gather
-    from failwell.calls.guard__call_guard import Guard as Guard
+    from failwell.calls.guard import Guard as Guard
     from failwell.calls.idempotency import idempotency_key as idempotency_key
     from failwell.calls.policy import Policy as Policy
     from failwell.calls.retry import retry as retry
@@ -59,7 +59,7 @@ else:
         "Entry": "failwell.calls.chain.entry",
         "ErrorReport": "failwell.errors.report",
         "Fault": "failwell.errors.fault",
-        "Guard": "failwell.calls.guard__call_guard",
+        "Guard": "failwell.calls.guard",
         "Parked": "failwell.calls.attempt_loop",
         "Partial": "failwell.calls.gather",
         "Policy": "failwell.calls.policy",

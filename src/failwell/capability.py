@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     )
     from failwell.errors.axes import JobCategory as JobCategory
     from failwell.errors.facts import ResourceShortfall as ResourceShortfall
-    from failwell.errors.faults__capability import CapabilityCancelledError as CapabilityCancelledError
-    from failwell.errors.faults__capability import CapabilityConfigError as CapabilityConfigError
-    from failwell.errors.faults__capability import CapabilityDisabledError as CapabilityDisabledError
-    from failwell.errors.faults__capability import CapabilityError as CapabilityError
-    from failwell.errors.faults__capability import CapabilityFatalError as CapabilityFatalError
-    from failwell.errors.faults__capability import CapabilityInputError as CapabilityInputError
-    from failwell.errors.faults__capability import CapabilityNotLoadedError as CapabilityNotLoadedError
-    from failwell.errors.faults__capability import CapabilityResourceError as CapabilityResourceError
-    from failwell.errors.faults__capability import CapabilityTimeoutError as CapabilityTimeoutError
-    from failwell.errors.faults__capability import CapabilityTransientError as CapabilityTransientError
-    from failwell.errors.faults__capability import WorkerOOMError as WorkerOOMError
+    from failwell.errors.faults import CapabilityCancelledError as CapabilityCancelledError
+    from failwell.errors.faults import CapabilityConfigError as CapabilityConfigError
+    from failwell.errors.faults import CapabilityDisabledError as CapabilityDisabledError
+    from failwell.errors.faults import CapabilityError as CapabilityError
+    from failwell.errors.faults import CapabilityFatalError as CapabilityFatalError
+    from failwell.errors.faults import CapabilityInputError as CapabilityInputError
+    from failwell.errors.faults import CapabilityNotLoadedError as CapabilityNotLoadedError
+    from failwell.errors.faults import CapabilityResourceError as CapabilityResourceError
+    from failwell.errors.faults import CapabilityTimeoutError as CapabilityTimeoutError
+    from failwell.errors.faults import CapabilityTransientError as CapabilityTransientError
+    from failwell.errors.faults import WorkerOOMError as WorkerOOMError
     from failwell.errors.report import TracebackPolicy as TracebackPolicy
     from failwell.errors.views import JobError as JobError
     from failwell.jobs.worker_process.author import Capability as Capability
@@ -58,21 +58,21 @@ else:
         __name__,
         {
             "Capability": _AUTHOR,
-            "CapabilityCancelledError": "failwell.errors.faults__capability",
-            "CapabilityConfigError": "failwell.errors.faults__capability",
-            "CapabilityDisabledError": "failwell.errors.faults__capability",
-            "CapabilityError": "failwell.errors.faults__capability",
-            "CapabilityFatalError": "failwell.errors.faults__capability",
-            "CapabilityInputError": "failwell.errors.faults__capability",
-            "CapabilityNotLoadedError": "failwell.errors.faults__capability",
-            "CapabilityResourceError": "failwell.errors.faults__capability",
-            "CapabilityTimeoutError": "failwell.errors.faults__capability",
-            "CapabilityTransientError": "failwell.errors.faults__capability",
+            "CapabilityCancelledError": "failwell.errors.faults",
+            "CapabilityConfigError": "failwell.errors.faults",
+            "CapabilityDisabledError": "failwell.errors.faults",
+            "CapabilityError": "failwell.errors.faults",
+            "CapabilityFatalError": "failwell.errors.faults",
+            "CapabilityInputError": "failwell.errors.faults",
+            "CapabilityNotLoadedError": "failwell.errors.faults",
+            "CapabilityResourceError": "failwell.errors.faults",
+            "CapabilityTimeoutError": "failwell.errors.faults",
+            "CapabilityTransientError": "failwell.errors.faults",
             "JobCategory": "failwell.errors.axes",
             "JobError": "failwell.errors.views",
             "ResourceShortfall": "failwell.errors.facts",
             "TracebackPolicy": "failwell.errors.report",
-            "WorkerOOMError": "failwell.errors.faults__capability",
+            "WorkerOOMError": "failwell.errors.faults",
             "capability": _AUTHOR,
             "check_cancel": _AUTHOR,
             "classify_exception": "failwell.adapters.job_errors",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from failwell.errors.axes import Category as Category
     from failwell.errors.axes import Certainty as Certainty
     from failwell.errors.axes import Domain as Domain
-    from failwell.errors.explanations__rosetta import translate_name as translate_name
+    from failwell.errors.explanations import translate_name as translate_name
     from failwell.errors.facts import NotBefore as NotBefore
     from failwell.errors.facts import Origin as Origin
     from failwell.errors.facts import ProviderMetadata as ProviderMetadata
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from failwell.errors.kind_registry import kind as kind
     from failwell.errors.kind_registry import kinds as kinds
     from failwell.errors.kind_registry import register_kind as register_kind
-    from failwell.errors.kind_registry__kind import Kind as Kind
+    from failwell.errors.kinds_table import Kind as Kind
 else:
     from failwell._lazy import lazy_names
 
@@ -57,7 +57,7 @@ else:
             "Domain": "failwell.errors.axes",
             "ExtensionHost": "failwell.errors.faults",
             "Fault": "failwell.errors.fault",
-            "Kind": "failwell.errors.kind_registry__kind",
+            "Kind": "failwell.errors.kinds_table",
             "KindError": "failwell.errors.kind_registry",
             "NotBefore": "failwell.errors.facts",
             "Origin": "failwell.errors.facts",
@@ -79,6 +79,6 @@ else:
             "register_kind": "failwell.errors.kind_registry",
             "revive": "failwell.adapters.revival",
             "translate": "failwell.adapters.revival",
-            "translate_name": "failwell.errors.explanations__rosetta",
+            "translate_name": "failwell.errors.explanations",
         },
     )

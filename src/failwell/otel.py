@@ -19,8 +19,7 @@ from failwell._version import __version__
 from failwell.delivery.paging import page_severity
 from failwell.errors.kind_registry import find_kind
 from failwell.errors.missing_extra import need
-from failwell.errors.report import ErrorReport
-from failwell.errors.report__severity import Severity
+from failwell.errors.report import ErrorReport, Severity
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

@@ -21,43 +21,43 @@ if TYPE_CHECKING:
     from failwell.calls.budget import Spent as Spent
     from failwell.calls.cancel import CancelScope as CancelScope
     from failwell.calls.chain.entry import ChainPolicy as ChainPolicy
-    from failwell.calls.chain.entry__fallback_reply import ChainReply as ChainReply
-    from failwell.calls.chain.entry__fallback_reply import PassedEntry as PassedEntry
-    from failwell.calls.chain.entry__fallback_reply import ReplySource as ReplySource
+    from failwell.calls.chain.entry import ChainReply as ChainReply
+    from failwell.calls.chain.entry import PassedEntry as PassedEntry
+    from failwell.calls.chain.entry import ReplySource as ReplySource
     from failwell.calls.circuit_breaker import BreakerPolicy as BreakerPolicy
-    from failwell.calls.circuit_breaker__bucket import Bucket as Bucket
+    from failwell.calls.circuit_breaker import Bucket as Bucket
     from failwell.calls.clock import Clock as Clock
     from failwell.calls.cost import Price as Price
     from failwell.calls.cost import Prices as Prices
-    from failwell.calls.guard__call_guard import ClosedOff as ClosedOff
-    from failwell.calls.guard__call_guard import Guard as Guard
-    from failwell.calls.guard__call_guard import GuardState as GuardState
-    from failwell.calls.guard__call_guard import Paused as Paused
+    from failwell.calls.guard import ClosedOff as ClosedOff
+    from failwell.calls.guard import Guard as Guard
+    from failwell.calls.guard import GuardState as GuardState
+    from failwell.calls.guard import Paused as Paused
     from failwell.calls.idempotency import keyed as keyed
     from failwell.calls.operation import Operation as Operation
     from failwell.calls.operation import collect_ledgers as collect_ledgers
+    from failwell.calls.policy import Ask as Ask
+    from failwell.calls.policy import Decision as Decision
+    from failwell.calls.policy import Evict as Evict
+    from failwell.calls.policy import Fallback as Fallback
+    from failwell.calls.policy import GiveUp as GiveUp
     from failwell.calls.policy import Lost as Lost
+    from failwell.calls.policy import Match as Match
+    from failwell.calls.policy import Park as Park
     from failwell.calls.policy import Policy as Policy
+    from failwell.calls.policy import Retry as Retry
     from failwell.calls.policy import Rule as Rule
     from failwell.calls.policy import Schedule as Schedule
+    from failwell.calls.policy import Shrink as Shrink
     from failwell.calls.policy import Tries as Tries
     from failwell.calls.policy import decide as decide
-    from failwell.calls.policy__match import Match as Match
-    from failwell.calls.policy__verdict import Ask as Ask
-    from failwell.calls.policy__verdict import Decision as Decision
-    from failwell.calls.policy__verdict import Evict as Evict
-    from failwell.calls.policy__verdict import Fallback as Fallback
-    from failwell.calls.policy__verdict import GiveUp as GiveUp
-    from failwell.calls.policy__verdict import Park as Park
-    from failwell.calls.policy__verdict import Retry as Retry
-    from failwell.calls.policy__verdict import Shrink as Shrink
     from failwell.calls.retry_options import RetryOptions as RetryOptions
     from failwell.calls.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
     from failwell.calls.shared_budget import BudgetExceeded as BudgetExceeded
     from failwell.calls.shared_budget import Reservation as Reservation
     from failwell.calls.shared_budget import SharedBudget as SharedBudget
     from failwell.calls.shared_budget import Unpriced as Unpriced
-    from failwell.calls.shared_limits__sharing import LimitStore as LimitStore
+    from failwell.calls.shared_limits import LimitStore as LimitStore
     from failwell.calls.streams.asynchronous import limit_astream as limit_astream
     from failwell.calls.streams.plain import limit_stream as limit_stream
     from failwell.calls.streams.timeouts import StreamTimedOut as StreamTimedOut
@@ -73,46 +73,46 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Ask": "failwell.calls.policy__verdict",
+            "Ask": "failwell.calls.policy",
             "AttemptFailed": "failwell.calls.attempt_loop",
             "Backoff": "failwell.calls.backoff",
             "BreakerPolicy": "failwell.calls.circuit_breaker",
-            "Bucket": "failwell.calls.circuit_breaker__bucket",
+            "Bucket": "failwell.calls.circuit_breaker",
             "Budget": "failwell.calls.budget",
             "BudgetExceeded": "failwell.calls.shared_budget",
             "CancelScope": "failwell.calls.cancel",
             "ChainPolicy": "failwell.calls.chain.entry",
-            "ChainReply": "failwell.calls.chain.entry__fallback_reply",
+            "ChainReply": "failwell.calls.chain.entry",
             "Clock": "failwell.calls.clock",
-            "ClosedOff": "failwell.calls.guard__call_guard",
-            "Decision": "failwell.calls.policy__verdict",
-            "Evict": "failwell.calls.policy__verdict",
-            "Fallback": "failwell.calls.policy__verdict",
-            "GiveUp": "failwell.calls.policy__verdict",
-            "Guard": "failwell.calls.guard__call_guard",
-            "GuardState": "failwell.calls.guard__call_guard",
-            "LimitStore": "failwell.calls.shared_limits__sharing",
+            "ClosedOff": "failwell.calls.guard",
+            "Decision": "failwell.calls.policy",
+            "Evict": "failwell.calls.policy",
+            "Fallback": "failwell.calls.policy",
+            "GiveUp": "failwell.calls.policy",
+            "Guard": "failwell.calls.guard",
+            "GuardState": "failwell.calls.guard",
+            "LimitStore": "failwell.calls.shared_limits",
             "Lost": "failwell.calls.policy",
-            "Match": "failwell.calls.policy__match",
+            "Match": "failwell.calls.policy",
             "NestedRetries": "failwell.calls.attempt_loop",
             "Operation": "failwell.calls.operation",
             "OperationEnded": "failwell.calls.attempt_loop",
-            "Park": "failwell.calls.policy__verdict",
-            "PassedEntry": "failwell.calls.chain.entry__fallback_reply",
-            "Paused": "failwell.calls.guard__call_guard",
+            "Park": "failwell.calls.policy",
+            "PassedEntry": "failwell.calls.chain.entry",
+            "Paused": "failwell.calls.guard",
             "Policy": "failwell.calls.policy",
             "Price": "failwell.calls.cost",
             "Prices": "failwell.calls.cost",
             "RedisLimits": "failwell.store.redis_limits",
-            "ReplySource": "failwell.calls.chain.entry__fallback_reply",
+            "ReplySource": "failwell.calls.chain.entry",
             "Reservation": "failwell.calls.shared_budget",
             "RetriesNotSwitchable": "failwell.calls.sdk_retries",
-            "Retry": "failwell.calls.policy__verdict",
+            "Retry": "failwell.calls.policy",
             "RetryOptions": "failwell.calls.retry_options",
             "Rule": "failwell.calls.policy",
             "Schedule": "failwell.calls.policy",
             "SharedBudget": "failwell.calls.shared_budget",
-            "Shrink": "failwell.calls.policy__verdict",
+            "Shrink": "failwell.calls.policy",
             "Spent": "failwell.calls.budget",
             "SqliteLimits": "failwell.store.sqlite_limits",
             "StreamTimedOut": "failwell.calls.streams.timeouts",

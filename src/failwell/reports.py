@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from failwell.errors.report import Frame as Frame
     from failwell.errors.report import Internal as Internal
     from failwell.errors.report import Scene as Scene
+    from failwell.errors.report import Severity as Severity
     from failwell.errors.report import TracebackPolicy as TracebackPolicy
-    from failwell.errors.report__severity import Severity as Severity
 else:
     from failwell._lazy import lazy_names
 
@@ -55,7 +55,7 @@ else:
             "ReservedKey": "failwell.delivery.webhook",
             "SavedReply": "failwell.adapters.saved.http_reply",
             "Scene": "failwell.errors.report",
-            "Severity": "failwell.errors.report__severity",
+            "Severity": "failwell.errors.report",
             "TracebackPolicy": "failwell.errors.report",
             "Unclassified": "failwell.errors.identity",
             "agent_json": "failwell.delivery.agent_output",

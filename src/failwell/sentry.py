@@ -23,8 +23,7 @@ from failwell.errors.fault import is_fault
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.kind_registry import find_kind
 from failwell.errors.redact import MARK, redact_text, redact_value
-from failwell.errors.report import ErrorReport
-from failwell.errors.report__severity import Severity
+from failwell.errors.report import ErrorReport, Severity
 from failwell.errors.safe_str import arguments_text, as_dict, sequence_of
 
 __all__ = ["before_send"]

@@ -22,8 +22,7 @@ from failwell.adapters.checked_replies import check_reply, checked
 from failwell.adapters.rules import CODES
 from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.words.lexicon import STATES, SUBJECTS
-from failwell.calls.policy import Policy, Tries, decide
-from failwell.calls.policy__verdict import Fallback, Retry
+from failwell.calls.policy import Fallback, Policy, Retry, Tries, decide
 from failwell.errors.facts import ProviderMetadata
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport

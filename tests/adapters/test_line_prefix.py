@@ -4,7 +4,7 @@ import pytest
 
 from failwell.adapters.saved.log_record import classify
 from failwell.adapters.saved.pasted import describe_pasted
-from failwell.adapters.text.message__line_prefix import without_prefixes
+from failwell.adapters.text.message import without_prefixes
 
 LOCKED = """Traceback (most recent call last):
   File "/usr/lib/python3/site-packages/sqlalchemy/engine/base.py", line 1236, in _execute_context

@@ -11,8 +11,8 @@ from failwell.adapters.protocols.system_errors import NAME_BY_SENTENCE
 from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.text.class_names import PHASE_BY_SENTENCE
 from failwell.adapters.text.commands import SIGNS
+from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.text.reader import TextFacts, read_text
-from failwell.adapters.text.reader__first_look import may_hold_facts
 from failwell.adapters.text.verdict import read_printed
 
 TEXTS = Path(__file__).parent / "texts"

@@ -14,8 +14,7 @@ from failwell.adapters.protocols import devices, services, sql, stores, vendor_c
 from failwell.adapters.protocols.system_errors import NAME_BY_TRANSLATION
 from failwell.adapters.registry import find
 from failwell.adapters.saved.pasted import describe_pasted
-from failwell.adapters.text.protocol_words import database_kind_in, errno_in
-from failwell.adapters.text.protocol_words__http_status import status_in
+from failwell.adapters.text.protocol_words import database_kind_in, errno_in, status_in
 from failwell.errors.kind_registry import kind
 from tests.specimens import each, failures
 

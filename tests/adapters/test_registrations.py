@@ -15,7 +15,6 @@ import pytest
 import failwell
 from failwell import faults
 from failwell.adapters import registrations
-from failwell.adapters import registrations__entry_points as entry_points
 from failwell.adapters.registry import entries
 from failwell.adapters.saved.pasted import describe_pasted
 
@@ -205,7 +204,7 @@ def test_a_broken_adapter_of_a_package_is_one_warning_and_costs_no_report(tmp_pa
 
 
 def test_a_path_that_cannot_be_listed_hides_no_report(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
-    monkeypatch.setattr(entry_points, "_names", None)
+    monkeypatch.setattr(registrations, "_names", None)
     monkeypatch.setattr(sys, "path", ["/no/such/folder", __file__])
 
     with caplog.at_level(logging.WARNING):

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import failwell
-from failwell.testing.laboratory.dialect__refusal import Refusal
-from failwell.testing.laboratory.dialects.anthropic__anthropic_messages import refuse_messages
-from failwell.testing.laboratory.dialects.bedrock__bedrock_converse import refuse_converse
-from failwell.testing.laboratory.dialects.chat__conversations_openai_chat import refuse_chat
-from failwell.testing.laboratory.dialects.google__google_contents import refuse_contents
-from failwell.testing.laboratory.dialects.mistral__mistral_chat import refuse_mistral
-from failwell.testing.laboratory.dialects.responses__conversations_openai_responses import refuse_responses
+from failwell.testing.laboratory.dialect import Refusal
+from failwell.testing.laboratory.dialects.anthropic import refuse_messages
+from failwell.testing.laboratory.dialects.bedrock import refuse_converse
+from failwell.testing.laboratory.dialects.chat import refuse_chat
+from failwell.testing.laboratory.dialects.google import refuse_contents
+from failwell.testing.laboratory.dialects.mistral import refuse_mistral
+from failwell.testing.laboratory.dialects.responses import refuse_responses
 
 Strategy = st.SearchStrategy[Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.cli.errors.describe__pasted_input import MOST_BYTES
+from failwell.cli.errors.describe import MOST_BYTES
 from failwell.cli.exit_codes import Exit
 from failwell.delivery.http.problem_details import problem
 from failwell.errors.fault import Fault

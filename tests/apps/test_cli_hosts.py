@@ -31,7 +31,7 @@ def test_two_hosts_are_listed_and_a_command_reaches_both(place: Place) -> None:
         assert place("capabilities", "disable", "slow").code == 0
         wait_until(lambda: all(not worker["enabled"] for worker in place("workers", "--json").data))
         go.touch()
-        ends = [place("jobs", "wait", job, "--json").data["state"] for job in jobs]
+        ends = [place("jobs", "wait", job, "--json").data["status"] for job in jobs]
         for host in (first, second):
             host.send_signal(signal.SIGTERM)
             finish(host)
@@ -68,7 +68,7 @@ def test_the_jobs_of_a_killed_host_go_on_in_the_other(place: Place) -> None:
         finish(other)
 
     events = [json.loads(line) for line in place("jobs", "tail", job, "--json").out.splitlines()]
-    assert (ended["state"], until_empty.code) == ("completed", 0)
+    assert (ended["status"], until_empty.code) == ("completed", 0)
     assert [event["type"] for event in events].count("started") == 2
     assert [event["data"].get("reason") for event in events if event["type"] == "requeued"] == [
         "the host died while it ran"

@@ -26,10 +26,10 @@ def test_a_job_is_kept_until_somebody_runs_it(place: Place) -> None:
     drained = place("workers", "run", "--until-empty")
     shown = place("jobs", "show", "last", "--json").data
 
-    assert handed_in.data["state"] == "pending"
+    assert handed_in.data["status"] == "pending"
     assert [job["id"] for job in waiting] == [handed_in.data["id"]]
     assert drained.code == 0
-    assert (shown["state"], shown["result"], shown["priority"]) == ("completed", {"a": [1, None]}, 3)
+    assert (shown["status"], shown["result"], shown["priority"]) == ("completed", {"a": [1, None]}, 3)
     kinds = [event["type"] for event in shown["events"]]
     assert [kind for kind in kinds if not kind.startswith("worker:")] == ["submitted", "started", "completed"]
 
@@ -110,7 +110,7 @@ def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) ->
     assert "certainty    not_sent: it never began\n" in place("jobs", "show", job).out
     assert "it never began" in place("jobs", "list", "--status", "cancelled").out
     assert place("jobs", "cancel", job).code == 2
-    assert (again["state"], again["result"]) == ("completed", 1)
+    assert (again["status"], again["result"]) == ("completed", 1)
     assert again["id"] != job
 
 
@@ -193,7 +193,7 @@ def test_a_job_node_runs_on_the_queue_and_leaves_its_record(place: Place) -> Non
     assert done.code == 0, done.err
     assert done.data["result"] == "42"
     [job] = place("jobs", "list", "--json").data
-    assert (job["state"], job["instance"], job["actor"]) == ("completed", "echo", "first")
+    assert (job["status"], job["instance"], job["actor"]) == ("completed", "echo", "first")
     assert job["run"] == place("runs", "list", "--json").data[0]["id"]
 
 
@@ -221,7 +221,7 @@ def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
 
 def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
     code = (
-        "import sys, failwell.cli.runs.run__run_command, failwell.workflows.job_nodes;"
+        "import sys, failwell.cli.runs.run, failwell.workflows.job_nodes;"
         "print([name for name in sys.modules if name.startswith('failwell.jobs')])"
     )
 

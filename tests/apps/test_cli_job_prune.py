@@ -352,10 +352,10 @@ def test_a_host_is_not_disturbed_and_keeps_what_it_has(place: Place) -> None:
         place.until(Path(f"{go}.began"))
         waiting = place.submit("slow", f"path={go}")
         pruned = place.prune("--older-than", "0s", "--keep", "0", "--yes", "--json")
-        standing = {job["id"]: job["state"] for job in place("jobs", "list", "--json").data}
+        standing = {job["id"]: job["status"] for job in place("jobs", "list", "--json").data}
         between = place.counted()
         go.touch()
-        ends = [place("jobs", "wait", job, "--json").data["state"] for job in (running, waiting)]
+        ends = [place("jobs", "wait", job, "--json").data["status"] for job in (running, waiting)]
         again = place("jobs", "submit", "echo", "value=9", "--wait", "--json").data
         second = place.prune("--older-than", "0s", "--yes", "--json").data["jobs"]
     finally:

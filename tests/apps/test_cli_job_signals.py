@@ -47,7 +47,7 @@ def test_a_second_signal_ends_it_now_and_puts_running_jobs_back(
 
     assert (host.returncode, "stopping now" in words) == (code, True)
     shown = place("jobs", "show", "last", "--json").data
-    assert shown["state"] == "pending"
+    assert shown["status"] == "pending"
     assert "cancelled" not in {event["type"] for event in shown["events"]}
     go.touch()
     assert place("jobs", "wait", "last").code == 0
@@ -60,7 +60,7 @@ def test_leaving_a_job_that_was_handed_in_and_waited_for_names_it(place: Place) 
         words = _twice(host, signal.SIGINT)
 
     job = place("jobs", "show", "last", "--json").data
-    assert job["state"] == "pending"
+    assert job["status"] == "pending"
     assert f"`failwell jobs wait {job['id']}`" in words
 
 
@@ -75,7 +75,7 @@ def test_one_signal_lets_running_jobs_end(place: Place) -> None:
         finish(host)
 
     assert host.returncode == 0
-    assert place("jobs", "show", "last", "--json").data["state"] == "completed"
+    assert place("jobs", "show", "last", "--json").data["status"] == "completed"
 
 
 PROGRAM = """
@@ -106,7 +106,7 @@ def test_a_program_that_is_interrupted_twice_puts_its_running_jobs_back(place: P
         finish(program, SECONDS)
 
     shown = place("jobs", "show", "last", "--json").data
-    assert shown["state"] == "pending"
+    assert shown["status"] == "pending"
     assert shown["events"][-1]["data"]["reason"] == "the queue was stopped while it ran"
 
 

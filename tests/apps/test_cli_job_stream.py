@@ -39,7 +39,7 @@ def test_a_stream_that_breaks_fails_the_command_and_names_its_job(place: Place) 
     done = place("jobs", "submit", "many", "--stream", "--action", "broken")
 
     job = place("jobs", "show", "last", "--json").data
-    assert (done.code, done.out, job["state"]) == (1, "1\n", "failed")
+    assert (done.code, done.out, job["status"]) == (1, "1\n", "failed")
     assert f"`failwell jobs show {job['id']}`" in done.err
 
 
@@ -51,7 +51,7 @@ def test_a_stream_runs_in_its_own_process_beside_another_host(place: Place) -> N
         finish(host)
 
     assert (done.code, done.out) == (0, "one\ntwo\n")
-    assert place("jobs", "show", "last", "--json").data["state"] == "completed"
+    assert place("jobs", "show", "last", "--json").data["status"] == "completed"
 
 
 @pytest.mark.parametrize("other", [("--wait",), ("--key", "k")])

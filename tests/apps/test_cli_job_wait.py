@@ -212,7 +212,7 @@ def test_a_host_that_comes_later_runs_the_jobs_that_a_waiting_command_leaves(pla
         place.until(Path(f"{go}.began"))
         before = _told(place, job)
         with place.start("workers", "run") as host:
-            wait_until(lambda: _shown(place, job)["state"] == "completed")
+            wait_until(lambda: _shown(place, job)["status"] == "completed")
             host.send_signal(signal.SIGTERM)
             finish(host)
         go.touch()
@@ -239,7 +239,7 @@ def test_a_command_follows_a_host_that_claims_its_job_and_runs_it_when_that_is_k
     assert waiting.returncode == 0
     assert not Path(f"{foreign}.began").exists()
     assert _told(place, jobs[0])[-1] == "requeued"
-    assert _shown(place, jobs[0])["state"] == "pending"
+    assert _shown(place, jobs[0])["status"] == "pending"
 
 
 def _times_of_schedules(place: Place) -> list[str]:

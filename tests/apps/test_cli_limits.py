@@ -32,11 +32,11 @@ def test_a_job_beyond_the_memory_that_jobs_may_use_fails_at_once_with_numbers(tm
     allowed = run("jobs", "show", "last", "--json").data
 
     assert (first.code, first.out, ran.code) == (0, "200\n", 0)
-    assert (refused["state"], refused["error"]["kind"]) == ("failed", "resource.never_fits")
+    assert (refused["status"], refused["error"]["kind"]) == ("failed", "resource.never_fits")
     short = refused["error"]["resource_shortfall"]
     assert (short["resource"], short["available"]) == ("system_ram_mb", 150)
     assert 200 <= short["needed"] < 240
-    assert (allowed["state"], allowed["result"]) == ("completed", 200)
+    assert (allowed["status"], allowed["result"]) == ("completed", 200)
 
 
 @pytest.mark.parametrize(

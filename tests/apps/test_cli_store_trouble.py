@@ -95,7 +95,7 @@ def test_what_only_reads_works_where_nothing_may_be_written(tmp_path: Path) -> N
     known = sealed(place, "capabilities", "list", "--json")
     told = sealed(place, "jobs", "tail", "last")
 
-    assert [one["state"] for one in listed.data] == ["completed"]
+    assert [one["status"] for one in listed.data] == ["completed"]
     assert shown.data["result"] == 1
     assert [one["name"] for one in known.data] == ["echo"]
     assert "completed" in told.out
@@ -113,7 +113,7 @@ def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written
         listed = sealed(place, "jobs", "list", "--json")
 
     assert (waited.out, size > 0) == ("2\n", True)
-    assert [one["state"] for one in listed.data] == ["completed", "completed"]
+    assert [one["status"] for one in listed.data] == ["completed", "completed"]
 
 
 @needs_mounts

@@ -46,8 +46,10 @@ def test_until_empty_ends_when_nothing_that_is_left_can_run(place: Place, taken:
     assert done.code == 4
     assert f"jobs wait that cannot run: {words}" in done.err
     assert "2 jobs are left, and none of them can run" in done.err
-    assert {one["state"] for one in place("jobs", "list", "--instance", "slow", "--json").data} == {"pending"}
-    assert place("jobs", "list", "--instance", "echo", "--json").data[0]["state"] == "completed"
+    assert {one["status"] for one in place("jobs", "list", "--instance", "slow", "--json").data} == {
+        "pending"
+    }
+    assert place("jobs", "list", "--instance", "echo", "--json").data[0]["status"] == "completed"
 
 
 def test_waiting_for_a_job_that_cannot_run_says_why(place: Place) -> None:

@@ -12,8 +12,7 @@ import failwell
 from failwell import ErrorReport, Fault
 from failwell.adapters.describe import describe
 from failwell.adapters.revival import Recalled, revive
-from failwell.errors import faults as classes
-from failwell.errors import faults__capability as capability
+from failwell.errors import faults
 from failwell.faults import NotBefore, ResourceShortfall
 from tests.boundaries.crossing import CHAINS, LEAVES, Overruled, agreed, three_deep
 from tests.specimens import each
@@ -28,33 +27,31 @@ CROSSINGS: dict[str, Cross] = {**BY_PROTOCOL, "copy": copy.copy, "deepcopy": cop
 
 MADE: dict[str, Callable[[], Fault]] = {
     "Fault": lambda: Fault(kind="external.git.drift", message="drifted", details={"a": [1]}),
-    "Validation": lambda: classes.Validation(kind="validation.input_invalid", fields_invalid=["a", "b"]),
-    "ProviderTransient": lambda: classes.ProviderTransient(
+    "Validation": lambda: faults.Validation(kind="validation.input_invalid", fields_invalid=["a", "b"]),
+    "ProviderTransient": lambda: faults.ProviderTransient(
         kind="provider.overloaded", provider="acme", not_before=NotBefore(after=3.0)
     ),
-    "ProviderCapability": lambda: classes.ProviderCapability(kind="provider.auth", model="large"),
-    "ToolTransient": lambda: classes.ToolTransient(kind="tool.busy", message="taken"),
-    "ToolTerminal": lambda: classes.ToolTerminal(kind="tool.denied", retryable=False),
-    "Session": lambda: classes.Session(kind="session.locked"),
-    "Cancellation": lambda: classes.Cancellation(kind="cancel.run"),
-    "ExtensionHost": lambda: classes.ExtensionHost(kind="extension.dependency_missing"),
-    "CapabilityError": lambda: capability.CapabilityError("it", "failed", 3),
-    "CapabilityInputError": lambda: capability.CapabilityInputError("bad", fields_invalid=["size"]),
-    "CapabilityTransientError": lambda: capability.CapabilityTransientError("later", retry_after_seconds=2.5),
-    "CapabilityResourceError": lambda: capability.CapabilityResourceError(
+    "ProviderCapability": lambda: faults.ProviderCapability(kind="provider.auth", model="large"),
+    "ToolTransient": lambda: faults.ToolTransient(kind="tool.busy", message="taken"),
+    "ToolTerminal": lambda: faults.ToolTerminal(kind="tool.denied", retryable=False),
+    "Session": lambda: faults.Session(kind="session.locked"),
+    "Cancellation": lambda: faults.Cancellation(kind="cancel.run"),
+    "ExtensionHost": lambda: faults.ExtensionHost(kind="extension.dependency_missing"),
+    "CapabilityError": lambda: faults.CapabilityError("it", "failed", 3),
+    "CapabilityInputError": lambda: faults.CapabilityInputError("bad", fields_invalid=["size"]),
+    "CapabilityTransientError": lambda: faults.CapabilityTransientError("later", retry_after_seconds=2.5),
+    "CapabilityResourceError": lambda: faults.CapabilityResourceError(
         "full", resource_shortfall=ResourceShortfall("disk_mb", 10.0, 1.0)
     ),
-    "CapabilityFatalError": lambda: capability.CapabilityFatalError("no"),
-    "CapabilityDisabledError": lambda: capability.CapabilityDisabledError("resize"),
-    "CapabilityConfigError": lambda: capability.CapabilityConfigError(
+    "CapabilityFatalError": lambda: faults.CapabilityFatalError("no"),
+    "CapabilityDisabledError": lambda: faults.CapabilityDisabledError("resize"),
+    "CapabilityConfigError": lambda: faults.CapabilityConfigError(
         "bad key", fields_invalid=["dpi"], config_class_name="ResizeConfig"
     ),
-    "CapabilityNotLoadedError": lambda: capability.CapabilityNotLoadedError("resize"),
-    "CapabilityTimeoutError": lambda: capability.CapabilityTimeoutError(
-        "resize", 30.0, retry_after_seconds=1.0
-    ),
-    "CapabilityCancelledError": lambda: capability.CapabilityCancelledError("resize"),
-    "WorkerOOMError": lambda: capability.WorkerOOMError("resize", process_returncode=-9),
+    "CapabilityNotLoadedError": lambda: faults.CapabilityNotLoadedError("resize"),
+    "CapabilityTimeoutError": lambda: faults.CapabilityTimeoutError("resize", 30.0, retry_after_seconds=1.0),
+    "CapabilityCancelledError": lambda: faults.CapabilityCancelledError("resize"),
+    "WorkerOOMError": lambda: faults.WorkerOOMError("resize", process_returncode=-9),
     "Recalled": lambda: revive(describe(OSError(28, "full"))),
 }
 
@@ -63,7 +60,7 @@ def public_faults() -> set[str]:
     """Every fault that a user can raise or catch by name."""
     named = {
         name
-        for home in (classes, capability)
+        for home in (faults,)
         for name, cls in inspect.getmembers(home, inspect.isclass)
         if issubclass(cls, Fault) and not name.startswith("_")
     }

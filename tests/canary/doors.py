@@ -335,27 +335,27 @@ DOORS: dict[str, Door] = {
     "wire": Door("", "operator", _wire),
     "job error": Door("", "operator", _job),
     "pickle": Door("", "operator", _pickled),
-    "text for users": Door("delivery.failure_text", "shown", _text("user")),
-    "text for operators": Door("delivery.failure_text", "operator", _text("operator")),
-    "panel for users": Door("delivery.failure_text", "shown", _panel("user")),
-    "panel for operators": Door("delivery.failure_text", "operator", _panel("operator")),
+    "text for users": Door("delivery.terminal", "shown", _text("user")),
+    "text for operators": Door("delivery.terminal", "operator", _text("operator")),
+    "panel for users": Door("delivery.terminal", "shown", _panel("user")),
+    "panel for operators": Door("delivery.terminal", "operator", _panel("operator")),
     "agents": Door("delivery.agent_output", "shown", _agent),
-    "problem documents": Door("delivery.problem_details", "shown", _problem),
+    "problem documents": Door("delivery.http", "shown", _problem),
     "tool results": Door("integrations.mcp", "shown", _mcp),
-    "tools of agents": Door("integrations._tool_calls", "shown", _tool),
+    "tools of agents": Door("agents.tool_errors", "shown", _tool),
     "webhooks": Door("delivery.webhook", "shown", _webhook("user")),
     "webhooks for operators": Door("delivery.webhook", "operator", _webhook("operator")),
-    "asgi": Door("delivery.middleware", "shown", _asgi),
-    "event stream": Door("delivery.border", "shown", _streamed),
+    "asgi": Door("delivery.http", "shown", _asgi),
+    "event stream": Door("delivery.http", "shown", _streamed),
     "fastapi": Door("integrations.starlette", "shown", _fastapi),
-    "wsgi": Door("delivery.wsgi", "shown", _wsgi),
+    "wsgi": Door("delivery.http", "shown", _wsgi),
     "flask": Door("integrations.flask", "shown", _flask),
     "django": Door("integrations.django", "shown", _django),
-    "logging": Door("delivery.logs", "operator", _logging),
+    "logging": Door("delivery.logging", "operator", _logging),
     "structlog": Door("integrations.structlog", "operator", _structlog),
     "otel": Door("otel", "operator", _otel),
     "sentry": Door("sentry", "operator", _sentry),
-    "temporal": Door("integrations._temporal_errors", "operator", _temporal),
+    "temporal": Door("temporal.plugin.errors", "operator", _temporal),
 }
 
 _WRITERS = (
@@ -368,21 +368,14 @@ GROUPS: dict[str, list[str]] = {
 """The doors by what they are given: those of the first group write one and the same report, the others take an error."""
 
 PARTS: Mapping[str, str] = {
-    "delivery.log_values": "logging",
+    "delivery.logging_values": "logging",
     "delivery.paging": "logging",
+    "delivery.tool_result": "tool results",
     "delivery.plain_text": "text for users",
-    "delivery.caller_report": "asgi",
-    "delivery.problem_schema": "fastapi",
     "integrations.fastapi": "fastapi",
-    **{
-        f"integrations.{name}": "temporal"
-        for name in ("_temporal_activity", "_temporal_plugin", "_temporal_workflow", "temporal")
-    },
     **{
         f"integrations.{name}": "tools of agents"
         for name in (
-            "_model_calls",
-            "_openai_agents_run",
             "_tool_server",
             "claude_agent_sdk",
             "crewai",
@@ -398,9 +391,6 @@ PARTS: Mapping[str, str] = {
 BRIDGES = frozenset(
     f"integrations.{name}"
     for name in (
-        "_model_class",
-        "_repeatable",
-        "_task_calls",
         "celery",
         "dbos",
         "instructor",

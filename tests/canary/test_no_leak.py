@@ -173,7 +173,8 @@ def test_every_module_of_the_room_has_a_door_that_was_watched() -> None:
         for module in pkgutil.iter_modules(package.__path__)
     }
 
-    watched = {door.module for door in DOORS.values() if "." in door.module} | set(PARTS) | BRIDGES
+    rooms = ("delivery.", "integrations.")
+    watched = {door.module for door in DOORS.values() if door.module.startswith(rooms)} | set(PARTS) | BRIDGES
 
     assert modules == watched, "a way out that nobody watches: add it to tests/canary/doors.py"
     assert set(PARTS.values()) <= set(DOORS)

@@ -6,18 +6,25 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget, Spent
 from failwell.calls.policy import (
     SCHEDULES,
+    Ask,
+    Decision,
+    Evict,
+    Fallback,
+    GiveUp,
     Lost,
+    Match,
+    Park,
     Policy,
     PredicateFailed,
+    Retry,
     Rule,
     Schedule,
     Tries,
     decide,
+    decision_text,
     exhausted_inside,
     reason,
 )
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, decision_text
 from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.errors.kind_registry import kinds

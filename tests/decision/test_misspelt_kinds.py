@@ -9,8 +9,7 @@ import pytest
 import failwell
 from failwell import ErrorReport, Fault, Policy, retry, retrying
 from failwell.adapters.revival import revive
-from failwell.calls.policy import Rule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Rule
 from failwell.errors.faults import Validation
 from failwell.errors.kind_registry import KINDS, OWNED_PREFIXES, KindError, register_kind
 from failwell.testing.builders import a_report

@@ -8,8 +8,7 @@ import pytest
 import failwell
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import NO_BUDGET, Budget
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.faults import Validation
 from tests.specimens import each

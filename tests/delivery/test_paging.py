@@ -8,8 +8,7 @@ import pytest
 
 import failwell
 from failwell import Category
-from failwell.errors.report import Attempt
-from failwell.errors.report__severity import severity_of
+from failwell.errors.report import Attempt, severity_of
 from failwell.faults import NotBefore, kinds
 from failwell.logging import level_of, log_report
 from failwell.policies import AttemptFailed, watch

@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from failwell.adapters.describe import describe
-from failwell.errors import faults as classes
-from failwell.errors import faults__capability as capability
+from failwell.errors import faults
 from failwell.errors.explanations import Explanation, explanation
 from failwell.errors.facts import ResourceShortfall
 from failwell.errors.fault import Fault
@@ -27,10 +26,10 @@ from tools.docs.kinds import kinds_page, namespace_page, namespaces
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 NAMES = [kind.name for kind in CATALOGUE]
 FAULTS: dict[str, Any] = {
-    **{made.__name__: made for made in classes.FAMILIES},
+    **{made.__name__: made for made in faults.FAMILIES},
     **{
         name: made
-        for name, made in vars(capability).items()
+        for name, made in vars(faults).items()
         if isinstance(made, type) and issubclass(made, Fault)
     },
     "Fault": Fault,
@@ -59,9 +58,7 @@ def faults_in(example: str) -> list[Fault]:
 
 def printed_by(example: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What an example prints. The front door's names are given from the rooms they live in."""
-    source = example.replace("import failwell\n", "").replace(
-        "failwell.capability", "failwell.errors.faults__capability"
-    )
+    source = example.replace("import failwell\n", "").replace("failwell.capability", "failwell.errors.faults")
     exec(compile(source, "example", "exec"), {"failwell": SimpleNamespace(describe=describe, Fault=Fault)})
     return capsys.readouterr().out.splitlines()
 
@@ -175,7 +172,7 @@ def test_a_kind_that_the_runtime_does_not_own_has_no_explanation(name: str) -> N
 
 def test_the_words_are_not_loaded_until_somebody_asks() -> None:
     program = (
-        "import sys, failwell.errors.kind_registry, failwell.errors.faults, failwell.errors.faults__capability\n"
+        "import sys, failwell.errors.kind_registry, failwell.errors.faults, failwell.errors.faults\n"
         "assert not [m for m in sys.modules if m.startswith('failwell.errors.explanations')]\n"
         "from failwell.errors.explanations import explanation\n"
         "explanation('tool.busy')\n"

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell.errors import faults as classes
-from failwell.errors import faults__capability as capability
+from failwell.errors import faults
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.faults import CapabilityError
 from failwell.errors.kind_registry import find_kind
 from failwell.errors.kinds_table import CATALOGUE
 from tests.specimens import each
@@ -19,7 +18,7 @@ REGENERATE = "PYTHONPATH=src:. python -m tests.fault.test_names > tests/fault/na
 
 def public_classes() -> list[type[Fault]]:
     """Every fault class that somebody outside may name."""
-    rooms = (classes, capability)
+    rooms = (faults,)
     found = {
         made
         for room in rooms

@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.errors.axes import ActionKind, Category
-from failwell.errors.explanations__rosetta import rosetta, translate_name
+from failwell.errors.explanations import rosetta, translate_name
 from failwell.errors.faults import family
 from failwell.errors.kind_registry import find_kind, kind
 from failwell.errors.kinds_table import CATALOGUE

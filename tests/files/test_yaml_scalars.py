@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.files.mistakes import MistakeLog
-from failwell.files.yaml_reader__scalars import NotJson, scalar_value
+from failwell.files.yaml_reader import NotJson, scalar_value
 from tests.files.reading import load_text
 from tests.specimens import each
 

@@ -14,8 +14,7 @@ from typing import Any
 import failwell
 from failwell.adapters.saved.peer import SPEAKABLE
 from failwell.calls.circuit_breaker import CLOSED, BreakerPolicy, after_failure
-from failwell.calls.policy import Policy, Tries, decide
-from failwell.calls.policy__verdict import Park, Retry
+from failwell.calls.policy import Park, Policy, Retry, Tries, decide
 from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.delivery.logging import log_line

@@ -6,12 +6,11 @@ import pytest
 
 import failwell
 from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.text.printed_body import body_in, headers_in
-from failwell.adapters.text.protocol_words__http_status import status_in
+from failwell.adapters.text.protocol_words import status_in
 from failwell.adapters.text.python_traceback import read_traceback
-from failwell.adapters.text.reader import read_text
-from failwell.adapters.text.reader__error_chain import chain_in
-from failwell.adapters.text.reader__first_look import may_hold_facts
+from failwell.adapters.text.reader import chain_in, read_text
 from failwell.adapters.text.verdict import read_printed
 from failwell.errors.faults import Validation
 

@@ -1,7 +1,9 @@
-"""The journeys can be measured, and none of them takes more room changes or boxes than are allowed."""
+"""The journeys can be measured, and none of them enters more functions or files than are allowed."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import pytest
 
 from tools import journeys
 
@@ -40,12 +42,13 @@ def test_what_does_not_hold_the_fact_is_no_box() -> None:
     assert not count.boxes
 
 
-def test_what_exceeds_a_limit_is_named() -> None:
-    crowded = journeys.Count(path=["fault/base.py:a", "report/wire.py:b"] * 10, boxes={"Box": 1})
+def test_what_exceeds_a_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(journeys.LIMITS, "problem document of it", (1, 5))
+    crowded = journeys.Count()
+    crowded.functions.update({excess.__code__, test_what_does_not_hold_the_fact_is_no_box.__code__})
 
     assert crowded.excess("problem document of it") == [
-        "problem document of it: 19 room changes, at most 3 are allowed",
-        "problem document of it: 1 boxes, at most 0 are allowed",
+        "problem document of it: 2 functions, at most 1 are allowed",
     ]
 
 

@@ -80,7 +80,10 @@ def test_every_room_is_in_the_table_of_rooms() -> None:
     table = text.partition("## Where does this line go?")[2].partition("\n## ")[0]
     rooms = {path.parent.name for path in (ROOT / "src/failwell").glob("*/__init__.py")}
 
-    assert rooms <= set(re.findall(r"^\| .+ \| `([a-z]+)` \|$", table, re.MULTILINE))
+    rows = re.findall(r"^\| .+\? \| (?:`([a-z]+)`|a public module: .+) \|$", table, re.MULTILINE)
+
+    assert rooms <= set(rows)
+    assert len(rows) <= 17
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:

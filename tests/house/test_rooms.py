@@ -18,11 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src/failwell"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-BANNED_WORDS = {"Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Service", "Processor"}
-BANNED_FIRST = {"Base"}
-BANNED_LAST = {"Info", "Data", "Exception"}
-BANNED_FUNCTIONS = {"handle", "process"}
-
 
 @cache
 def tree_of(path: Path) -> ast.Module:
@@ -31,26 +26,6 @@ def tree_of(path: Path) -> ast.Module:
 
 def place(path: Path, node: ast.stmt | ast.expr | ast.excepthandler) -> str:
     return f"{path.relative_to(ROOT)}:{node.lineno}"
-
-
-def words_of(name: str) -> list[str]:
-    """The words of a CamelCase or snake_case name, each with a capital."""
-    return [word.capitalize() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
-
-
-def is_banned(name: str) -> bool:
-    words = words_of(name)
-    return bool(words) and (
-        bool(BANNED_WORDS & set(words))
-        or words[0] in BANNED_FIRST
-        or (len(words) > 1 and words[-1] in BANNED_LAST)
-    )
-
-
-def names_in(path: Path) -> Iterator[tuple[str, ast.stmt]]:
-    for node in nodes_of(path):
-        if isinstance(node, ast.ClassDef):
-            yield node.name, node
 
 
 def catch_alls(path: Path) -> Iterator[ast.ExceptHandler]:
@@ -134,26 +109,16 @@ def test_every_module_says_what_it_does() -> None:
     assert silent == []
 
 
-def test_the_init_of_a_room_is_a_docstring_and_nothing_else() -> None:
-    # `agents`, `testing`, `jobs`, `sessions`, `temporal` and `workflows` are public, so they export names as the root does. `runtime` and
-    # `delivery` list the old paths of their modules that still work.
-    inits = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("apps/*/__init__.py")]
-    for room in (
-        "agents",
-        "interaction",
-        "testing",
-        "jobs",
-        "sessions",
-        "temporal",
-        "workflows",
-        "runtime",
-        "delivery",
-    ):
-        inits.remove(PACKAGE / room / "__init__.py")
+def test_the_init_of_a_room_says_what_it_is_for_and_at_most_lists_public_names() -> None:
+    crowded = [
+        str(path.relative_to(ROOT))
+        for path in PACKAGE.glob("*/__init__.py")
+        if any(
+            isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in tree_of(path).body
+        )
+    ]
 
-    crowded = [str(path.relative_to(ROOT)) for path in inits if len(tree_of(path).body) != 1]
-
-    assert inits
     assert crowded == []
 
 
@@ -163,46 +128,6 @@ def test_every_folder_of_modules_is_a_package() -> None:
     assert [
         str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file()
     ] == []
-
-
-def test_no_class_has_a_name_that_says_nothing() -> None:
-    vague = [
-        f"{place(path, node)} {name}" for path in MODULES for name, node in names_in(path) if is_banned(name)
-    ]
-
-    assert vague == []
-
-
-def test_no_module_has_a_name_that_says_nothing() -> None:
-    # `helpers` is a thing with that name: the files that scripts load to raise typed errors.
-    vague = [
-        str(path.relative_to(ROOT))
-        for path in MODULES
-        if path.stem != "helpers" and BANNED_WORDS & set(words_of(path.stem))
-    ]
-
-    assert vague == []
-
-
-def test_no_function_is_called_handle_or_process() -> None:
-    vague = [
-        f"{place(path, node)} {node.name}"
-        for path in MODULES
-        for node in nodes_of(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in BANNED_FUNCTIONS
-    ]
-
-    assert vague == []
-
-
-@pytest.mark.parametrize("name", ["JobManager", "ErrorHandler", "BaseFault", "ReportData", "WorkerInfo"])
-def test_the_rule_for_names_sees_the_names_it_is_for(name: str) -> None:
-    assert is_banned(name)
-
-
-@pytest.mark.parametrize("name", ["Fault", "Database", "Handled", "Information", "Report", "DataLoss"])
-def test_the_rule_for_names_leaves_honest_names_alone(name: str) -> None:
-    assert not is_banned(name)
 
 
 def test_nothing_is_caught_without_saying_what() -> None:
@@ -249,14 +174,6 @@ def test_a_broad_except_says_why() -> None:
     assert unexplained == []
 
 
-def test_broad_excepts_are_few() -> None:
-    # There were 104 before the restructuring. What is only recorded goes through `OnRaise`, what is cleaned up through
-    # `finally` or an exit stack, and a failure of somebody else's code that becomes a value through `catch`.
-    caught = [place(path, handler) for path in MODULES for handler in catch_alls(path)]
-
-    assert len(caught) <= 43, caught
-
-
 def swallows_interrupts(path: Path) -> Iterator[ast.ExceptHandler]:
     """Handlers of everything that neither raise again nor come after one that lets interrupts and exits pass."""
     for node in nodes_of(path):
@@ -277,10 +194,10 @@ def test_no_broad_except_swallows_an_interrupt_or_an_exit() -> None:
     # In processes of their own these report the exit of somebody else's code as data; the last two raise it: in the
     # thread of the caller, and through the generator that decides about it.
     reporting = {
-        PACKAGE / "apps/doctor/probe.py",
-        PACKAGE / "jobs/child/main.py",
-        PACKAGE / "runtime/streams/plain.py",
-        PACKAGE / "shared/effect_call.py",
+        PACKAGE / "adapters/doctor/probe.py",
+        PACKAGE / "jobs/worker_process/main.py",
+        PACKAGE / "calls/streams/plain.py",
+        PACKAGE / "store/effects/call.py",
     }
 
     swallowing = [

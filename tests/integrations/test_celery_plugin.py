@@ -7,7 +7,7 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.idempotency import idempotency_key
 from failwell.errors.axes import Certainty
 from failwell.testing import FakeClock

@@ -10,7 +10,7 @@ import pytest
 
 from failwell.agents import SqliteClaims
 from failwell.calls.attempt_loop import AttemptFailed
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
 from failwell.testing import FakeClock

@@ -10,7 +10,7 @@ from failwell.adapters.describe import describe
 from failwell.calls.attempt_loop import AttemptEvent, OperationEnded, Parked
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.model_calls import ModelCalls, switch_off_sdk_retries
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget

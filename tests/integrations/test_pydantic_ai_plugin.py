@@ -28,7 +28,7 @@ from failwell.calls.attempt_loop import AttemptEvent, OperationEnded
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
 from failwell.calls.circuit_breaker import CallTarget
-from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.guard import ClosedOff, Guard
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.calls.streams.timeouts import StreamTimeouts
 from failwell.errors.context import ledger_of

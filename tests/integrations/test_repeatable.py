@@ -8,7 +8,7 @@ import failwell
 from failwell import faults
 from failwell.calls.policy import IN_PROCESS_LIMIT
 from failwell.calls.retry import retry
-from failwell.calls.task_calls___repeatable import repeatable
+from failwell.calls.task_calls import repeatable
 from failwell.errors.axes import Category
 from failwell.integrations import langgraph, stamina
 from failwell.testing.builders import a_fault

@@ -30,7 +30,7 @@ from temporalio.worker import Replayer, Worker
 
 import failwell
 from failwell.adapters.describe import describe
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.policy import Policy
 from failwell.errors.axes import Category
 from failwell.temporal.plugin import recover, reliability

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from failwell.agents.people.queue import InteractionEvent, InteractionQueue
-from failwell.agents.people.queue__interaction_faults import (
+from failwell.agents.people.queue import (
     AnswerInvalid,
     InteractionClosed,
+    InteractionEvent,
+    InteractionQueue,
     InteractionRequired,
 )
 from failwell.agents.people.requests import (

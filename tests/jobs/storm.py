@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Rule, Schedule
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityDisabledError, CapabilityNotLoadedError
+from failwell.errors.faults import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.queue.state import DEFAULT, Rules

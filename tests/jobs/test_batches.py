@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityInputError, CapabilityNotLoadedError
+from failwell.errors.faults import CapabilityInputError, CapabilityNotLoadedError
 from failwell.jobs import AsyncClient, Client, JobGroup, JobRequest
 from failwell.jobs.batch import CHUNK, submit_many
 from failwell.jobs.capabilities import CapabilityRegistry
@@ -18,8 +18,8 @@ from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownGroup
 from failwell.jobs.job import new_job
 from failwell.jobs.store.groups import GroupPart
+from failwell.jobs.store.job_filter import JobFilter
 from failwell.jobs.store.rows import job_values, new_values
-from failwell.jobs.store.rows__job_filter import JobFilter
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.apps.job_place import Place, finish, wait_until
 

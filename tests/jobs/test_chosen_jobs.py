@@ -14,8 +14,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Want
-from failwell.jobs.store.sqlite import SqliteJobs, is_hosted
-from failwell.jobs.store.sqlite__chosen_jobs import ChosenJobs
+from failwell.jobs.store.sqlite import ChosenJobs, SqliteJobs, is_hosted
 from tests.jobs.queues import a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until
 

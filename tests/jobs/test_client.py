@@ -17,7 +17,7 @@ from failwell.jobs.client.waits import ClientClosed
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.store.event import Event
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from tests.jobs.queues import a_runtime, began
 from tests.jobs.samples.tasks import TooDark, count, hold, resize
 from tests.jobs.workers import SAMPLES, run

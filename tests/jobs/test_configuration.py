@@ -14,8 +14,7 @@ from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.settings import Settings
-from failwell.jobs.settings__config_schema import config_hash
+from failwell.jobs.settings import Settings, config_hash
 from failwell.jobs.settings_schema import unknown_keys
 from failwell.jobs.workers.protocol import Ready, Started, WorkerState
 from failwell.jobs.workers.supervisor import SupervisedWorker

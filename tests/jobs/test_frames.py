@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.workers.protocol__frames import encode
+from failwell.jobs.workers.protocol import encode
 from failwell.processes import wire
 from failwell.processes.wire import BrokenFrame, Decoder
 

@@ -22,7 +22,7 @@ from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.store.locks import ProcessLock
-from failwell.store.sqlite.database__migrate import migrate, migrations
+from failwell.store.sqlite.database import migrate, migrations
 from tests.jobs.many_hosts import HostProcess, started_hosts
 from tests.jobs.queues import a_capability, a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until

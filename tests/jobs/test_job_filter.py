@@ -5,12 +5,12 @@ from contextlib import closing
 from pathlib import Path
 
 from failwell.adapters.describe import describe
-from failwell.jobs.batch__bulk import Bulk
+from failwell.jobs.batch import Bulk
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.store.rows__job_filter import JobFilter, condition
+from failwell.jobs.store.job_filter import JobFilter, condition
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.store.sqlite.database__migrate import migrate, migrations
+from failwell.store.sqlite.database import migrate, migrations
 
 ROW = """INSERT INTO jobs (key, id, instance, state, priority, submitted, ended, attempt, charged, losses, request, error)
     VALUES (?, ?, 'worker', ?, 0, 1.0, ?, 1, 1, 0, '{"arguments":{}}', ?)"""

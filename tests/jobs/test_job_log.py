@@ -9,7 +9,7 @@ from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.store.event import Event
-from failwell.store.sqlite.database__migrate import migrate, migrations
+from failwell.store.sqlite.database import migrate, migrations
 
 _FRAME = 4096 + 24
 """Bytes of a page in the write-ahead log."""

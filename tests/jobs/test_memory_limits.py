@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.calls.policy import Policy, Rule, Tries, decide
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import GiveUp
+from failwell.calls.policy import GiveUp, Match, Policy, Rule, Tries, decide
 from failwell.errors.report import ErrorReport
 from failwell.jobs import Limits
 from failwell.jobs.faults import memory_limit_reached

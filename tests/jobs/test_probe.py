@@ -10,7 +10,7 @@ import pytest
 
 from failwell.jobs.memory.gpu import Gpus
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine__system import SystemProbe
+from failwell.jobs.memory.machine import SystemProbe
 
 GIB = 1024**3
 

@@ -13,10 +13,10 @@ from failwell import Certainty
 from failwell.adapters.describe import describe
 from failwell.capability import CapabilityTransientError
 from failwell.errors.report import Scene
+from failwell.jobs.cancelled_job import cancelled_report
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
-from failwell.jobs.job_error__cancelled import cancelled_report
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs

@@ -7,9 +7,8 @@ from time import time
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityInputError
-from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.job__request import check_request
+from failwell.errors.faults import CapabilityInputError
+from failwell.jobs.job import JobRequest, JobState, check_request
 from tests.jobs.queues import a_capability, a_runtime, lines
 from tests.jobs.workers import run, until
 

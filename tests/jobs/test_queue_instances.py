@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityConfigError,
     CapabilityDisabledError,
     CapabilityInputError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityNotLoadedError
+from failwell.errors.faults import CapabilityNotLoadedError
 from failwell.jobs.faults import QueueStopped
 from failwell.jobs.job import JobState
 from failwell.jobs.workers.protocol import WorkerState

@@ -10,7 +10,7 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop

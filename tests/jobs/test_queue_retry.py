@@ -10,9 +10,7 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import Policy, Rule, Schedule, Tries, decide
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import GiveUp
+from failwell.calls.policy import GiveUp, Match, Policy, Rule, Schedule, Tries, decide
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
 from failwell.jobs.job import JobState

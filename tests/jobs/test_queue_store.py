@@ -17,7 +17,7 @@ from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Unowned
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run, until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityConfigError
+from failwell.errors.faults import CapabilityConfigError
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityConfigError, CapabilityInputError
+from failwell.errors.faults import CapabilityConfigError, CapabilityInputError
 from failwell.jobs import Manifest, read_manifest
 from failwell.jobs.rate_limit import rate_limit_of, take
 from failwell.jobs.store.sqlite import SqliteJobs

@@ -10,8 +10,7 @@ from failwell.capability import CapabilityInputError
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.host import open_store
-from failwell.jobs.job import JobRequest
-from failwell.jobs.job__request import MOST_BYTES
+from failwell.jobs.job import MOST_BYTES, JobRequest
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, failure, run
 

@@ -9,8 +9,8 @@ from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest, Resources, Variable
 from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.memory.machine import MachineMemory
-from failwell.jobs.queue.order__instance import Instance
-from failwell.jobs.workers.startup__environment import worker_environment
+from failwell.jobs.queue.order import Instance
+from failwell.jobs.workers.startup import worker_environment
 from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.queues import OutsideWorld, a_gpu, a_model, a_runtime
 from tests.jobs.workers import run

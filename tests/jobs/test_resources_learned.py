@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine__system import since, written
+from failwell.jobs.memory.machine import since, written
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, book_of, learned
 from tests.jobs.workers import run, until
 

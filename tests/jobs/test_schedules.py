@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityConfigError,
     CapabilityInputError,
     CapabilityNotLoadedError,
@@ -17,9 +17,9 @@ from failwell.jobs import AsyncClient, Client, ScheduleSpec, read_manifest
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.faults import UnknownSchedule
 from failwell.jobs.job import Job
-from failwell.jobs.schedules__schedule import due_times, next_time
-from failwell.jobs.schedules__scheduler import Scheduler
-from failwell.jobs.store.rows__job_filter import JobFilter
+from failwell.jobs.schedule_spec import due_times, next_time
+from failwell.jobs.schedules import Scheduler
+from failwell.jobs.store.job_filter import JobFilter
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.apps.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from failwell.errors.faults__capability import CapabilityConfigError, CapabilityInputError
-from failwell.jobs.job import Job, JobId, JobRequest, JobState
-from failwell.jobs.job__request import check_request, with_timeout
+from failwell.errors.faults import CapabilityConfigError, CapabilityInputError
+from failwell.jobs.job import Job, JobId, JobRequest, JobState, check_request, with_timeout
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
 from failwell.jobs.store.rows import job_values, moment

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.worker_process.peaks__shares import Shares
+from failwell.jobs.worker_process.peaks import Shares
 from failwell.jobs.workers.protocol import OutputLine, Supervision
 from failwell.jobs.workers.supervisor import SupervisedWorker
 from tests.jobs.workers import a_worker, run, until

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from failwell.store.event import Event, Fact
-from failwell.store.faults__journal_faults import StoreFull, StoreUnavailable
+from failwell.store.faults import StoreFull, StoreUnavailable
 from failwell.store.run_store import append_with_retry
 from failwell.testing.memory_store import MemoryStore
 from tests.journal.building import a_fact, a_run

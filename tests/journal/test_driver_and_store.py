@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from failwell.store.event import Event, Fact
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from failwell.store.run_store import Store
 from failwell.testing.memory_store import MemoryStore
 from failwell.workflows.running.launch import start

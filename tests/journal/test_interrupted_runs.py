@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.errors.report import ErrorReport
-from failwell.store.faults__journal_faults import UnknownRun
+from failwell.store.faults import UnknownRun
 from failwell.store.run_store import Store
 from failwell.store.sqlite.run_store import SqliteStore
 from failwell.store.status import close_interrupted

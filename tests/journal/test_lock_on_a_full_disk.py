@@ -11,7 +11,7 @@ pytest.importorskip("resource")
 TAKER = """
 import resource, sys
 from pathlib import Path
-from failwell.store.faults__journal_faults import Locked
+from failwell.store.faults import Locked
 from failwell.store.locks import is_held, run_lock
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

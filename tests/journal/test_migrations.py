@@ -8,10 +8,8 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.store.faults import newer_fault
-from failwell.store.faults__journal_faults import StoreNewer
-from failwell.store.sqlite.database import Database
-from failwell.store.sqlite.database__migrate import migrate, migrations
+from failwell.store.faults import StoreNewer, newer_fault
+from failwell.store.sqlite.database import Database, migrate, migrations
 from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import completed
 from tests.journal.children import finish, start

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.store.faults__journal_faults import Locked
+from failwell.store.faults import Locked
 from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import a_fact, a_run, completed
 from tests.journal.children import finish, kill, next_line, start

@@ -13,10 +13,16 @@ import pytest
 from failwell.adapters.describe import describe
 from failwell.errors.fault import Fault
 from failwell.errors.kind_registry import kind
-from failwell.store.faults import sqlite_fault
-from failwell.store.faults__journal_faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
-from failwell.store.sqlite.database import CHECKPOINT_EVERY, Checkpointer
-from failwell.store.sqlite.database__migrate import Migration, migrate, migrations, statements, version_of
+from failwell.store.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable, sqlite_fault
+from failwell.store.sqlite.database import (
+    CHECKPOINT_EVERY,
+    Checkpointer,
+    Migration,
+    migrate,
+    migrations,
+    statements,
+    version_of,
+)
 from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import a_fact, a_run, completed
 from tests.journal.children import ROOT, finish, start

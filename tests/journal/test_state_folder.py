@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from failwell.store.faults__journal_faults import BadRunId, StoreFull, StoreUnavailable
+from failwell.store.faults import BadRunId, StoreFull, StoreUnavailable
 from failwell.store.folder import (
     append_line,
     make_private,
@@ -150,7 +150,7 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_half_of_itself(tmp_path:
     program = (
         "import sys\nfrom pathlib import Path\nfrom resource import RLIMIT_FSIZE, setrlimit\n"
         "from failwell.store.folder import append_line\n"
-        "from failwell.store.faults__journal_faults import StoreFull\n"
+        "from failwell.store.faults import StoreFull\n"
         "setrlimit(RLIMIT_FSIZE, (1500, 1500))\n"
         "try:\n    append_line(Path(sys.argv[1]), {'pad': 'y' * 2000})\n"
         "except StoreFull as fault:\n    print(fault.kind)"

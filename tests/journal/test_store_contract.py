@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.store.event import Event
-from failwell.store.faults__journal_faults import (
+from failwell.store.faults import (
     BadRunId,
     Locked,
     NotRecordable,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from failwell.store.folder import append_line
 from failwell.store.locks import exclusive
 from failwell.store.private_files import append_private, create_private, replace_private

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from failwell.processes.capture import Capture
-from failwell.processes.capture__output_secrets import OutputSecrets
+from failwell.processes.capture import Capture, OutputSecrets
 
 SECRET = "p@ss/wörd & <x9>"
 

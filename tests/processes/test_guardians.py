@@ -102,7 +102,7 @@ def guardian_of(host: int, *, other_than: int = 0) -> int:
         for process in tree.living().values():
             if process.parent == host and process.pid != other_than:
                 command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-                if b"import guard_scripts" in command or b"child/boot.py" in command:
+                if b"import guard_scripts" in command or b"worker_process/boot.py" in command:
                     return process.pid
 
 

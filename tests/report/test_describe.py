@@ -10,7 +10,7 @@ import pytest
 import failwell
 from failwell import Fault, faults, reports
 from failwell.errors.axes import ActionKind
-from failwell.errors.explanations__rosetta import translate_name
+from failwell.errors.explanations import translate_name
 from failwell.errors.report import Attempt
 from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.testing.builders import NOON, a_fault, a_report

@@ -200,7 +200,7 @@ def a_failure_in_a_function() -> Exception:
         ("FAILED tests/test_x.py::test_y - MemoryError: out", "resource.system_memory"),
         ("json.decoder.JSONDecodeError: Expecting value: line 3 column 7 (char 20)", "internal.unknown"),
         ("subprocess.CalledProcessError: Command 'x' returned non-zero exit status 127.", "internal.spawn_failed"),
-        ("failwell.errors.faults__capability.WorkerOOMError: the worker died", "worker.oom"),
+        ("failwell.errors.faults.WorkerOOMError: the worker died", "worker.oom"),
         ("KeyboardInterrupt", "cancel.run"),
         ("some.module.Unheard: of", "internal.unknown"),
         ("failwell.elsewhere.UnheardError: of", "internal.unknown"),

@@ -12,7 +12,7 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.cancel import CancelScope
 from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
 from failwell.calls.circuit_breaker import BreakerPolicy
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.idempotency import idempotency_key
 from failwell.errors.faults import Cancellation
 from failwell.testing.builders import a_fault

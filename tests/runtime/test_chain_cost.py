@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.replies__usage import read_usage
+from failwell.adapters.replies import read_usage
 from failwell.calls.budget import Budget
 from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
 from failwell.calls.cost import Price, Prices, estimate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from failwell.calls.chain.chain import Chain, Entry
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.policies import ChainReply, ReplySource
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock

@@ -10,8 +10,7 @@ import pytest
 import failwell
 from failwell import Chain, Entry, Fault, Policy
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import Rule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Rule
 from failwell.calls.retry import retry
 from failwell.errors.axes import Certainty
 from failwell.faults import NotBefore

@@ -3,9 +3,8 @@
 import pytest
 
 import failwell
-from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
-from failwell.calls.circuit_breaker__bucket import Bucket
-from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
+from failwell.calls.guard import ClosedOff, Guard
 from failwell.calls.retry import retry
 from failwell.errors.facts import NotBefore
 from failwell.testing.builders import a_fault, a_report

@@ -13,8 +13,7 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
 from failwell.calls.cancel import CancelScope
 from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
-from failwell.calls.policy import SCHEDULES, Policy, Rule, Schedule, default_schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import SCHEDULES, Match, Policy, Rule, Schedule, default_schedule
 from failwell.calls.retry import retry
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.errors.axes import Category

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 
 
 def test_an_exception_is_passed_to_the_callback_and_goes_on() -> None:

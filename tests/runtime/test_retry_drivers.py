@@ -12,8 +12,7 @@ import failwell
 from failwell.calls.attempt_loop import AttemptEvent, NestedRetries, OperationEnded, watch
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
-from failwell.calls.policy import Policy, Rule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule
 from failwell.calls.retry import retry, retrying
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget, open_budget
 from failwell.calls.suppress import Suppressed, observe

@@ -10,7 +10,7 @@ import pytest
 from failwell.calls.backoff import Backoff
 from failwell.calls.chain.chain import Chain, Entry
 from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.retry import retry
 from failwell.errors.context import ledger_of
 from failwell.testing.clock import FakeClock

@@ -15,10 +15,8 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
 from failwell.calls.cancel import CancelScope
 from failwell.calls.chain.entry import ChainPolicy, Entry
-from failwell.calls.circuit_breaker import BreakerPolicy
-from failwell.calls.circuit_breaker__bucket import Bucket
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.circuit_breaker import BreakerPolicy, Bucket
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.calls.retry import retry, retrying
 from failwell.calls.suppress import catch
 from failwell.errors.axes import ActionKind

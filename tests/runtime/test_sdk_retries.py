@@ -12,7 +12,7 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.retry import retry
 from failwell.calls.sdk_retries import RetriesNotSwitchable, sdk_calls, without_sdk_retries
 from failwell.errors.context import Layer
-from failwell.testing.laboratory.init__laboratory import Lab, lab
+from failwell.testing.laboratory.server import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}

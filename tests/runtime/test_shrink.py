@@ -27,7 +27,7 @@ from failwell.policies import (
 )
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
-from failwell.testing.laboratory.init__laboratory import lab
+from failwell.testing.laboratory.server import lab
 from tests.runtime.acting import Scripted, caught, ledger, overloaded
 
 MESSAGES = ["one", "two", "three", "four"]

@@ -12,7 +12,7 @@ import failwell
 from failwell import Chain, Entry
 from failwell.calls.retry import retry
 from failwell.policies import Backoff, StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
-from failwell.testing.laboratory.init__laboratory import Lab, lab
+from failwell.testing.laboratory.server import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 httpx: Any = pytest.importorskip("httpx")

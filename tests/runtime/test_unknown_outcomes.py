@@ -5,8 +5,7 @@ import pytest
 import failwell
 from failwell.calls.backoff import Backoff
 from failwell.calls.idempotency import idempotency_key, keyed
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.calls.retry import retry
 from failwell.errors.report import ErrorReport
 from failwell.testing.builders import a_fault

@@ -12,7 +12,7 @@ from failwell.calls.retry import retry
 from failwell.calls.sdk_retries import without_sdk_retries
 from failwell.errors.axes import ActionKind
 from failwell.testing.clock import FakeClock
-from failwell.testing.laboratory.init__laboratory import Lab, lab
+from failwell.testing.laboratory.server import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 httpx: Any = pytest.importorskip("httpx")

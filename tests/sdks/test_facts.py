@@ -18,8 +18,8 @@ from failwell.adapters.sdk_exceptions import id_in
 from failwell.errors.headers import lower_headers
 from failwell.errors.json_walk import map_texts
 from failwell.testing.laboratory.dialects.table import dialect
-from failwell.testing.laboratory.init__laboratory import Lab
 from failwell.testing.laboratory.lab_reply import LabCall
+from failwell.testing.laboratory.server import Lab
 from tests.sdks.matrix import Case, caller, caller_names, has_module, is_installed, judge, make, modes
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.testing.laboratory.init__laboratory import Lab
+from failwell.testing.laboratory.server import Lab
 from tests.sdks.matrix import Case, caller, caller_names, cases, forms, is_installed, judge, make, note
 
 # SDKs and the libraries below them warn about themselves; only what they raise is looked at here.

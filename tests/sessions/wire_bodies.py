@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from failwell.testing.laboratory.dialects.anthropic__anthropic_messages import refuse_messages
-from failwell.testing.laboratory.dialects.chat__conversations_openai_chat import refuse_chat
+from failwell.testing.laboratory.dialects.anthropic import refuse_messages
+from failwell.testing.laboratory.dialects.chat import refuse_chat
 
 
 def refusals(messages: list[Any]) -> dict[str, Any]:

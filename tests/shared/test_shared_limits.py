@@ -12,8 +12,7 @@ import pytest
 
 import failwell
 from failwell import Budget, Guard
-from failwell.calls.circuit_breaker import BreakerPolicy, CallTarget
-from failwell.calls.circuit_breaker__bucket import Bucket
+from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
 from failwell.calls.suppress import Suppressed
 from failwell.faults import NotBefore
 from failwell.policies import BudgetExceeded, ClosedOff, Paused, RetryOptions, SharedBudget, SqliteLimits

@@ -10,8 +10,7 @@ from temporalio.worker import Worker
 from failwell.store.event import Event
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.runs.remote_driver import TemporalEngine
-from failwell.temporal.runs.step_activities import StepActivities
-from failwell.temporal.runs.step_activities__serving import run_worker_options
+from failwell.temporal.runs.step_activities import StepActivities, run_worker_options
 from tests.temporal_server import server, task_queue
 
 _VOLATILE = frozenset(

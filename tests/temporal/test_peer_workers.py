@@ -25,7 +25,7 @@ from failwell.temporal.runs.payloads import failure_payload, fit
 from failwell.temporal.runs.plan_json import pack, unpack
 from failwell.temporal.runs.remote_driver import TemporalEngine
 from failwell.temporal.runs.run_workflow import NODE_ACTIVITY, RunWorkflow
-from failwell.temporal.runs.step_activities__serving import workflow_runner
+from failwell.temporal.runs.step_activities import workflow_runner
 from failwell.workflows.failure import Failure
 from tests.specimens import each
 from tests.temporal_server import server, task_queue

@@ -13,7 +13,7 @@ pytest.importorskip("temporalio")
 from temporalio.client import WorkflowFailureError
 
 from failwell import describe
-from failwell.errors.faults__capability import CapabilityCancelledError, CapabilityInputError
+from failwell.errors.faults import CapabilityCancelledError, CapabilityInputError
 from failwell.jobs.faults import UnknownJob
 from failwell.temporal import Client, ConnectionOptions
 from tests.apps.running import Done, failwell

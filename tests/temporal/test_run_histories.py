@@ -24,7 +24,7 @@ from failwell.temporal import AsyncClient, ConnectionOptions
 from failwell.temporal.jobs.job_workflow import JobWorkflow
 from failwell.temporal.queues import JOB_PREFIX
 from failwell.temporal.runs.run_workflow import RunWorkflow
-from failwell.temporal.runs.step_activities__serving import workflow_runner
+from failwell.temporal.runs.step_activities import workflow_runner
 from failwell.workflows.running.settings import GateAnswer
 from tests.temporal.engines import sequences, temporal_engine
 from tests.temporal.worker_process import worker_process

@@ -14,7 +14,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import ApplicationError
 
 from failwell import workflows
-from failwell.store.faults__journal_faults import RunExists
+from failwell.store.faults import RunExists
 from failwell.temporal.plugin import recover
 from failwell.temporal.runs.plan_json import pack_plans, unpack_plans
 from failwell.temporal.runs.remote_driver import RunTooLarge

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from failwell.testing import lab
-from failwell.testing.laboratory.init__laboratory import LabTurn
+from failwell.testing.laboratory.lab_reply import LabTurn
 from tests.apps.running import failwell
 from tests.installed import need
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from failwell.agents.tool_calls import Dispatcher, ToolOutcome
-from failwell.agents.tool_calls__result_text import untrusted
+from failwell.agents.tool_calls import Dispatcher, ToolOutcome, untrusted
 from failwell.agents.tools.commands import CommandRunner, command
 from failwell.agents.tools.function import function_tool
 from failwell.agents.tools.tool import Tool, ToolContext

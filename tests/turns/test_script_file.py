@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.agents.scripted_model__script_file import ScriptedCall, read_script
+from failwell.agents.scripted_model import ScriptedCall, read_script
 from failwell.errors.faults import Validation
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from failwell.testing import Lab, lab
 from failwell.testing.laboratory.dialects.table import dialect
-from failwell.testing.laboratory.init__laboratory import LabTurn
+from failwell.testing.laboratory.lab_reply import LabTurn
 from failwell.testing.laboratory.scenario import SCENARIOS
 from tests.apps.running import Done, failwell
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.store.faults__journal_faults import StoreCorrupt
+from failwell.store.faults import StoreCorrupt
 from failwell.workflows.job_nodes import JobExecutor
 from tests.apps.job_place import Place, finish, read_until, wait_until
 
@@ -27,7 +27,7 @@ def _workflow(place: Place, nodes: Iterable[str], path: Path) -> str:
 
 
 def _states(place: Place) -> list[str]:
-    return [job["state"] for job in place("jobs", "list", "--json").data]
+    return [job["status"] for job in place("jobs", "list", "--json").data]
 
 
 @pytest.fixture

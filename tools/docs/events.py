@@ -7,7 +7,7 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/failwell"
-WRITERS = ("workflow/machine", "workflows/gate_answers.py")
+WRITERS = ("workflows/machine", "workflows/gates.py")
 
 ROWS = {
     "run:started": "The first event: `run`, `workflow`, `file`, `digest`, `inputs` (secrets as marks), `metadata`; with `continues`, "

@@ -15,6 +15,7 @@ from typing import Any, cast
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs/reference/frameworks.json"
 INTEGRATIONS = ROOT / "src/failwell/integrations"
+TEMPORAL = ROOT / "src/failwell/temporal/plugin/__init__.py"
 
 Row = Mapping[str, Any]
 
@@ -68,8 +69,9 @@ def results() -> list[dict[str, Any]]:
 
 
 def plugins() -> set[str]:
-    """The modules of `failwell.integrations` that have a plugin."""
+    """The frameworks that have a plugin: modules of `failwell.integrations`, and Temporal."""
     modules = {path.stem: path.read_text(encoding="utf-8") for path in INTEGRATIONS.glob("[!_]*.py")}
+    modules["temporal"] = TEMPORAL.read_text(encoding="utf-8")
     return {name for name, source in modules.items() if "\ndef reliability(" in source}
 
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from failwell.errors.explanations import explanation
-from failwell.errors.explanations__rosetta import rosetta
-from failwell.errors.kind_registry__kind import Kind
-from failwell.errors.kinds_table import CATALOGUE
+from failwell.errors.explanations import explanation, rosetta
+from failwell.errors.kinds_table import CATALOGUE, Kind
 
 
 def kinds_page() -> str:
@@ -52,7 +50,7 @@ def rosetta_page() -> str:
         "# Rosetta table",
         "",
         "What five other systems call the same failures. Where a system uses a word in several lists, the",
-        "list comes first, as in `sandbox/timeout`. `failwell.errors.explanations__rosetta.translate_name` looks a name up.",
+        "list comes first, as in `sandbox/timeout`. `failwell.errors.explanations.translate_name` looks a name up.",
         "",
         f"| kind | {' | '.join(rosetta())} |",
         f"| --- |{' --- |' * len(rosetta())}",

@@ -16,7 +16,7 @@ def manifest_page() -> str:
 def _lines() -> Iterator[str]:
     from failwell.jobs.platform import ACCELERATORS, PLATFORMS
     from failwell.jobs.settings_schema import CHECKS, NOTES, TYPES
-    from failwell.jobs.workers.startup__environment import ALWAYS, NEVER
+    from failwell.jobs.workers.startup import ALWAYS, NEVER
 
     yield from (
         "# The manifest",

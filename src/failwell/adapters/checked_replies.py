@@ -16,8 +16,7 @@ from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.describe import describe
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.replies import STOPS, Answer, Stop, items, opened, stop_of, take
-from failwell.adapters.replies__stream import feed
+from failwell.adapters.replies import STOPS, Answer, Stop, feed, items, opened, stop_of, take
 from failwell.adapters.revival import revive
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import ProviderMetadata

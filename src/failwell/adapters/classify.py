@@ -19,7 +19,7 @@ from failwell.errors.facts import Evidence, ProviderMetadata, ResourceName, Reso
 from failwell.errors.frozen import draft_of
 from failwell.errors.headers import allow_listed
 from failwell.errors.kind_registry import kind as registered_kind
-from failwell.errors.kind_registry__kind import Kind
+from failwell.errors.kinds_table import Kind
 
 LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
 """Kinds whose replies name what is counted, and over how long."""

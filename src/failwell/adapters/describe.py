@@ -34,7 +34,7 @@ from failwell.errors.foreign_objects import safe_call, safe_getattr
 from failwell.errors.frozen import draft_of
 from failwell.errors.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.errors.kind_registry import KINDS
-from failwell.errors.kind_registry__kind import Kind
+from failwell.errors.kinds_table import Kind
 from failwell.errors.redact import TEXT_CAP, cut, environment_policy, masked, masked_value, refresh
 from failwell.errors.report import (
     NOWHERE,

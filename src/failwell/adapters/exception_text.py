@@ -16,7 +16,7 @@ from failwell.errors.causes import Link, full_name, instance_dict, remote_of, tr
 from failwell.errors.fault import is_fault
 from failwell.errors.foreign_objects import safe_call, safe_getattr
 from failwell.errors.headers import SAFE_HEADERS
-from failwell.errors.masking.secret_names__members import is_secret_member
+from failwell.errors.masking.members import is_secret_member
 from failwell.errors.redact import MARK, TEXT_CAP, masked_known, redact_text, redact_words
 from failwell.errors.safe_str import (
     arguments_of,

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from failwell.adapters.causes import INPUT, category_of, resolve
 from failwell.adapters.describe import describe
 from failwell.errors.axes import JobCategory
-from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.faults import CapabilityError
 from failwell.errors.foreign_objects import safe_call, safe_getattr, str_attr
 from failwell.errors.report import Scene, TracebackPolicy
 from failwell.errors.views import JobError

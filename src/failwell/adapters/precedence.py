@@ -34,7 +34,7 @@ from failwell.adapters.rules import (
 )
 from failwell.adapters.words.cells import Cell, cells_of
 from failwell.adapters.words.grammar import concepts_of_code
-from failwell.adapters.words.grammar__reader import Statement, may_be_used_up, statement_of, words_of
+from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
 from failwell.errors.facts import DENYING, NotBefore
 from failwell.errors.kind_registry import kind as registered_kind
 

@@ -10,8 +10,12 @@ from functools import lru_cache
 from importlib import import_module
 
 from failwell.adapters.classification import Adapter, Reading
-from failwell.adapters.registrations import ExceptionAdapter, registered_exception, when_registered
-from failwell.adapters.registrations__entry_points import load_adapters
+from failwell.adapters.registrations import (
+    ExceptionAdapter,
+    load_adapters,
+    registered_exception,
+    when_registered,
+)
 from failwell.adapters.text.message import read_message, read_reply
 from failwell.adapters.traceback_frames import read_placed
 from failwell.errors.known_libraries import HOMES

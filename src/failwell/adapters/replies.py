@@ -2,6 +2,10 @@
 
 Replies of every vendor are read alike, as objects or as JSON. None of their text is recorded: texts are
 looked at for being there, arguments of tools for being JSON, and then let go.
+
+A reply that comes in pieces: every vendor's stream events, fed one by one into an `Answer`.
+
+The tokens that a provider's reply reports, whatever the provider calls them.
 """
 
 import json
@@ -365,3 +369,248 @@ def stop_of(word: str, provider: str) -> Stop:
             "unknown stop reason %r from %s; the answer is taken for complete", word, provider
         )
     return "done"
+
+
+_BEDROCK_FAILURES = ("Exception", "exception")
+
+
+def feed(answer: Answer, event: object) -> None:
+    """Take one event of a stream into account."""
+    if type(event).__module__.startswith("claude_agent_sdk"):
+        _agent_message(answer, event)
+        return
+    event = opened(event)
+    if isinstance(event, str):
+        if event.strip().removeprefix("data:").strip() == "[DONE]":
+            answer.known, answer.ended = True, True
+        else:
+            answer.say(event)
+        return
+    inner = take(event, "data")
+    if inner is not None and not isinstance(inner, list | str) and take(event, "choices") is None:
+        # Some SDKs hand out the event with its envelope.
+        event = inner
+    if isinstance(inner, str) and _named_event(
+        answer, str(take(take(event, "event"), "value") or take(event, "event") or ""), inner
+    ):
+        return
+    kind = str(take(event, "type", "event_type") or "")
+    error = take(event, "error") or (event if kind == "error" else None)
+    if error is not None and answer.error is None:
+        answer.error = error
+        answer.known = True
+    if kind.startswith("response."):
+        _responses(answer, kind, event)
+    elif not (kind and _typed(answer, kind, event)) and not _bedrock(answer, event):
+        _plain(answer, event)
+
+
+def _agent_message(answer: Answer, message: object) -> None:
+    """A message of claude-agent-sdk. Only the last one, the result, says how the run ended."""
+    if type(message).__name__ != "ResultMessage":
+        return
+    answer.known = answer.ended = answer.spoke = True
+    if take(message, "is_error") is True:
+        from failwell.adapters.vendors.claude_agent_sdk import read_result
+
+        # Model, id and tokens are for the fault alone.
+        answer.about(message)
+        answer.failure = read_result(message)
+
+
+def _named_event(answer: Answer, name: str, text: str) -> bool:
+    """Events that have a name and plain text: Replicate's."""
+    if name == "output":
+        answer.say(text)
+    elif name == "error":
+        answer.error = answer.error or {"message": text}
+    elif name == "done":
+        answer.ended = True
+    else:
+        return name == "logs"
+    answer.known = True
+    return True
+
+
+def _responses(answer: Answer, kind: str, event: object) -> None:
+    answer.known = True
+    if kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
+        answer.whole(take(event, "response"))
+        answer.ended = True
+    elif kind.startswith("response.refusal"):
+        answer.refused = True
+    elif kind.endswith("text.delta") and "reasoning" not in kind:
+        answer.say(take(event, "delta"))
+
+
+def _typed(answer: Answer, kind: str, event: object) -> bool:
+    """Events that name their type: Anthropic's and Cohere's."""
+    delta = take(event, "delta")
+    if kind == "message_start":
+        answer.about(take(event, "message"))
+    elif kind == "content_block_start":
+        block = take(event, "content_block")
+        if take(block, "type") == "tool_use":
+            # Its arguments follow in pieces; the empty object here is only their place.
+            answer.spoke = True
+        elif take(block, "type") != "text":
+            answer.part(block)
+    elif kind == "content_block_delta":
+        piece = take(delta, "partial_json")
+        if isinstance(piece, str):
+            answer.call(piece, take(event, "index"))
+        else:
+            answer.say(take(delta, "text"))
+    elif kind in ("message_delta", "message_stop"):
+        answer.about(event)
+        answer.stop(take(delta, "stop_reason"))
+        answer.ended = kind == "message_stop"
+    elif kind in (
+        "message-start",
+        "content-start",
+        "content-end",
+        "tool-plan-delta",
+        "citation-start",
+        "stream-start",
+    ):
+        pass
+    elif kind in ("content-delta", "text-generation"):
+        answer.say(take(take(take(delta, "message"), "content"), "text") or take(event, "text"))
+    elif kind in ("tool-call-start", "tool-call-delta"):
+        function = take(take(take(delta, "message"), "tool_calls"), "function")
+        answer.call(take(function, "arguments"), take(event, "index"))
+    elif kind in ("message-end", "stream-end"):
+        answer.about(delta or event)
+        answer.about(take(event, "response"))
+        answer.stop(take(delta or event, "finish_reason"))
+        answer.ended = True
+    else:
+        return kind in ("ping", "error", "content_block_stop", "tool-call-end", "citation-end")
+    answer.known = True
+    return True
+
+
+def _bedrock(answer: Answer, event: object) -> bool:
+    if not isinstance(event, Mapping) or len(cast("Mapping[str, Any]", event)) != 1:
+        return False
+    members = cast("Mapping[str, Any]", event)
+    failed = next((name for name in members if name.endswith(_BEDROCK_FAILURES)), None)
+    if failed is not None:
+        answer.known = True
+        answer.error = answer.error or {"code": failed, "message": take(members[failed], "message")}
+    elif "messageStop" in members:
+        answer.stop(take(members["messageStop"], "stopReason"))
+        answer.ended = True
+    elif "contentBlockDelta" in members:
+        delta = take(members["contentBlockDelta"], "delta")
+        used = take(delta, "toolUse")
+        if used is not None:
+            answer.call(take(used, "input"), take(members["contentBlockDelta"], "contentBlockIndex") or 0)
+        else:
+            answer.say(take(delta, "text"))
+    elif "metadata" in members:
+        answer.about(members["metadata"])
+    elif not {"messageStart", "contentBlockStart", "contentBlockStop"} & members.keys():
+        return False
+    answer.known = True
+    return True
+
+
+def _plain(answer: Answer, event: object) -> None:
+    """Chunks that look like a piece of the whole reply: OpenAI's, Gemini's, Ollama's and generated text."""
+    choices = take(event, "choices")
+    if choices is not None:
+        answer.known = True
+        answer.about(event)
+        for choice in items(choices):
+            answer.message(take(choice, "delta", "message"), take(choice, "index") or 0)
+            answer.say(take(choice, "text"))
+            answer.stop(take(choice, "finish_reason"))
+            answer.error = answer.error or take(choice, "error")
+        return
+    if take(event, "token") is not None:
+        answer.known = True
+        answer.say(take(take(event, "token"), "text"))
+        answer.stop(take(take(event, "details"), "finish_reason"))
+        answer.ended = answer.ended or isinstance(take(event, "generated_text"), str)
+        return
+    before = (answer.ended, answer.known)
+    answer.whole(event)
+    gemini = take(event, "candidates", "prompt_feedback", "promptFeedback", "usage_metadata", "usageMetadata")
+    if gemini is not None:
+        is_final = any(
+            word_of(take(candidate, "finish_reason", "finishReason"))
+            for candidate in items(take(event, "candidates"))
+        )
+        answer.ended = before[0] or is_final or answer.blocked
+    elif take(event, "done") is False:
+        answer.ended = before[0]
+
+
+_GROSS = ("prompt_tokens", "prompt_token_count", "promptTokenCount")
+"""Input counts that include what came from a cache."""
+_NET = ("input_tokens", "inputTokens", "prompt_eval_count")
+_OUTPUT = (
+    "completion_tokens", "output_tokens", "outputTokens", "candidates_token_count", "candidatesTokenCount",
+    "eval_count",
+)  # fmt: skip
+_CACHE_READ = (
+    "cache_read_input_tokens", "cacheReadInputTokens", "cached_content_token_count",
+    "cachedContentTokenCount", "prompt_cache_hit_tokens",
+)  # fmt: skip
+_CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+_THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
+_TOOL_PROMPT = ("tool_use_prompt_token_count", "toolUsePromptTokenCount")
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, list, tuple})
+"""Types that never report usage."""
+_HOLDERS = ("message", "response", "metadata", "delta", "meta")
+"""Where stream events keep the part that holds the tokens."""
+
+
+def read_usage(reply: object) -> dict[str, int]:
+    """The tokens that a reply, or one event of a stream, reports; empty if it reports none."""
+    usage = None if type(reply) in _PLAIN else _usage_part(reply)
+    if usage is None:
+        return {}
+    details = take(usage, "prompt_tokens_details", "input_tokens_details")
+    cache_read = whole(take(usage, *_CACHE_READ))
+    if cache_read is None:
+        cache_read = whole(take(details, "cached_tokens"))
+    gross = whole(take(usage, *_GROSS))
+    net = whole(take(usage, *_NET))
+    if gross is None and net is not None and details is not None:
+        gross = net
+    input_tokens = (
+        net if gross is None else max(0, gross - (cache_read or 0)) + (whole(take(usage, *_TOOL_PROMPT)) or 0)
+    )
+    output = whole(take(usage, *_OUTPUT))
+    thoughts = whole(take(usage, *_THOUGHTS))
+    if thoughts is not None:
+        output = (output or 0) + thoughts
+    counts = {
+        "input_tokens": input_tokens,
+        "output_tokens": output,
+        "cache_read_tokens": cache_read,
+        "cache_write_tokens": whole(take(usage, *_CACHE_WRITE)),
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _usage_part(reply: object) -> object:
+    counts = take(reply, "usage", "usage_metadata", "usageMetadata")
+    for name in _HOLDERS if counts is None else ():
+        inner = take(reply, name)
+        counts = None if inner is None else take(inner, "usage", "tokens")
+        if counts is not None:
+            break
+    if counts is None and take(reply, "prompt_eval_count", "eval_count") is not None:
+        return reply
+    # Some vendors report what they bill beside what they count; what is counted is what was used.
+    return take(counts, "tokens", "billed_units") or counts
+
+
+def whole(value: object) -> int | None:
+    """`value` as a count of tokens; `None` if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
+        return None
+    return int(value)

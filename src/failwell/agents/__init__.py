@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     from failwell.agents.message_repair import MessageChange as MessageChange
     from failwell.agents.message_repair import RepairedMessages as RepairedMessages
-    from failwell.agents.messages.conversation__tool_results import (
+    from failwell.agents.messages.conversation import (
         drop_oldest_tool_results as drop_oldest_tool_results,
     )
     from failwell.agents.messages.formats import FORMATS as FORMATS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from failwell.store.effects.claims import EffectMismatch as EffectMismatch
     from failwell.store.effects.claims import EffectResultLost as EffectResultLost
     from failwell.store.effects.claims import EffectUnclear as EffectUnclear
-    from failwell.store.effects.effect__effect_policy import effect_policy as effect_policy
+    from failwell.store.effects.effect import effect_policy as effect_policy
     from failwell.store.effects.redis import RedisClaims as RedisClaims
     from failwell.store.effects.sqlite import SqliteClaims as SqliteClaims
 else:
@@ -54,8 +54,8 @@ else:
             "SqliteClaims": "failwell.store.effects.sqlite",
             "ToolCallRepeated": "failwell.agents.tool_loop",
             "ToolLoopBreaker": "failwell.agents.tool_loop",
-            "drop_oldest_tool_results": "failwell.agents.messages.conversation__tool_results",
-            "effect_policy": "failwell.store.effects.effect__effect_policy",
+            "drop_oldest_tool_results": "failwell.agents.messages.conversation",
+            "effect_policy": "failwell.store.effects.effect",
             "note_finding": "failwell.agents.outcome",
             "run_agent": "failwell.agents.outcome",
         },

@@ -2,6 +2,8 @@
 
 A record is on disk before the model or the tool is called. It names models, tools, kinds and reasons; arguments are recorded as a
 digest, and prompts and answers not at all.
+
+Records every exchange with people in the audit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,12 +13,13 @@ from typing import Any, TypeVar, cast
 
 from failwell.agents.grants import digest_of
 from failwell.agents.models import usage_of
+from failwell.agents.people.queue import InteractionEvent
 from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed, Watcher
 from failwell.calls.chain.entry import Entry
 from failwell.errors.axes import Certainty
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
-from failwell.store.audit import Audit
+from failwell.store.audit import Audit, AuditLog
 
 _T = TypeVar("_T")
 
@@ -106,3 +109,23 @@ class TurnAudit:
 def text_of(report: ErrorReport) -> str:
     """What was raised, as far as the policy for foreign texts lets it be kept."""
     return report.message if report.internal is None else report.internal.repr
+
+
+_LEFT_OUT = frozenset({"id", "type", "scope", "values", "code"})
+"""Of a request: `code` is good for signing in while it is fresh, the others are recorded under names of their own."""
+
+
+def record_event(audit: Callable[[], AuditLog], event: InteractionEvent) -> None:
+    """Write an event of a queue, as `interaction:raised`, before it takes effect.
+
+    Args:
+        audit: Opens the audit.
+        event: What happens.
+    """
+    request = event.request
+    scope = {name: value for name, value in request.get("scope", {}).items() if value is not None}
+    run = scope.pop("run", None) or scope.get("session")
+    facts = {"question": request["id"], "request": request.get("type"), **scope}
+    if event.type == "raised":
+        facts |= {name: value for name, value in request.items() if name not in _LEFT_OUT}
+    audit().append(f"interaction:{event.type}", {**facts, **event.data}, run=run)

@@ -9,7 +9,7 @@ from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation
 from failwell.errors.masking.known_values import SHORTEST
-from failwell.errors.masking.secret_names__variables import secrets_in
+from failwell.errors.masking.secret_names import secrets_in
 from failwell.errors.missing_extra import MissingExtra, need
 from failwell.errors.redact import register_secret
 

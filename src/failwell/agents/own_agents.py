@@ -19,7 +19,7 @@ from failwell.calls.attempt_loop import AttemptEvent
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.calls.cost import Prices
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 from failwell.errors.faults import Validation
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.frozen import frozen

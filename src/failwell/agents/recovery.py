@@ -8,8 +8,7 @@ from json import dumps, loads
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.agents.credentials import mask_secret
-from failwell.agents.people.queue import InteractionQueue
-from failwell.agents.people.queue__interaction_faults import InteractionRequired
+from failwell.agents.people.queue import InteractionQueue, InteractionRequired
 from failwell.agents.people.requests import Answer, Approve, Ask, DeviceCode, Password, Request
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.errors.faults import ProviderCapability

@@ -2,28 +2,34 @@
 
 The order is part of the security of a tool: name, grant, complete arguments, secrets, schema, policy, approval, call.
 A denial never names a value of an argument.
+
+Tools that must not happen twice run under a claim, so that a step that is run again gets the first result.
+
+The result of a tool as a model sees it: bounded, and marked as text that nobody has vouched for.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import os
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from json import loads
+from hashlib import blake2b
+from json import dumps, loads
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, cast
 
 from failwell.adapters.describe import describe
 from failwell.agents.audit import NotAudited, TurnAudit
 from failwell.agents.grants import GrantRequest, StageGrants, digest_of
-from failwell.agents.people.queue__interaction_faults import InteractionRequired
+from failwell.agents.people.queue import InteractionRequired
 from failwell.agents.recovery import Recovery
-from failwell.agents.tool_calls__once import OnceCalls
-from failwell.agents.tool_calls__result_text import bounded, masked_values
 from failwell.agents.tool_loop import ToolLoopBreaker
 from failwell.agents.tools.tool import ApprovalRequest, Approver, Tool, ToolContext
 from failwell.calls.attempt_loop import Watcher
 from failwell.calls.backoff import Backoff
 from failwell.calls.cancel import CancelScope
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.calls.retry import run_async
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.suppress import catch, catch_async
@@ -33,9 +39,118 @@ from failwell.errors.faults import ToolTerminal, ToolTransient
 from failwell.errors.field_paths import declared_names, field_path
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.frozen import frozen
-from failwell.errors.redact import MARK, redact_text, redact_value
+from failwell.errors.redact import MARK, mask_known, redact_text, redact_value
 from failwell.errors.report import ErrorReport
 from failwell.errors.safe_str import words_of
+from failwell.store.effects.call import EffectCall, EffectOptions, run_effect_async
+from failwell.store.effects.claims import ClaimStore
+from failwell.store.effects.keys import effect_key
+from failwell.store.private_files import create_private
+
+_KEEP = 30 * 86_400.0
+_WAIT = 60.0
+
+
+class OnceCalls:
+    """The calls of one step with effects.
+
+    Two calls are the same effect if the tool and the arguments are the same and as many such calls have succeeded before, in
+    this run of the step or in one that was interrupted.
+
+    Args:
+        store: Keeps the claims.
+        scope: The step, the same for all its attempts.
+    """
+
+    def __init__(self, store: ClaimStore, scope: str) -> None:
+        self._store = store
+        self._scope = scope
+        self.succeeded: Counter[str] = Counter()
+        """How often each call succeeded. A session that is resumed fills it again."""
+
+    async def run(
+        self, tool: str, arguments: Mapping[str, Any], function: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """The result of `function`, which is not called where the effect has happened already.
+
+        Raises:
+            EffectUnclear: it was begun before, and nobody knows whether it happened.
+        """
+        text = dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        call = f"{tool}/{digest}"
+        key = effect_key(tool, self._scope, f"{digest}/{self.succeeded[call] + 1}")
+
+        async def once() -> Any:
+            # A result is stored, so the first caller gets what a later one would get.
+            return loads(json_text(finite(await function())))
+
+        options = EffectOptions(store=self._store, keep=_KEEP, wait=_WAIT)
+        result = await run_effect_async(EffectCall(key, {}, once), options)
+        self.succeeded[call] += 1
+        return result
+
+
+_MARKER = re.compile(r"<(\s{0,9}/?\s{0,9}tool_result)", re.IGNORECASE)
+_MOST_LINES = 2_000
+_HEAD = 0.7
+"""The share of a shortened result that is its beginning; the rest is its end."""
+
+
+def bounded(value: Any, tool: str, longest: int, scratch: Path | None) -> str:
+    """The text of a result, shortened and kept in a file beside where it is too long."""
+    text = value if isinstance(value, str) else json_text(finite(value))
+    text = redact_text(text, 2 * len(text) + 100)
+    if len(text) > longest or text.count("\n") >= _MOST_LINES:
+        text = _shortened(text, longest, _spilled(text, tool, scratch))
+    return untrusted(text, tool)
+
+
+def masked_values(value: Any) -> Any:
+    """A result without the values that are known to be secret; what only looks like one is left."""
+    if isinstance(value, str):
+        return mask_known(value, 2 * len(value) + 100)
+    if isinstance(value, list):
+        return [masked_values(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {
+            masked_values(key): masked_values(item) for key, item in cast("dict[Any, Any]", value).items()
+        }
+    return value
+
+
+def untrusted(text: str, tool: str) -> str:
+    """The text between markers that say it is the tool's and not an instruction. It can neither close nor open them."""
+    inner = _MARKER.sub(r"<\\\1", text)
+    return f'<tool_result tool="{tool}" trusted="false">\n{inner}\n</tool_result>'
+
+
+def _shortened(text: str, longest: int, file: str | None) -> str:
+    lines = text.splitlines()
+    if len(lines) >= _MOST_LINES:
+        head = int(_MOST_LINES * _HEAD)
+        begin, end = "\n".join(lines[:head]), "\n".join(lines[head - _MOST_LINES :])
+    else:
+        begin = end = text
+    limit = int(longest * _HEAD)
+    begin, end = begin[:limit], end[-(longest - limit) :]
+    where = "" if file is None else f"; all of it is in {file}"
+    return f"{begin}\n[… {len(text) - len(begin) - len(end)} characters left out{where} …]\n{end}"
+
+
+def _spilled(text: str, tool: str, scratch: Path | None) -> str | None:
+    """The file that holds all of the result, or `None` where it is not wanted or could not be written."""
+    if scratch is None:
+        return None
+    name = f"tool-{''.join(letter if letter.isalnum() else '_' for letter in tool[:40])}-{token_hex(6)}.txt"
+    try:
+        with os.fdopen(create_private(scratch / name), "wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+    except OSError:
+        # The model has the beginning and the end.
+        return None
+    return name
+
 
 _LONGEST_DETAIL = 2_000
 _NOT_CALLED = frozenset({"tool.not_found", "tool.input_invalid", "tool.denied"})

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from failwell.adapters.describe import describe
 from failwell.calls.argument_checks import check_count
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 from failwell.errors.axes import Category, Certainty
 from failwell.errors.context import current_scene
 from failwell.errors.fault import Fault

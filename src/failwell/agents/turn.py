@@ -16,7 +16,7 @@ from failwell.agents.tools.tool import ToolContext
 from failwell.calls.cancel import CancelScope, cancel_scope
 from failwell.calls.chain.chain import Chain
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 from failwell.errors.fault import Fault
 from failwell.errors.faults import ToolTerminal
 from failwell.errors.frozen import frozen

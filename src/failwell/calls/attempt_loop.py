@@ -14,8 +14,17 @@ from typing import NamedTuple, TypeAlias
 
 from failwell.adapters.describe import after_delivery
 from failwell.calls.budget import Budget, Spent
-from failwell.calls.policy import Policy, PredicateFailed, Tries, decide_by, first_rule, schedule_of
-from failwell.calls.policy__verdict import Decision, GiveUp, decision_text
+from failwell.calls.policy import (
+    Decision,
+    GiveUp,
+    Policy,
+    PredicateFailed,
+    Tries,
+    decide_by,
+    decision_text,
+    first_rule,
+    schedule_of,
+)
 from failwell.calls.sdk_retries import sdk_calls
 from failwell.calls.suppress import Subscription, call_back, call_hook, record_suppressed, suppressed
 from failwell.errors.context import Layer, Ledger, Skipped, inner_ledger, product

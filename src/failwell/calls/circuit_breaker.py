@@ -2,6 +2,8 @@
 
 A breaker is scoped by blame: a missing model closes that model off, an exhausted quota the
 account. The state is a value, and the time is passed in.
+
+A retry budget that successes refill: when a provider is down, retries stop instead of piling up.
 """
 
 from dataclasses import replace
@@ -121,3 +123,30 @@ def scope_of(report: ErrorReport, target: CallTarget) -> Scope:
             (target.provider, target.account) if model is None else (target.provider, target.account, model)
         )
     return (target.provider, target.account) if report.blame is Blame.ACCOUNT else (target.provider,)
+
+
+@frozen
+class Bucket:
+    """How many retries may still be made. A value: taking and giving back make a new one."""
+
+    tokens: float = 10.0
+    most: float = 10.0
+    earned: float = 0.1
+    """Tokens that one success gives back."""
+
+    def __post_init__(self) -> None:
+        check_number("most", self.most)
+        check_number("tokens", self.tokens, most=self.most)
+        check_number("earned", self.earned)
+
+    def take(self) -> "Bucket | None":
+        """The bucket after one retry, or `None` if it is empty."""
+        if self.tokens < 1:
+            return None
+        return Bucket(tokens=self.tokens - 1, most=self.most, earned=self.earned)
+
+    def give(self) -> "Bucket":
+        """The bucket after one success."""
+        if self.tokens >= self.most:
+            return self
+        return Bucket(tokens=min(self.most, self.tokens + self.earned), most=self.most, earned=self.earned)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from json import dumps
 from typing import Any
 
-from failwell.adapters.replies import take
-from failwell.adapters.replies__usage import whole
+from failwell.adapters.replies import take, whole
 from failwell.calls.budget import to_micro_cents
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from failwell.adapters.describe import describe
-from failwell.adapters.replies__usage import read_usage
+from failwell.adapters.replies import read_usage
 from failwell.calls.argument_checks import check_count
 from failwell.calls.cancel import current_scope
 from failwell.calls.cost import usage_in

@@ -15,33 +15,43 @@ There are two ways to connect, and both use the loop of `failwell.retry`:
   Where the hook knows nothing but the number of the attempt, `await calls.decide(provider, model, attempt, error)`.
 
 What a failed tool call becomes is in `failwell.agents.tool_errors`.
+
+Subclasses of a framework's classes whose methods run under one retry authority.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from types import NoneType
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from failwell.adapters.describe import describe
 from failwell.calls.argument_checks import check_type
 from failwell.calls.attempt_loop import Watcher
 from failwell.calls.backoff import Backoff
 from failwell.calls.cancel import CancelScope
-from failwell.calls.chain.entry__shrink import Shorten, ShortenedCall
+from failwell.calls.chain.entry import Shorten, ShortenedCall
 from failwell.calls.clock import Clock
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.operation import Operation, current_operation
-from failwell.calls.policy import Policy
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy
 from failwell.calls.retry import run, run_async
 from failwell.calls.retry_options import RetryOptions, merge_options
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.repeat import repeat_astream, repeat_stream
 from failwell.calls.streams.timeouts import StreamTimedOut, StreamTimeouts
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr
 
@@ -354,3 +364,95 @@ def switch_off_sdk_retries(holder: object, *names: str) -> bool:
             # An attribute without a setter, or a client that can only be told where it is made.
             is_off = False
     return is_off
+
+
+_BASE = "failwell_base"
+_MOST_KNOWN = 64
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class ByIdentity(Generic[_K, _V]):
+    """Remembers what `make` returned for each object, of the latest ones. Threads may share it."""
+
+    __slots__ = ("_known", "_make")
+
+    def __init__(self, make: Callable[[_K], _V]) -> None:
+        self._make = make
+        self._known: dict[int, tuple[_K, _V]] = {}
+        """By the `id` of the object, which is held so that no other gets the same."""
+
+    def of(self, target: _K) -> _V:
+        """What `make(target)` returned first."""
+        known = self._known.get(id(target))
+        if known is not None:
+            return known[1]
+        value = self._make(target)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[id(target)] = target, value
+        return value
+
+
+class Subclasses:
+    """Gives objects a subclass of their class: one for each class, with the methods that `methods(cls)` returns."""
+
+    __slots__ = ("_made", "_methods")
+
+    def __init__(self, methods: Callable[[Any], Mapping[str, Callable[..., Any]]]) -> None:
+        self._methods = methods
+        self._made: dict[Any, Any] = {}
+
+    def holds(self, target: object) -> bool:
+        """Whether the object has one of these subclasses."""
+        return type(target) in self._made.values()
+
+    def put(self, target: Any) -> None:
+        """Give the object its subclass. One that another plugin gave it is replaced, so that calls do not multiply."""
+        cls = cast("Any", type(target))
+        base: Any = cls.__dict__.get(_BASE, cls)
+        if base not in self._made:
+            self._made[base] = _subclass_of(base, self._methods(base))
+        target.__class__ = self._made[base]
+
+
+class Copies:
+    """Copies of models with a subclass of their class: one for each model, which stays as it is."""
+
+    __slots__ = ("_copies", "_prepare", "_subclasses")
+
+    def __init__(
+        self, methods: Callable[[Any], Mapping[str, Callable[..., Any]]], prepare: Callable[[Any], Any]
+    ) -> None:
+        """Read how a copy differs.
+
+        Args:
+            methods: Returns the methods of the subclass of a class.
+            prepare: Copies a model, with the retries of its client off.
+        """
+        self._subclasses = Subclasses(methods)
+        self._prepare = prepare
+        self._copies = ByIdentity[Any, Any](self._copy)
+
+    def of(self, model: Any) -> Any:
+        """The copy of a model; a copy itself is returned as it is."""
+        return model if self._subclasses.holds(model) else self._copies.of(model)
+
+    def _copy(self, model: Any) -> Any:
+        copy = self._prepare(model)
+        self._subclasses.put(copy)
+        return copy
+
+
+def _subclass_of(cls: Any, methods: Mapping[str, Callable[..., Any]]) -> Any:
+    """It has the name of `cls`: saved states and traces stay as they are."""
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    made = type(cls)(cls.__name__, (cls,), {**names, **methods})
+    type.__setattr__(made, _BASE, cls)
+    return made
+
+
+def has_field(target: object, name: str) -> bool:
+    """Whether the class of a pydantic model has this field."""
+    fields: Any = getattr(type(target), "model_fields", ())
+    return name in fields

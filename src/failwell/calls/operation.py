@@ -28,7 +28,7 @@ from failwell.calls.budget import NO_BUDGET
 from failwell.calls.cancel import current_scope
 from failwell.calls.circuit_breaker import CallTarget
 from failwell.calls.idempotency import KeyHolder, current_key, reset_key, set_key
-from failwell.calls.policy__verdict import Ask, Decision, Evict, Park, Retry, Shrink
+from failwell.calls.policy import Ask, Decision, Evict, Park, Retry, Shrink
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.shared_budget import (
     BudgetExceeded,

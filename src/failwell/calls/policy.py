@@ -3,23 +3,208 @@
 Rules are tried in order, and the first that matches applies; without a match the default of the kind does. No
 rule can allow what is never safe: a repeat after a cancel, after part of the result was used, or of work whose
 outcome is unknown.
+
+Which failures a rule is about: kind, prefix, category, certainty, blame, status, or a predicate.
+
+What to do about a failure: a closed set of decisions, each with its reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from failwell.calls.argument_checks import check_count, check_number, check_type
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import NO_BUDGET, Budget, Spent, over
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, Shrink
-from failwell.errors.axes import Category, Certainty
+from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.facts import LONGEST_WAIT, NotBefore
 from failwell.errors.fault import Fault
 from failwell.errors.frozen import frozen
-from failwell.errors.kind_registry import KINDS
+from failwell.errors.kind_registry import KINDS, check_kind, check_prefix
 from failwell.errors.report import ErrorReport
+
+
+@frozen
+class Match:
+    """Every field that is set must match; with none set, every failure does.
+
+    `kinds` and `prefixes` together name the kinds: one of either is enough.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    """Beginnings of kinds, with their dot: `provider.`."""
+    categories: frozenset[Category] = frozenset()
+    certainties: frozenset[Certainty] = frozenset()
+    blames: frozenset[Blame] = frozenset()
+    statuses: frozenset[int] = frozenset()
+    """HTTP statuses the provider answered with."""
+    predicate: Callable[[ErrorReport], bool] | None = None
+
+    def fits(self, report: ErrorReport) -> bool:
+        """Whether `report` is one of these failures. What the predicate raises is raised."""
+        metadata = report.provider_metadata
+        return (
+            self.names(report.kind)
+            and (not self.categories or report.category in self.categories)
+            and (not self.certainties or report.certainty in self.certainties)
+            and (not self.blames or report.blame in self.blames)
+            and (not self.statuses or (metadata is not None and metadata.status_code in self.statuses))
+            and (self.predicate is None or bool(self.predicate(report)))
+        )
+
+    def check_kinds(self) -> None:
+        """Refuse kinds and prefixes that can only be misspelt.
+
+        Raises:
+            KindError: one is; the message names the nearest.
+        """
+        for kind in self.kinds:
+            check_kind(kind)
+        for prefix in self.prefixes:
+            check_prefix(prefix)
+
+    def names(self, kind: str) -> bool:
+        """Whether `kinds` or `prefixes` cover `kind`; they do if neither is set."""
+        if not self.kinds and not self.prefixes:
+            return True
+        return kind in self.kinds or kind.startswith(self.prefixes)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every failure matches."""
+        return not (
+            self.kinds
+            or self.prefixes
+            or self.categories
+            or self.certainties
+            or self.blames
+            or self.statuses
+            or self.predicate is not None
+        )
+
+    @classmethod
+    def of(
+        cls,
+        *kinds: str,
+        category: Category | str | None = None,
+        certainty: Certainty | str | None = None,
+        blame: Blame | str | None = None,
+        status: int | None = None,
+        when: Callable[[ErrorReport], bool] | None = None,
+    ) -> "Match":
+        """A match written briefly; a kind that ends in a dot is a prefix.
+
+        Raises:
+            KindError: a kind can only be misspelt.
+        """
+        match = cls(
+            kinds=frozenset(kind for kind in kinds if not kind.endswith(".")),
+            prefixes=tuple(kind for kind in kinds if kind.endswith(".")),
+            categories=frozenset() if category is None else frozenset({Category(category)}),
+            certainties=frozenset() if certainty is None else frozenset({Certainty(certainty)}),
+            blames=frozenset() if blame is None else frozenset({Blame(blame)}),
+            statuses=frozenset() if status is None else frozenset({status}),
+            predicate=when,
+        )
+        match.check_kinds()
+        return match
+
+    def __str__(self) -> str:
+        kinds = [*sorted(self.kinds), *(f"{prefix}*" for prefix in self.prefixes)]
+        parts = [" or ".join(kinds)] if kinds else []
+        parts += [f"{name} {', '.join(sorted(map(str, values)))}" for name, values in (
+            ("category", self.categories), ("certainty", self.certainties), ("blame", self.blames), ("status", self.statuses),
+        ) if values]  # fmt: skip
+        if self.predicate is not None:
+            parts.append("a predicate")
+        return " and ".join(parts) if parts else "anything"
+
+
+@frozen
+class Retry:
+    """Make the same call again after `after` seconds."""
+
+    after: float
+    why: str
+    charged: bool = True
+    """Whether the failed attempt counts against those that the schedule allows."""
+
+
+@frozen
+class Fallback:
+    """Leave this entry of a chain and try the next one, at once."""
+
+    why: str
+
+
+@frozen
+class Evict:
+    """Free the resource that is short, then make the same call again."""
+
+    resource: str
+    why: str
+
+
+@frozen
+class Shrink:
+    """Shorten the messages, then make the call again, once."""
+
+    why: str
+
+
+@frozen
+class Park:
+    """Put the work aside until a time that is too far away to sleep for; no attempt is spent."""
+
+    after: float
+    why: str
+
+
+@frozen
+class Ask:
+    """Only a person (or a reconcile hook) can say whether this may be repeated."""
+
+    question: str
+    why: str
+    after: float = 0.0
+    """Seconds to wait before the repeat, if the answer allows one."""
+
+
+@frozen
+class GiveUp:
+    """Nothing that this policy allows would help."""
+
+    why: str
+    cancelled: bool = False
+    """Whether the work was cancelled rather than failed."""
+    exhausted: bool = False
+    """Whether a repeat might have helped, and a limit ruled it out: attempts, seconds, money."""
+
+
+Decision: TypeAlias = Retry | Fallback | Evict | Shrink | Park | Ask | GiveUp
+
+
+def decision_text(decision: Decision) -> str:
+    """One lower-case clause, to follow a colon."""
+    match decision:
+        case Retry(after=seconds, why=why):
+            return f"retrying in {seconds:.1f} s, {why}" if seconds else f"retrying at once, {why}"
+        case Fallback(why=why):
+            return f"falling back, {why}"
+        case Evict(resource=resource, why=why):
+            return f"freeing {resource}, {why}"
+        case Shrink(why=why):
+            return f"shortening the messages, {why}"
+        case Park(after=seconds, why=why):
+            return f"parked for {seconds:.0f} s, {why}"
+        case Ask(question=question, why=why):
+            return f"asking: {question} {why}"
+        case GiveUp(why=why):
+            return f"giving up, {why}"
+        case _:
+            assert_never(decision)
+
 
 _ONCE_ONLY = "it is tried once only"
 _TOO_LONG = "provider.context_too_long"

@@ -23,12 +23,11 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from failwell.calls.attempt_loop import Watcher
 from failwell.calls.backoff import Backoff
 from failwell.calls.cancel import CancelScope
-from failwell.calls.chain.entry__shrink import Shorten, ShortenedCall
+from failwell.calls.chain.entry import Shorten, ShortenedCall
 from failwell.calls.clock import Clock
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.operation import AsyncOperation, Operation
-from failwell.calls.policy import Policy
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy
 from failwell.calls.retry_options import RetryOptions, merge_options
 from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.repeat import read_astream, read_stream, repeat_astream, repeat_stream

@@ -10,11 +10,10 @@ from failwell.calls.attempt_loop import Watcher
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import NO_BUDGET
 from failwell.calls.cancel import CancelScope
-from failwell.calls.chain.entry__shrink import Shorten
+from failwell.calls.chain.entry import Shorten
 from failwell.calls.clock import SYSTEM_CLOCK, Clock, random_jitter
-from failwell.calls.guard__call_guard import Guard
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.guard import Guard
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.timeouts import StreamTimeouts
 from failwell.errors.frozen import frozen

@@ -2,6 +2,8 @@
 
 `suppress` is for users. The other functions call code that is not ours (hooks, observers, callbacks) and keep
 its failures from breaking the work at hand.
+
+A block that notes how it ends: what it raises is passed to a callback and goes on.
 """
 
 import logging
@@ -269,3 +271,49 @@ def suppress(*types: type[Exception], reason: str) -> _Suppression:
     if not reason.strip():
         raise ValueError("say why the error may be ignored: `reason` is empty")
     return _Suppression(types, reason)
+
+
+def _ignore(_error: BaseException) -> None:
+    return
+
+
+class OnRaise:
+    """A context manager that calls back with what its block raises, and never keeps it.
+
+    Args:
+        failed: Called with an exception. In an `async with` block, what it returns is awaited.
+        abandoned: Called with what is no failure: an interrupt, an exit, a cancellation or a closed generator.
+    """
+
+    __slots__ = ("_abandoned", "_failed")
+
+    def __init__(
+        self,
+        failed: Callable[[Exception], Any] = _ignore,
+        *,
+        abandoned: Callable[[BaseException], object] = _ignore,
+    ) -> None:
+        self._failed = failed
+        self._abandoned = abandoned
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            self._failed(error)
+        elif error is not None:
+            self._abandoned(error)
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            await self._failed(error)
+        elif error is not None:
+            self._abandoned(error)

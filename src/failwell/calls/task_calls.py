@@ -2,6 +2,8 @@
 
 An engine stores the exception of a failed task, its text and its traceback in its own database. A plugin raises
 `TaskFailed` in its place: the report as JSON, and nothing of the exception's text.
+
+The question that every engine asks: may this failure be repeated, and how soon?
 """
 
 from collections.abc import Callable
@@ -12,12 +14,14 @@ from typing import Any, TypeVar, Unpack
 
 from failwell.adapters.describe import attach_report, describe
 from failwell.adapters.revival import Recalled
+from failwell.calls.attempt_loop import Parked
 from failwell.calls.model_calls import PluginOptions, check_names, refuse_options
 from failwell.calls.operation import Operation
-from failwell.calls.policy import IN_PROCESS_LIMIT
+from failwell.calls.policy import IN_PROCESS_LIMIT, exhausted_inside, is_unsure
 from failwell.calls.retry import run, run_async
 from failwell.calls.retry_options import RetryOptions, merge_options
 from failwell.calls.suppress import catch, catch_async
+from failwell.errors.axes import Category
 from failwell.errors.context import attach
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
@@ -181,3 +185,27 @@ def recorded(function: _F, call: Callable[..., Any] | None = None, idempotent: b
 
         result = recorded_plain
     return result
+
+
+def repeatable(
+    error: BaseException,
+    *,
+    idempotent: bool | None = None,
+    longest: float = IN_PROCESS_LIMIT,
+    repeat_exhausted: bool = False,
+) -> ErrorReport | None:
+    """The report of a failure that a framework may repeat within `longest` seconds, or `None`.
+
+    An interrupt and a cancel are never repeated, nor is what a loop below has parked, nor work that may
+    have been done unless the call is declared `idempotent`. What a loop below has repeated up to its limit is
+    repeated only if `repeat_exhausted` is set: the calls of both loops multiply.
+    """
+    if not isinstance(error, Exception) or isinstance(error, Parked):
+        return None
+    report = describe(error, origin="call", idempotent=idempotent)
+    if report.category is Category.CANCELLED or not report.retryable or is_unsure(report, idempotent):
+        return None
+    if exhausted_inside(report) is not None and not repeat_exhausted:
+        return None
+    delay = report.not_before
+    return None if delay is not None and delay.after > longest else report

@@ -131,7 +131,7 @@ def _run(log: "AuditLog", name: str | None) -> str | None:
     if name is None:
         return None
     from failwell.cli.records import LAST, first_few, no_record
-    from failwell.store.faults__journal_faults import UnknownRun
+    from failwell.store.faults import UnknownRun
 
     matches = log.runs("", 1) if name == LAST else log.runs(name, 6)
     if name in matches:

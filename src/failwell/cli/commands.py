@@ -90,7 +90,7 @@ COMMANDS: dict[str, Command] = {
         Command("show", "draw the graph of a workflow", "runs.show"),
         Command("run", "run a workflow file", "runs.run"),
         Command("resume", "resume a run", "runs.resume"),
-        Command("stop", "stop a running workflow", "runs.runs__stop"),
+        Command("stop", "stop a running workflow", "runs.stop"),
         _group(
             "runs",
             "list, show, follow, export, cancel and prune recorded runs",
@@ -173,19 +173,17 @@ COMMANDS: dict[str, Command] = {
             Command(
                 "check",
                 "load a capability and check its configuration",
-                "jobs.capabilities__capability_check",
+                "jobs.capability_check",
             ),
             Command(
                 "prefetch",
                 "let a capability fetch its models and data",
-                "jobs.capabilities__capability_prefetch",
+                "jobs.capabilities",
             ),
             Command("enable", "let a capability run jobs", "jobs.capabilities"),
             Command("disable", "stop a capability from running jobs", "jobs.capabilities"),
-            Command("config", "show or change the configuration", "jobs.capabilities__capability_settings"),
-            Command(
-                "secret", "show which secrets are set, or set one", "jobs.capabilities__capability_settings"
-            ),
+            Command("config", "show or change the configuration", "jobs.capabilities"),
+            Command("secret", "show which secrets are set, or set one", "jobs.capabilities"),
         ),
         _group(
             "workers",

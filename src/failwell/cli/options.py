@@ -1,10 +1,14 @@
-"""The program's own help, and the options that every command shares."""
+"""The program's own help, and the options that every command shares.
+
+The option that limits how long a question to a person is open.
+"""
 
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 
 from failwell._version import __version__
 from failwell.cli.commands import FORMATS, Command
 from failwell.cli.parser import Parser, usage_error
+from failwell.cli.times import span
 
 COLORS = ("auto", "always", "never")
 
@@ -88,3 +92,21 @@ def fill_defaults(args: Namespace, command: Command) -> None:
             valid=command.formats,
             see=f"failwell {command.full_name} --help",
         )
+
+
+def add_answer_timeout(parser: ArgumentParser, command: str) -> None:
+    """Declare `--answer-timeout` of a command."""
+    see = f"failwell {command} --help"
+
+    def seconds(text: str) -> float:
+        value = span(text, "--answer-timeout", see)
+        if not value:
+            raise usage_error("`--answer-timeout` must be more than nothing", see=see)
+        return value
+
+    parser.add_argument(
+        "--answer-timeout",
+        metavar="SPAN",
+        type=seconds,
+        help="how long a question is shown, such as 90s; then it counts as a no, and a gate waits in the journal",
+    )

@@ -2,15 +2,22 @@ r"""Everything that the command line writes: data on stdout, remarks and errors 
 
 No other module of the command line prints. What is written may hold text of files, scripts, models and
 peers, so control characters, escape sequences and marks that turn or hide text are written out here, as
-`\\x1b`. In JSON they become JSON's own escapes, so a reader of the JSON gets the text as it was.
+`\x1b`. In JSON they become JSON's own escapes, so a reader of the JSON gets the text as it was.
+
+Lets a command that draws on the terminal clean up when a signal ends it.
 """
 
 import os
+import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from json import dumps
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
+
+from failwell.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -322,3 +329,38 @@ def wrapped(text: str, indent: str = "") -> str:
             break_on_hyphens=False,
         )
     return "\n".join(lines)
+
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+
+@contextmanager
+def leaving_on_signals() -> Generator[None]:
+    """Turn SIGTERM and SIGHUP into an exit with their codes, so that `with` blocks inside end as they do after Ctrl-C."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(Exit.of_signal(number))
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+    before = {
+        number: signal.signal(number, leave)
+        for number in numbers
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def drawing(live: "Live") -> Generator["Live"]:
+    """Start and stop a live display. Its own block leaves the terminal as it is if it is interrupted while it starts."""
+    try:
+        live.start(refresh=True)
+        yield live
+    finally:
+        live.stop()

@@ -5,8 +5,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from failwell.cli.output import Heading, is_terminal, print_json_text, print_text, terminal, text_table
-from failwell.cli.output__stop_signals import drawing, leaving_on_signals
+from failwell.cli.output import (
+    Heading,
+    drawing,
+    is_terminal,
+    leaving_on_signals,
+    print_json_text,
+    print_text,
+    terminal,
+    text_table,
+)
 
 if TYPE_CHECKING:
     from failwell.jobs.store.records import JobStore

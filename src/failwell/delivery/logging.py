@@ -30,8 +30,7 @@ from failwell.delivery.terminal import render_text
 from failwell.errors.axes import Blame, Category
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.redact import TEXT_CAP, redact_text, redact_value
-from failwell.errors.report import ErrorReport
-from failwell.errors.report__severity import Severity
+from failwell.errors.report import ErrorReport, Severity
 from failwell.errors.safe_str import is_mapping, items_of, sequence_of
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "failwell"}

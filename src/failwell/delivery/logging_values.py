@@ -14,7 +14,7 @@ from failwell.delivery.plain_text import is_large
 from failwell.errors.causes import type_name
 from failwell.errors.foreign_code import runs_known_code
 from failwell.errors.foreign_objects import safe_call, safe_getattr
-from failwell.errors.masking.secret_names__members import is_secret_member
+from failwell.errors.masking.members import is_secret_member
 from failwell.errors.redact import MARK, redact_text, redact_value
 from failwell.errors.safe_str import is_printable, items_of, sequence_of, stored
 

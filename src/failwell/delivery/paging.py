@@ -8,8 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from failwell.errors.report import ErrorReport
-from failwell.errors.report__severity import Severity
+from failwell.errors.report import ErrorReport, Severity
 
 HOUR = 3600.0
 

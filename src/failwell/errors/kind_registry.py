@@ -9,8 +9,7 @@ import re
 from functools import lru_cache
 
 from failwell.errors.axes import ActionKind, Blame, Category, Certainty
-from failwell.errors.kind_registry__kind import Kind
-from failwell.errors.kinds_table import CATALOGUE
+from failwell.errors.kinds_table import CATALOGUE, Kind
 
 KIND_PATTERN = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+")
 LONGEST_KIND = 200

@@ -18,7 +18,7 @@ from failwell.errors.causes import type_name
 from failwell.errors.foreign_objects import safe_call, safe_getattr
 from failwell.errors.headers import allowed_headers
 from failwell.errors.masking.known_values import SHORTEST, KnownSecrets
-from failwell.errors.masking.secret_names__variables import secrets_in
+from failwell.errors.masking.secret_names import secrets_in
 from failwell.errors.report import ENVIRONMENT_VARIABLE as POLICY_VARIABLE
 from failwell.errors.report import TracebackPolicy, named_policy
 from failwell.errors.safe_str import is_mapping, is_printable, items_of, sequence_of, stored
@@ -333,7 +333,7 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.errors.masking.secret_names__members import is_secret_member, name_in
+    from failwell.errors.masking.members import is_secret_member, name_in
 
     members: dict[str, Any] = {}
     # Counted, because the same key may come again and again from a foreign mapping.
@@ -358,7 +358,7 @@ def _key(key: object) -> str:
 
 
 def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
-    from failwell.errors.masking.secret_names__members import is_secret_member, is_secret_pair
+    from failwell.errors.masking.members import is_secret_member, is_secret_pair
 
     if is_secret_pair(value):
         first, _, *more = sequence_of(value)

@@ -3,6 +3,8 @@
 It holds no live object: no exception, traceback, request or reply. Every text in it was
 redacted and capped before it got here, so a sink may store any of it; what may be *shown*, and
 to whom, is `failwell.errors.views`' business.
+
+Which failures deserve a person: the severity of a report, from values alone.
 """
 
 import os
@@ -16,7 +18,44 @@ from failwell.errors.axes import Blame, Category, Certainty, Domain
 from failwell.errors.facts import Evidence, NotBefore, Origin, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.errors.frozen import frozen
 from failwell.errors.kind_registry import KINDS, http_status_of, is_kind, is_owned
-from failwell.errors.report__severity import Severity, severity_of
+
+
+class Severity(StrEnum):
+    """How much attention a failure deserves."""
+
+    INFO = "info"
+    """It was handled, or stopped on purpose."""
+    WARNING = "warning"
+    """Its caller can correct it."""
+    ERROR = "error"
+    """The work failed, and nobody has to act now."""
+    CRITICAL = "critical"
+    """A person has to act."""
+
+
+_FOR_A_PERSON = frozenset(
+    {Category.AMBIGUOUS, Category.CAPACITY, Category.CONFIGURATION, Category.FATAL, Category.UNKNOWN}
+)
+_EXHAUSTED = frozenset({"provider.exhausted", "retry.exhausted"})
+
+
+def severity_of(kind: str, category: Category, *, handled: bool = False, exhausted: bool = False) -> Severity:
+    """The severity of a failure.
+
+    Args:
+        kind: Its kind.
+        category: Its category.
+        handled: Whether it is retried, was ignored on purpose, or something else goes on in its place.
+        exhausted: Whether everything that a loop may do about it has been done.
+    """
+    if handled or category is Category.CANCELLED:
+        return Severity.INFO
+    if category.domain is Domain.INPUT:
+        return Severity.WARNING
+    if exhausted or category in _FOR_A_PERSON or kind in _EXHAUSTED:
+        return Severity.CRITICAL
+    return Severity.ERROR
+
 
 SCHEMA = "failwell.error/1"
 _UTC = timedelta(0)

@@ -25,8 +25,7 @@ from typing import Any
 
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import NO_BUDGET, Budget
-from failwell.calls.policy import SCHEDULES, Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import SCHEDULES, Match, Policy, Rule, Schedule
 from failwell.errors.axes import ActionKind, Blame, Category, Certainty
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import MistakeLog
 from failwell.files.suggestions import nearest
-from failwell.files.yaml_reader__scalars import NotJson, scalar_value
+from failwell.files.yaml_reader import NotJson, scalar_value
 
 Schema = dict[str, Any]
 

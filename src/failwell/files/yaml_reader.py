@@ -2,6 +2,8 @@
 
 The events come from libyaml if it is installed, else from PyYAML's own parser. The tree is composed here,
 because the composers of both recurse and do not record the places of keys.
+
+The value of an unquoted YAML scalar: the core schema of YAML 1.2, with decimal numbers only.
 """
 
 import re
@@ -11,7 +13,48 @@ from typing import Any, NoReturn, cast
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path, Place, is_list, is_map
 from failwell.files.mistakes import MistakeLog
-from failwell.files.yaml_reader__scalars import NotJson, scalar_value
+
+_WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_BEGINNINGS = frozenset("-+.0123456789~tTfFnN")
+_MAX_DIGITS = 4_000
+_INFINITY = float("inf")
+
+
+class NotJson(ValueError):
+    """A number that JSON cannot represent."""
+
+
+def scalar_value(text: str) -> str | int | float | bool | None:
+    """The value that an unquoted `text` stands for.
+
+    Raises:
+        NotJson: it is infinite, not a number, or has too many digits.
+    """
+    if text and text[0] not in _BEGINNINGS:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0].isalpha():
+        return text
+    if _WHOLE.fullmatch(text):
+        if len(text) <= _MAX_DIGITS:
+            return int(text)
+        raise NotJson(f"has more than {_MAX_DIGITS:,} digits")
+    if _FRACTION.fullmatch(text):
+        fraction = float(text)
+        if abs(fraction) == _INFINITY:
+            raise NotJson("is too large for a number")
+        return fraction
+    if _NO_NUMBER.fullmatch(text):
+        raise NotJson("is not a number that JSON can represent")
+    return text
+
 
 MAX_DEPTH = 100
 """Levels of nesting in one file."""

@@ -14,11 +14,9 @@ from failwell.calls.argument_checks import check_callable
 from failwell.calls.attempt_loop import Parked
 from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
-from failwell.calls.policy import Rule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Rule
 from failwell.calls.retry_options import RetryOptions
-from failwell.calls.suppress import catch_async
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise, catch_async
 from failwell.calls.task_calls import task_options
 from failwell.delivery.plain_text import finite, json_text
 from failwell.errors.axes import Category
@@ -30,8 +28,7 @@ from failwell.errors.report import ErrorReport
 from failwell.errors.safe_str import words_of
 from failwell.store.effects.call import EffectCall, EffectOptions, run_effect_async
 from failwell.store.effects.claims import ClaimStore
-from failwell.store.effects.effect import KEEP, WAIT
-from failwell.store.effects.effect__effect_policy import effect_policy, is_idempotent, is_read_only
+from failwell.store.effects.effect import KEEP, WAIT, effect_policy, is_idempotent, is_read_only
 from failwell.store.effects.keys import argument_digests, effect_key
 
 _R = TypeVar("_R")

@@ -23,8 +23,7 @@ from failwell.calls.clock import random_jitter
 from failwell.calls.idempotency import keyed
 from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
-from failwell.calls.policy import Policy, Tries, decide
-from failwell.calls.policy__verdict import Park, Retry
+from failwell.calls.policy import Park, Policy, Retry, Tries, decide
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.suppress import catch
 from failwell.calls.task_calls import TaskFailed, decided, open_operation, paused, task_options

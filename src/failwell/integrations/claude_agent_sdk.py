@@ -26,8 +26,7 @@ from failwell.agents.tool_errors import ToolCalls, ToolFailure
 from failwell.calls.model_calls import ModelCalls, PluginOptions, refuse_options
 from failwell.calls.operation import Operation
 from failwell.calls.retry_options import RetryOptions
-from failwell.calls.suppress import catch_async
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise, catch_async
 from failwell.errors.context import attach
 from failwell.errors.facts import NotBefore
 from failwell.errors.fault import Fault

@@ -15,8 +15,14 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, Unpack
 
 from failwell.agents.tool_errors import ToolCalls, ToolFailure
-from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.calls.model_calls___model_class import Copies, Subclasses, has_field
+from failwell.calls.model_calls import (
+    Copies,
+    ModelCalls,
+    PluginOptions,
+    Subclasses,
+    has_field,
+    switch_off_sdk_retries,
+)
 from failwell.calls.retry_options import RetryOptions
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need

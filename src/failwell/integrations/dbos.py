@@ -26,9 +26,9 @@ from failwell.calls.task_calls import (
     open_operation,
     paused,
     recorded,
+    repeatable,
     task_options,
 )
-from failwell.calls.task_calls___repeatable import repeatable
 from failwell.errors.missing_extra import need
 
 __all__ = ["LONGEST", "TaskFailed", "reliability", "should_retry"]

@@ -15,8 +15,7 @@ from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import ModelCalls, PluginOptions
-from failwell.calls.model_calls___model_class import Subclasses
+from failwell.calls.model_calls import ModelCalls, PluginOptions, Subclasses
 from failwell.calls.retry_options import RetryOptions
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport

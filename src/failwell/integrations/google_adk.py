@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Any, Unpack, cast
 
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.calls.model_calls___model_class import Copies, has_field
+from failwell.calls.model_calls import Copies, ModelCalls, PluginOptions, has_field, switch_off_sdk_retries
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.errors.foreign_objects import safe_getattr

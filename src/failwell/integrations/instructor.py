@@ -17,10 +17,10 @@ from typing import Any, Self, TypeVar, Unpack, cast
 
 from failwell.adapters.describe import describe
 from failwell.calls.attempt_loop import AttemptFailed, OperationEnded, notify
-from failwell.calls.chain.entry__shrink import ShortenedCall
+from failwell.calls.chain.entry import ShortenedCall
 from failwell.calls.model_calls import ModelCalls, PluginOptions
 from failwell.calls.operation import Operation
-from failwell.calls.policy__verdict import Decision, GiveUp, Retry
+from failwell.calls.policy import Decision, GiveUp, Retry
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.calls.suppress import catch, catch_async

@@ -22,7 +22,7 @@ from failwell.agents.tool_errors import ToolCalls
 from failwell.calls.model_calls import PluginOptions, refuse_options
 from failwell.calls.operation import Operation
 from failwell.calls.retry_options import RetryOptions, merge_options
-from failwell.calls.task_calls___repeatable import repeatable
+from failwell.calls.task_calls import repeatable
 from failwell.delivery.plain_text import finite
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport

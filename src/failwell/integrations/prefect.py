@@ -30,9 +30,9 @@ from failwell.calls.task_calls import (
     named,
     open_operation,
     paused,
+    repeatable,
     task_options,
 )
-from failwell.calls.task_calls___repeatable import repeatable
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
 

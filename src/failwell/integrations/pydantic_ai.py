@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failwell.adapters.describe import describe
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import ModelCalls, PluginOptions, switch_off_sdk_retries
-from failwell.calls.model_calls___model_class import ByIdentity
+from failwell.calls.model_calls import ByIdentity, ModelCalls, PluginOptions, switch_off_sdk_retries
 from failwell.calls.operation import Operation
 from failwell.calls.policy import falls_through
 from failwell.calls.retry_options import RetryOptions
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport

@@ -8,7 +8,7 @@ Example:
 
 from datetime import timedelta
 
-from failwell.calls.task_calls___repeatable import repeatable
+from failwell.calls.task_calls import repeatable
 
 __all__ = ["retry_on"]
 

@@ -110,7 +110,7 @@ def install(
 
 def _document(app: Any) -> None:
     """Let the OpenAPI schema of a FastAPI application show problem documents."""
-    from failwell.delivery.http.problem_details__problem_schema import with_problems
+    from failwell.delivery.http.problem_details import with_problems
 
     make = app.openapi
 

@@ -18,7 +18,7 @@ from typing import Any
 from failwell.adapters.describe import describe
 from failwell.calls.clock import random_jitter
 from failwell.calls.policy import SCHEDULES, default_schedule
-from failwell.calls.task_calls___repeatable import repeatable
+from failwell.calls.task_calls import repeatable
 from failwell.errors.missing_extra import need
 
 __all__ = ["retry_if_failwell", "wait_failwell"]

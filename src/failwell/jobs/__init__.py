@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
-    from failwell.jobs.schedules__schedule import JobSchedule as JobSchedule
-    from failwell.jobs.schedules__schedule import ScheduleSpec as ScheduleSpec
+    from failwell.jobs.schedule_spec import JobSchedule as JobSchedule
+    from failwell.jobs.schedule_spec import ScheduleSpec as ScheduleSpec
     from failwell.jobs.settings_schema import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.store.groups import JobGroup as JobGroup
     from failwell.jobs.workers.supervisor import SupervisedWorker as SupervisedWorker
@@ -42,13 +42,13 @@ else:
             "JobGroup": "failwell.jobs.store.groups",
             "JobHandle": "failwell.jobs.client.client",
             "JobRequest": "failwell.jobs.job",
-            "JobSchedule": "failwell.jobs.schedules__schedule",
+            "JobSchedule": "failwell.jobs.schedule_spec",
             "JobState": "failwell.jobs.job",
             "Limits": "failwell.jobs.memory.machine",
             "Manifest": "failwell.jobs.manifest",
             "Resources": "failwell.jobs.platform",
             "Runtime": "failwell.jobs.runtime",
-            "ScheduleSpec": "failwell.jobs.schedules__schedule",
+            "ScheduleSpec": "failwell.jobs.schedule_spec",
             "SupervisedWorker": "failwell.jobs.workers.supervisor",
             "UnknownConfigWarning": "failwell.jobs.settings_schema",
             "read_manifest": "failwell.jobs.manifest_file",

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.files.suggestions import unknown_word
-from failwell.jobs.job import JobRequest
-from failwell.jobs.job__request import TOO_DEEP, unserializable
-from failwell.jobs.settings__config_schema import mistakes_of, type_text
+from failwell.jobs.job import TOO_DEEP, JobRequest, unserializable
+from failwell.jobs.settings import mistakes_of, type_text
 from failwell.jobs.settings_schema import TYPES, path_text
 from failwell.jobs.worker_process.types.conversion import to_json_value
 

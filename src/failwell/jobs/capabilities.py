@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, cast
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityConfigError,
     CapabilityInputError,
     CapabilityNotLoadedError,

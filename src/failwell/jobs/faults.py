@@ -1,4 +1,4 @@
-"""The faults of queues and workers. The errors that capabilities raise are in `failwell.errors.faults__capability`."""
+"""The faults of queues and workers. The errors that capabilities raise are in `failwell.errors.faults`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import ResourceShortfall, UserAction
 from failwell.errors.fault import Fault
-from failwell.errors.faults import Cancellation, Session, Validation
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
+    Cancellation,
     CapabilityConfigError,
     CapabilityInputError,
     CapabilityResourceError,
     CapabilityTimeoutError,
     CapabilityTransientError,
+    Session,
+    Validation,
 )
 from failwell.processes.worker_memory import OverLimit
 

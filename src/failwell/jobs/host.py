@@ -9,14 +9,13 @@ from typing import Any
 
 from failwell.jobs.instances import Instances
 from failwell.jobs.memory.book import Book
-from failwell.jobs.memory.machine import Limits, Probe
-from failwell.jobs.memory.machine__system import SystemProbe
+from failwell.jobs.memory.machine import Limits, Probe, SystemProbe
 from failwell.jobs.output import OutputFiles
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.snapshot import leave_picture, picture
 from failwell.jobs.queue.state import Rules
-from failwell.jobs.schedules__scheduler import Scheduler
+from failwell.jobs.schedules import Scheduler
 from failwell.jobs.store.hosts import SNAPSHOT
 from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.sqlite import open_jobs

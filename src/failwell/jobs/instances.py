@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityConfigError,
     CapabilityInputError,
     CapabilityNotLoadedError,
@@ -17,9 +17,9 @@ from failwell.jobs.faults import NotEntered, NotReadable
 from failwell.jobs.manifest import Manifest, check_instance, manifest_of, rate_limit_in
 from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.schedules__schedule import ScheduleSpec
+from failwell.jobs.schedule_spec import ScheduleSpec
 from failwell.jobs.workers.protocol import Supervision, WorkerEvent
 from failwell.jobs.workers.supervisor import SupervisedWorker
 from failwell.processes.memory_groups import MemoryGroups

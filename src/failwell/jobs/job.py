@@ -1,18 +1,26 @@
-"""A job as values: its request, its state and its result."""
+"""A job as values: its request, its state and its result.
+
+Checks requests before they are stored. Every mistake is named at once.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from math import isfinite
+from operator import attrgetter
 from time import time
-from typing import Any, Literal, NewType
+from typing import Any, Literal, NewType, cast
 
-from failwell.errors.faults__capability import CapabilityCancelledError
-from failwell.errors.frozen import frozen
+from failwell.errors.faults import CapabilityCancelledError, CapabilityInputError
+from failwell.errors.frozen import draft_of, frozen
 from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import NotOver
 from failwell.jobs.job_error import job_error
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.worker_process.values import DEEPEST, is_too_deep
+from failwell.processes.wire import LARGEST, encode_text, json_encoder
 
 JobId = NewType("JobId", str)
 
@@ -208,3 +216,252 @@ def new_job_ids(count: int) -> list[str]:
     """Many ids at once."""
     prefix, digits = f"{int(time() * 1000):011x}", os.urandom(5 * count).hex()
     return [prefix + digits[start : start + 10] for start in range(0, 10 * count, 10)]
+
+
+_MOST = 10
+"""How many mistakes are named."""
+_SHOWN = 40
+"""Characters of a key that are shown."""
+
+
+TOO_DEEP = f"have more than {DEEPEST} levels, or contain themselves; pass them with fewer levels, or as text"
+
+
+def unserializable(value: Any, place: str, *, has_text_keys: bool = False) -> dict[str, str]:
+    """The places in a job's `value` that cannot be written as JSON, each with a message; at most `_MOST`.
+
+    JSON writes numbers as keys too, but as text. With `has_text_keys` they are mistakes.
+    """
+    mistakes: dict[str, str] = {}
+    waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
+    while waiting and len(mistakes) < _MOST:
+        item, path, depth = waiting.pop()
+        mistake = _mistake_in(item) or (_other_key_in(item) if has_text_keys else None)
+        if mistake is not None:
+            mistakes[path] = mistake
+        elif depth < DEEPEST:
+            # Reversed, because the list is a stack: places are named in the order of the value.
+            waiting.extend(reversed([(*entry, depth + 1) for entry in _within(item, path)]))
+    return mistakes
+
+
+def _mistake_in(value: Any) -> str | None:
+    if value is None or isinstance(value, bool | int):
+        return None
+    if isinstance(value, float):
+        return None if isfinite(value) else f"is {value}, which is not a number in JSON"
+    if isinstance(value, str):
+        return "has a lone surrogate, which is not valid text" if has_lone_surrogate(value) else None
+    if isinstance(value, list | tuple):
+        return None
+    if not isinstance(value, dict):
+        return f"is of type {type(value).__name__}, which JSON does not have"
+    for key in cast("dict[Any, Any]", value):
+        if not isinstance(key, str | int | float | bool | None):
+            return f"has a key of type {type(key).__name__}, which JSON does not have"
+        if isinstance(key, float) and not isfinite(key):
+            return f"has the key {key}, which is not a number in JSON"
+        if isinstance(key, str) and has_lone_surrogate(key):
+            return "has a key with a lone surrogate, which is not valid text"
+    return None
+
+
+def _other_key_in(value: Any) -> str | None:
+    table = cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
+    key = next((key for key in table if not isinstance(key, str)), "")
+    return None if isinstance(key, str) else f"has a key of type {type(key).__name__}; keys are text in JSON"
+
+
+def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(value, dict):
+        for key, item in cast("dict[Any, Any]", value).items():
+            yield item, f"{place}.{str(key)[:_SHOWN]}"
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield item, f"{place}[{index}]"
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text of a job has half of a surrogate pair, which Python allows and UTF-8 does not."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+MOST_PRIORITY = 1_000_000
+MOST_BYTES = LARGEST - 4096
+"""The largest arguments and action as JSON: one frame to the worker, minus what surrounds them."""
+_encode = json_encoder(ascii_only=True)
+_SURROGATE = "\\ud"
+_LONGEST_KEY = 500
+_LONGEST_DURATION = 1_000_000_000
+_options = attrgetter(
+    "key", "run", "actor", "timeout", "deadline", "not_before", "unique", "stream", "priority", "control"
+)
+_NO_OPTIONS = (None, None, None, None, None, None, FOREVER, False, 0, NO_ARGUMENTS)
+_TEXT = frozenset({str})
+_new_request = draft_of(JobRequest)
+_all_but_timeout = attrgetter(
+    "instance", "arguments", "action", "stream", "priority", "deadline", "not_before", "key", "unique", "run", "actor",
+    "control",
+)  # fmt: skip
+_KNOWN = ("idempotent", "max_attempts", "resubmitted")
+_CONTROLS = "`idempotent` and `max_attempts`"
+
+
+def check_request(request: JobRequest, *, has_consumer: bool = False) -> str:
+    """The arguments of a valid request as JSON. A stream needs a consumer of its items: `has_consumer`.
+
+    Raises:
+        CapabilityInputError: it is not valid; every invalid field is named.
+    """
+    mistakes = {} if _is_plain(request) else _option_mistakes(request, has_consumer=has_consumer)
+    if not _is_table(request.arguments):
+        mistakes["arguments"] = "must be a mapping of names to values"
+    elif not mistakes:
+        arguments = _arguments_to_json(request)
+        if isinstance(arguments, str):
+            return arguments
+        mistakes = arguments
+    problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
+    raise CapabilityInputError(f"the job is not valid: {problems}", fields_invalid=sorted(mistakes))
+
+
+def _is_plain(request: JobRequest) -> bool:
+    """Whether a request has valid names and no options, as most have."""
+    return (
+        _options(request) == _NO_OPTIONS
+        and type(request.priority) is int
+        and _is_text(request.instance)
+        and _is_text(request.action)
+    )
+
+
+def _option_mistakes(request: JobRequest, *, has_consumer: bool) -> dict[str, str]:
+    mistakes = _text_mistakes(request)
+    if request.timeout is not None or request.deadline is not None or request.not_before is not None:
+        mistakes |= _time_mistakes(request)
+    if request.control != NO_ARGUMENTS:
+        mistakes |= _control_mistakes(request.control)
+    if not is_priority(request.priority):
+        mistakes["priority"] = f"must be a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
+    if request.stream and not has_consumer:
+        mistakes["stream"] = "is set by `Runtime.stream` only, which consumes the items"
+    if request.stream and request.key is not None:
+        mistakes["key"] = "cannot be given for a stream, whose items are not stored"
+    return mistakes
+
+
+def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
+    """The request with the time-out that is stored: its own, else that of the manifest, else an hour; `None` for no limit."""
+    chosen = request.timeout or manifest.timeout or DEFAULT_TIMEOUT
+    if chosen is request.timeout and chosen != NO_TIMEOUT:
+        return request
+    # The constructor takes three times as long, and this is done for every job.
+    copy = _new_request()
+    (
+        copy.instance, copy.arguments, copy.action, copy.stream, copy.priority, copy.deadline, copy.not_before,
+        copy.key, copy.unique, copy.run, copy.actor, copy.control,
+    ) = _all_but_timeout(request)  # fmt: skip
+    copy.timeout = None if chosen == NO_TIMEOUT else chosen
+    copy.__class__ = JobRequest
+    return copy
+
+
+def _text_mistakes(request: JobRequest) -> dict[str, str]:
+    mistakes: dict[str, str] = {}
+    for name, word in (("instance", request.instance), ("action", request.action)):
+        if not _is_text(word):
+            mistakes[name] = "must be a text that is not empty"
+    for name, word in (("run", request.run), ("actor", request.actor)):
+        if word is not None and not _is_text(word):
+            mistakes[name] = "must be a text that is not empty, or left out"
+    if request.key is not None and not (_is_text(request.key) and len(request.key) <= _LONGEST_KEY):
+        mistakes["key"] = f"must be a text of 1 to {_LONGEST_KEY} characters"
+    if request.unique not in UNIQUE:
+        mistakes["unique"] = f"must be {' or '.join(f'`{word}`' for word in UNIQUE)}"
+    elif request.unique != FOREVER and request.key is None:
+        mistakes["unique"] = "says how long a key is taken, and there is no `key`"
+    return mistakes
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != "" and (value.isascii() or not has_lone_surrogate(value))
+
+
+def _time_mistakes(request: JobRequest) -> dict[str, str]:
+    mistakes: dict[str, str] = {}
+    if request.timeout not in (None, NO_TIMEOUT) and not is_duration(request.timeout):
+        mistakes["timeout"] = (
+            f'must be a number of seconds above 0 and at most {_LONGEST_DURATION:,}, or "none"'
+        )
+    for name, when in (("deadline", request.deadline), ("not_before", request.not_before)):
+        if when is not None and not _is_moment(when):
+            mistakes[name] = "must be a `datetime` with a time zone, in the years 1 to 9999 of UTC"
+    deadline, start = request.deadline, request.not_before
+    if not mistakes and deadline is not None and start is not None and deadline <= start:
+        mistakes["deadline"] = "must be later than `not_before`, or the job could never run"
+    return mistakes
+
+
+def is_duration(value: object) -> bool:
+    """Whether a time-out may have this value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_DURATION
+
+
+def _is_moment(value: object) -> bool:
+    """Whether a job may have this time: one that is read back as it was stored, in UTC."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return False
+    try:
+        datetime.fromtimestamp(value.timestamp(), UTC)
+    except (OverflowError, ValueError, OSError):
+        return False
+    return True
+
+
+def _control_mistakes(control: object) -> dict[str, str]:
+    if not _is_table(control):
+        return {"control": f"must be a mapping; it may have {_CONTROLS}"}
+    flags = cast("Mapping[str, object]", control)
+    mistakes = {
+        f"control.{name}": f"is not known; the keys are {_CONTROLS}" for name in flags if name not in _KNOWN
+    }
+    attempts, idempotent = flags.get("max_attempts", 1), flags.get("idempotent")
+    if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
+        mistakes["control.max_attempts"] = "must be a whole number of at least 1"
+    if idempotent is not None and not isinstance(idempotent, bool):
+        mistakes["control.idempotent"] = "must be true or false"
+    return mistakes
+
+
+def _is_table(value: object) -> bool:
+    if not isinstance(value, dict | Mapping):
+        return False
+    names = cast("Mapping[object, object]", value)
+    return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
+
+
+def _arguments_to_json(request: JobRequest) -> str | dict[str, str]:
+    """The arguments as JSON; or, by place, why they cannot be sent to a worker."""
+    try:
+        text = _encode(request.arguments)
+        size = len(text) + len(request.action)
+        if size > MOST_BYTES or _SURROGATE in text:
+            # In a frame to the worker characters are not escaped, and half of a surrogate pair is no character.
+            size = len(encode_text([request.action, request.arguments]).encode())
+    except RecursionError:
+        return {"arguments": TOO_DEEP}
+    except (TypeError, ValueError):
+        return unserializable(request.arguments, "arguments") or {"arguments": "cannot be written as JSON"}
+    if size > MOST_BYTES:
+        return {
+            "arguments": f"are {size:,} bytes as JSON, and a job takes at most {MOST_BYTES:,};"
+            " pass the path of a file"
+        }
+    if is_too_deep(request.arguments, text.count("[") + text.count("{")):
+        return {"arguments": f"have more than {DEEPEST} levels; pass them with fewer levels, or as text"}
+    return text
+
+
+def is_priority(value: object) -> bool:
+    """Whether a job may have this priority."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_PRIORITY

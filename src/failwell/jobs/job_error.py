@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from failwell.adapters.revival import Recalled, revive
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityError,
     CapabilityFatalError,
     CapabilityInputError,

@@ -11,12 +11,12 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.errors.frozen import frozen
 from failwell.errors.report import TracebackPolicy
 from failwell.jobs.platform import Resources
 from failwell.jobs.rate_limit import RateLimit, rate_limit_of
-from failwell.jobs.schedules__schedule import ScheduleSpec
+from failwell.jobs.schedule_spec import ScheduleSpec
 
 Schema = Mapping[str, Any]
 """A JSON Schema, of the part of the language that `failwell.jobs.settings_schema` supports."""

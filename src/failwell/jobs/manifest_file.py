@@ -27,7 +27,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any, cast
 
-from failwell.errors.faults__capability import CapabilityConfigError
+from failwell.errors.faults import CapabilityConfigError
 from failwell.errors.report import TracebackPolicy
 from failwell.files.documents import Document, read_document, read_values
 from failwell.files.item_tree import Item, is_map
@@ -40,7 +40,7 @@ from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
 from failwell.jobs.rate_limit import PATTERN
-from failwell.jobs.schedules__schedule import (
+from failwell.jobs.schedule_spec import (
     MISSED,
     MOST_MISSED,
     ScheduleSpec,

@@ -21,7 +21,7 @@ from failwell.errors.fault import Fault
 from failwell.errors.json_walk import map_texts
 from failwell.errors.redact import mask_known, register_secret
 from failwell.jobs.workers.protocol import OutputLine
-from failwell.jobs.workers.startup__environment import SHORTEST_SECRET
+from failwell.jobs.workers.startup import SHORTEST_SECRET
 from failwell.store.event import to_json
 from failwell.store.folder import make_private
 from failwell.store.private_files import append_private, replace_private

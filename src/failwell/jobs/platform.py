@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
-from failwell.errors.faults__capability import CapabilityFatalError
+from failwell.errors.faults import CapabilityFatalError
 from failwell.errors.frozen import frozen
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.faults import invalid_config

@@ -1,6 +1,6 @@
 """The supported part of JSON Schema: mistakes in a schema, and keys of a configuration that it does not know.
 
-Values are checked by jsonschema-rs, see `failwell.jobs.settings__config_schema`. A schema with other keywords is refused,
+Values are checked by jsonschema-rs, see `failwell.jobs.settings`. A schema with other keywords is refused,
 because its unknown keys could not be determined.
 """
 

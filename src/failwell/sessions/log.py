@@ -17,8 +17,7 @@ from failwell.workflows.running.audit import call_audited_hook
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
 
-    from failwell.agents.tool_calls import ToolOutcome
-    from failwell.agents.tool_calls__once import OnceCalls
+    from failwell.agents.tool_calls import OnceCalls, ToolOutcome
     from failwell.agents.turn import Turn
 
 OnEvent = Callable[[Event], object]

@@ -20,7 +20,7 @@ from failwell.sessions.faults import (
 from failwell.sessions.history import SessionState
 from failwell.sessions.log import OnEvent, SessionLog
 from failwell.sessions.manifest import Manifest, NewerManifest, changes_between, manifest_of
-from failwell.store.faults__journal_faults import StoreCorrupt, UnknownRun
+from failwell.store.faults import StoreCorrupt, UnknownRun
 from failwell.store.folder import check_new_run_id, new_run_id, run_folder, state_folder
 from failwell.store.locks import Holder, ProcessLock
 from failwell.store.sqlite.run_store import SqliteStore
@@ -212,7 +212,7 @@ def _session(
     session: str,
     on_text: Callable[[str], object] | None,
 ) -> "Session":
-    from failwell.agents.audit__interaction_audit import record_event
+    from failwell.agents.audit import record_event
     from failwell.agents.people.queue import InteractionQueue
     from failwell.sessions.session import Session
 

@@ -8,7 +8,7 @@ from failwell.errors.frozen import frozen
 from failwell.sessions.faults import SessionLocked, unknown_session
 from failwell.sessions.history import SessionState
 from failwell.store.event import Event
-from failwell.store.faults__journal_faults import Locked, UnknownRun
+from failwell.store.faults import Locked, UnknownRun
 from failwell.store.folder import JOURNAL, state_folder
 from failwell.store.run_store import Run
 from failwell.store.sqlite.run_store import SqliteStore

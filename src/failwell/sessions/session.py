@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from failwell.agents.message_repair import INTERRUPTED
-from failwell.agents.people.queue__interaction_faults import InteractionRequired
+from failwell.agents.people.queue import InteractionRequired
 from failwell.calls.cancel import CancelScope, Reason, ScopeBlock
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.calls.suppress import catch_async

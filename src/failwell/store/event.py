@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from failwell.processes.wire import json_encoder
-from failwell.store.faults__journal_faults import NotRecordable
+from failwell.store.faults import NotRecordable
 
 TERMINAL: frozenset[str] = frozenset({"run:completed", "run:failed", "run:cancelled", "session:cancelled"})
 """Types that end a run or a session. Each stream has exactly one of them, as its last event."""

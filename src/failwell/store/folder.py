@@ -13,8 +13,7 @@ from stat import S_IMODE, S_IWGRP, S_IWOTH
 from typing import Any
 
 from failwell.store.event import to_json
-from failwell.store.faults import os_fault, unsafe_fault
-from failwell.store.faults__journal_faults import BadRunId
+from failwell.store.faults import BadRunId, os_fault, unsafe_fault
 from failwell.store.private_files import append_private
 
 JOURNAL = "journal.db"

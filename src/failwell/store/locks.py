@@ -17,8 +17,7 @@ from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.fault import Fault
-from failwell.store.faults import os_fault
-from failwell.store.faults__journal_faults import Locked, StoreUnavailable
+from failwell.store.faults import Locked, StoreUnavailable, os_fault
 from failwell.store.folder import make_private, store_option
 
 LOCK = "lock"

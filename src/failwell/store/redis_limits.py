@@ -2,18 +2,70 @@
 
 A change is written if nobody else has changed anything since the values were read; else it is made again. A thread
 listens to a channel, so a call that is allowed asks nobody. Times are those of the server.
+
+The part of a Redis client that is used here: scripts, and a channel. The client is the caller's own object.
 """
 
 import os
+from collections.abc import Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from threading import Event, Lock, Thread
 from typing import Any, cast
 
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
-from failwell.calls.shared_limits__sharing import LOST, Change, Limits
+from failwell.calls.shared_limits import LOST, Change, Limits
 from failwell.calls.suppress import catch
-from failwell.store.redis_limits__redis_client import RedisClient, texts, unavailable
-from failwell.store.sqlite_limits__first_time import is_first
+from failwell.errors.axes import Certainty
+from failwell.store.faults import StoreUnavailable
+from failwell.store.sqlite_limits import is_first
+
+
+class RedisClient:
+    """A client of the caller. Whatever it raises becomes `StoreUnavailable`."""
+
+    def __init__(self, client: Any, prefix: str) -> None:
+        """Keep the client; nothing is sent.
+
+        Raises:
+            TypeError: it is not a blocking client of redis-py, or one with the same methods.
+        """
+        evaluate = getattr(client, "eval", None)
+        if not callable(evaluate) or iscoroutinefunction(getattr(client, "execute_command", evaluate)):
+            raise TypeError("pass a blocking client, such as `redis.Redis(host=…)`, not an asynchronous one")
+        self.client = client
+        self._prefix = prefix
+
+    def key(self, *parts: str) -> str:
+        """The name of a key or channel."""
+        return ":".join((self._prefix, *parts))
+
+    def run(self, script: str, keys: Sequence[str], *args: str | float) -> Any:
+        """What a script returns, with texts for bytes.
+
+        Raises:
+            StoreUnavailable: the server or the client refuses.
+        """
+        try:
+            reply: object = self.client.eval(script, len(keys), *keys, *args)
+        except Exception as error:  # no class of the client is known here
+            raise unavailable() from error
+        return texts(reply)
+
+
+def unavailable() -> StoreUnavailable:
+    """The fault for a Redis that does not answer."""
+    return StoreUnavailable(message="Redis could not be used", certainty=Certainty.UNKNOWN)
+
+
+def texts(value: object) -> Any:
+    """`value` with texts in place of bytes, inside lists too."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, list | tuple):
+        return [texts(part) for part in cast("list[object]", value)]
+    return value
+
 
 _MOST_CONFLICTS = 50
 _RECONNECT = 0.25

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.errors.frozen import frozen
 from failwell.store.event import Event, Fact
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from failwell.store.status import Status
 
 Subject = Literal["run", "session"]

@@ -2,22 +2,63 @@
 
 A number in shared memory says whether anything has changed, so a call that is allowed reads eight bytes and nothing
 else. It is written after each commit; because a process may die in between, the file is looked at once a second, too.
+
+Whether something happens for the first time within a while, over all processes that use a store of limits.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from json import dumps, loads
 from mmap import ACCESS_WRITE, mmap
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
-from failwell.calls.shared_limits__sharing import Change, Limits
+from failwell.calls.shared_limits import Change, Limits, LimitStore
+from failwell.calls.suppress import record_suppressed, suppressed
+from failwell.errors.fault import Fault
 from failwell.store.faults import os_fault
 from failwell.store.folder import make_private, state_folder
 from failwell.store.private_files import append_private
 from failwell.store.sqlite.database import Database
-from failwell.store.sqlite_limits__first_time import is_first
+
+_LOST = "the store of shared limits cannot be used, so every process counts for itself"
+
+
+def is_first(store: LimitStore, name: str, seconds: float) -> bool:
+    """Whether nobody has asked for `name` within `seconds`; also if the store cannot be used."""
+    own = dumps(["first", name])
+    answers: list[bool] = []
+
+    def change(now: float, values: Mapping[str, str]) -> Mapping[str, str | None]:
+        ends = _end_of(values.get(own))
+        # A clock that was set back must not keep a name for longer than it was asked to be kept.
+        answers[:] = [not now < ends <= now + seconds]
+        if not answers[0]:
+            return {}
+        over = {
+            other: None
+            for other, text in values.items()
+            if other.startswith('["first"') and _end_of(text) <= now
+        }
+        return {**over, own: dumps({"until": now + seconds})}
+
+    try:
+        store.change(change)
+    except Fault as fault:
+        record_suppressed(suppressed(fault, _LOST))
+        return True
+    return answers[0]
+
+
+def _end_of(text: str | None) -> float:
+    try:
+        fields: Any = loads(text or "{}")
+        return float(fields.get("until", 0.0))
+    except (ValueError, TypeError, AttributeError):
+        return 0.0
+
 
 if TYPE_CHECKING:
     import sqlite3

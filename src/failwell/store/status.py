@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failwell.store.event import TERMINAL, Event, Fact
-from failwell.store.faults__journal_faults import Interrupted, Locked, StreamEnded, UnknownStatus
+from failwell.store.faults import Interrupted, Locked, StreamEnded, UnknownStatus
 from failwell.store.locks import Holder
 
 if TYPE_CHECKING:

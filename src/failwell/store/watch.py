@@ -14,7 +14,7 @@ from select import select
 from typing import Self
 
 from failwell.calls.suppress import suppress
-from failwell.store.faults__journal_faults import StoreFull, StoreUnavailable
+from failwell.store.faults import StoreFull, StoreUnavailable
 from failwell.store.folder import make_private
 
 WATCH = "watch"

@@ -21,8 +21,7 @@ from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.jobs.job_activity import JobActivity
 from failwell.temporal.jobs.job_workflow import JobWorkflow
 from failwell.temporal.queues import BEAT, instance_queue
-from failwell.temporal.runs.step_activities import StepActivities
-from failwell.temporal.runs.step_activities__serving import run_worker_options
+from failwell.temporal.runs.step_activities import StepActivities, run_worker_options
 
 BUILD = f"failwell-{__version__}"
 """What the server shows as the version of this worker. By default, the SDK would hash every loaded module."""

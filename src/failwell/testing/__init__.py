@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from failwell.testing.clock import FakeClock as FakeClock
     from failwell.testing.fault_injection import FaultInjection as FaultInjection
     from failwell.testing.fault_injection import inject_fault as inject_fault
-    from failwell.testing.laboratory.init__laboratory import Lab as Lab
-    from failwell.testing.laboratory.init__laboratory import LabTurn as LabTurn
-    from failwell.testing.laboratory.init__laboratory import NoSuchFailure as NoSuchFailure
-    from failwell.testing.laboratory.init__laboratory import lab as lab
+    from failwell.testing.laboratory.lab_reply import LabTurn as LabTurn
+    from failwell.testing.laboratory.lab_routes import NoSuchFailure as NoSuchFailure
+    from failwell.testing.laboratory.server import Lab as Lab
+    from failwell.testing.laboratory.server import lab as lab
     from failwell.testing.memory_store import MemoryStore as MemoryStore
 else:
     from failwell._lazy import lazy_names
@@ -32,13 +32,13 @@ else:
         {
             "FakeClock": "failwell.testing.clock",
             "FaultInjection": "failwell.testing.fault_injection",
-            "Lab": "failwell.testing.laboratory.init__laboratory",
-            "LabTurn": "failwell.testing.laboratory.init__laboratory",
+            "Lab": "failwell.testing.laboratory.server",
+            "LabTurn": "failwell.testing.laboratory.lab_reply",
             "MemoryStore": "failwell.testing.memory_store",
-            "NoSuchFailure": "failwell.testing.laboratory.init__laboratory",
+            "NoSuchFailure": "failwell.testing.laboratory.lab_routes",
             "a_fault": "failwell.testing.builders",
             "a_report": "failwell.testing.builders",
             "inject_fault": "failwell.testing.fault_injection",
-            "lab": "failwell.testing.laboratory.init__laboratory",
+            "lab": "failwell.testing.laboratory.server",
         },
     )

@@ -11,8 +11,14 @@ from threading import Lock
 from typing import Any
 
 from failwell.testing.faults_spec import FaultSpec, parse_fault
-from failwell.testing.laboratory.lab_routes import NoSuchFailure, check, parse, wants_stream
-from failwell.testing.laboratory.lab_routes__hosts import dialect_of_call, dialect_of_host
+from failwell.testing.laboratory.lab_routes import (
+    NoSuchFailure,
+    check,
+    dialect_of_call,
+    dialect_of_host,
+    parse,
+    wants_stream,
+)
 from failwell.testing.laboratory.server import Lab
 
 

@@ -10,7 +10,7 @@ from threading import Condition
 from typing import Any
 
 from failwell.store.event import Event, Fact, from_json, to_json
-from failwell.store.faults__journal_faults import RunExists, UnknownRun
+from failwell.store.faults import RunExists, UnknownRun
 from failwell.store.folder import check_run_id
 from failwell.store.locks import Holder, run_locked
 from failwell.store.run_store import PruneResult, Run, Snapshot, Subject

@@ -16,8 +16,8 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     from failwell.files.mistakes import Mistake as Mistake
     from failwell.store.event import Event as Event
-    from failwell.store.faults__journal_faults import UnknownRun as UnknownRun
-    from failwell.store.faults__journal_faults import UnknownStatus as UnknownStatus
+    from failwell.store.faults import UnknownRun as UnknownRun
+    from failwell.store.faults import UnknownStatus as UnknownStatus
     from failwell.store.output_log import LogEntry as LogEntry
     from failwell.store.run_store import Run as Run
     from failwell.workflows.api import RunResult as RunResult
@@ -68,8 +68,8 @@ else:
             "Stage": "failwell.workflows.stages.state_machine",
             "StagePhase": "failwell.workflows.stages.code",
             "StateMachine": "failwell.workflows.stages.state_machine",
-            "UnknownRun": "failwell.store.faults__journal_faults",
-            "UnknownStatus": "failwell.store.faults__journal_faults",
+            "UnknownRun": "failwell.store.faults",
+            "UnknownStatus": "failwell.store.faults",
             "Verdict": "failwell.workflows.stages.code",
             "Workflow": "failwell.workflows.api",
             "WorkflowInvalid": "failwell.workflows.running.faults",

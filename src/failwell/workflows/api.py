@@ -336,11 +336,11 @@ def local_settings(
     if interactions is None and on_gate is not None:
         interactions = _callback_queue(on_gate)
     if interactions is not None and interactions.observe is None:
-        from failwell.agents.audit__interaction_audit import record_event
+        from failwell.agents.audit import record_event
 
         interactions.observe = partial(record_event, lambda: run_store.audit)
     if find_spec("pydantic_ai") is not None:
-        from failwell.workflows.stages.nodes__stage_nodes import StageExecutor
+        from failwell.workflows.stages.nodes import StageExecutor
 
         agents = AgentExecutor(folder, interactions, model=model, audit=lambda: run_store.audit)
         executors["agent"] = executors["tool"] = agents
@@ -363,7 +363,7 @@ def local_settings(
 
 def _callback_queue(on_gate: OnGate) -> "InteractionQueue":
     from failwell.agents.people.queue import InteractionQueue
-    from failwell.workflows.gates__gate_callback import CallbackAnswerer
+    from failwell.workflows.gates import CallbackAnswerer
 
     return InteractionQueue(CallbackAnswerer(on_gate))
 

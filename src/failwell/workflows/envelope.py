@@ -16,7 +16,7 @@ from failwell.errors.kind_registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREF
 from failwell.errors.report import Scene
 from failwell.files.finite_json import NotFinite, load_finite
 from failwell.store.event import to_json
-from failwell.store.faults__journal_faults import NotRecordable
+from failwell.store.faults import NotRecordable
 from failwell.workflows.failure import Failure
 from failwell.workflows.plan import DeclaredKind
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
-    from failwell.workflows.job_nodes__job_client import JobClient
+    from failwell.workflows.job_client import JobClient
     from failwell.workflows.output_schemas import OutputSchemas
 
 
@@ -68,7 +68,7 @@ class JobExecutor:
             return self._worked(request, _output(job))
         if job.error is not None:
             return Failure(report=job.error, typed=True)
-        from failwell.errors.faults__capability import CapabilityCancelledError
+        from failwell.errors.faults import CapabilityCancelledError
 
         return Failure.from_exception(CapabilityCancelledError(job_request.instance), typed=True)
 
@@ -92,7 +92,7 @@ class JobExecutor:
         return Success(output=output)
 
     async def _done(self, job_request: "JobRequest") -> "Job":
-        from failwell.workflows.job_nodes__job_client import JobClient
+        from failwell.workflows.job_client import JobClient
 
         job: str | None = None
         while True:
@@ -125,7 +125,7 @@ class JobExecutor:
         from failwell.jobs.store.sqlite import is_hosted
 
         if is_hosted(self._folder):
-            from failwell.workflows.job_nodes__job_client import JobClient
+            from failwell.workflows.job_client import JobClient
 
             return JobClient(self._folder)
         from failwell.jobs.runtime import Runtime
@@ -146,7 +146,7 @@ class JobExecutor:
         if opening.cancelled() or opening.exception() is not None:
             # The nodes that waited for it have failed already.
             return None
-        from failwell.workflows.job_nodes__job_client import JobClient
+        from failwell.workflows.job_client import JobClient
 
         queue = opening.result()
         if isinstance(queue, JobClient):

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from failwell.calls.policy import Policy
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy
 from failwell.errors.axes import Category
 from failwell.errors.frozen import frozen
 from failwell.files.item_tree import Place, Template

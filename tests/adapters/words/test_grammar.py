@@ -3,9 +3,9 @@
 import pytest
 
 from failwell.adapters.saved.reading import read_saved
-from failwell.adapters.words import grammar__reader as reader
+from failwell.adapters.words import reader
 from failwell.adapters.words.grammar import LEXICON, Hit, concepts_of_code
-from failwell.adapters.words.grammar__reader import forget, statement_of
+from failwell.adapters.words.reader import forget, statement_of
 from failwell.errors.kind_registry import kind as registered_kind
 
 

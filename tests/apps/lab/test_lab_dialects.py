@@ -10,11 +10,10 @@ from failwell.adapters.saved.reading import read_saved
 from failwell.errors.axes import Category
 from failwell.testing.laboratory.delay_forms import FORMS
 from failwell.testing.laboratory.dialects.table import dialect, dialect_names
-from failwell.testing.laboratory.init__laboratory import Lab, lab
 from failwell.testing.laboratory.lab_reply import LabCall
 from failwell.testing.laboratory.matrix import Cell, cells
-from failwell.testing.laboratory.scenario import SCENARIOS, Truth
-from failwell.testing.laboratory.scenario__transport_faults import BELOW
+from failwell.testing.laboratory.scenario import BELOW, SCENARIOS, Truth
+from failwell.testing.laboratory.server import Lab, lab
 from tests.apps.lab.asking import Got, ask
 from tests.specimens import each
 

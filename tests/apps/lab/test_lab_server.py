@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from failwell.testing.laboratory.init__laboratory import Lab, NoSuchFailure, lab
+from failwell.testing.laboratory.lab_routes import NoSuchFailure
+from failwell.testing.laboratory.server import Lab, lab
 from tests.apps.lab.asking import PATIENCE, ask, ask_again
 
 QUICK = 3.0

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.testing.laboratory.dialects.table import dialect, dialect_names
-from failwell.testing.laboratory.http_wire__eventstream import aws_event, aws_exception, frame
-from failwell.testing.laboratory.init__laboratory import Lab, lab
+from failwell.testing.laboratory.http_wire import aws_event, aws_exception, frame
+from failwell.testing.laboratory.server import Lab, lab
 from tests.apps.lab.asking import ask
 
 PATH = "/v1/streams/lab/stream"

@@ -183,7 +183,7 @@ def test_celery_in_a_worker_process_stores_the_report_and_no_text(
 
 def test_ray_refuses_what_would_repeat_twice_or_cannot_travel() -> None:
     ray: Any = pytest.importorskip("ray", reason="`make test-sdks` runs it with ray")
-    from failwell.calls.guard__call_guard import Guard
+    from failwell.calls.guard import Guard
     from failwell.integrations.ray import reliability
 
     class Actor:

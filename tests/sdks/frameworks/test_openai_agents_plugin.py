@@ -9,7 +9,7 @@ import pytest
 
 from failwell.calls.attempt_loop import AttemptEvent, OperationEnded, Parked
 from failwell.calls.budget import Budget
-from failwell.calls.guard__call_guard import ClosedOff, Guard
+from failwell.calls.guard import ClosedOff, Guard
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.errors.context import ledger_of
 from failwell.integrations.openai_agents import outcome, reliability, tool_error

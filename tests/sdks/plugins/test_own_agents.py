@@ -15,7 +15,7 @@ from failwell.calls.clock import SystemClock
 from failwell.calls.cost import Price, Prices
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing import lab
-from failwell.testing.laboratory.lab_reply__turn import LabTurn
+from failwell.testing.laboratory.lab_reply import LabTurn
 from tests.installed import need
 
 need("pydantic_ai")

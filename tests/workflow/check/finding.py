@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from failwell.files.mistakes import Mistake
-from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.check.rules import check
 from failwell.workflows.plan import Plan
 
 ALL = frozenset({"agent", "job", "tool"})

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from failwell.files.mistakes import Mistake
-from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.check.rules import check
 from failwell.workflows.check.workflow_tree import check_file
 from failwell.workflows.compile.compiler import Compiled
 from tests.workflow.compile.writing import compile_text

@@ -5,9 +5,8 @@ from time import process_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflows.check.control_flow import Flow
-from failwell.workflows.check.control_flow__dominators import Dominators
-from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.check.control_flow import Dominators, Flow
+from failwell.workflows.check.rules import check
 from failwell.workflows.machine.retry_policy import route_retry
 from failwell.workflows.plan import Plan
 from tests.workflow.plans import a_plan, a_script, an_input, on_error, some_inputs, to

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflows.check.init__plan_rules import check
+from failwell.workflows.check.rules import check
 from failwell.workflows.plan import Limits
 from tests.workflow.check.finding import ALL, errors, found, hints, warnings
 from tests.workflow.plans import (

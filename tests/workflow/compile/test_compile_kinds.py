@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match
 from failwell.errors.axes import Blame, Category, Certainty
 from tests.workflow.compile.writing import (
     HEAD,

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from textwrap import dedent, indent
 
-from failwell.calls.policy import Tries, decide
-from failwell.calls.policy__verdict import Retry
+from failwell.calls.policy import Retry, Tries, decide
 from failwell.errors.axes import Category
 from failwell.errors.facts import NotBefore
 from failwell.files.mistakes import Mistake

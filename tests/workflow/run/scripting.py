@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.messages import Request
 from failwell.workflows.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Template

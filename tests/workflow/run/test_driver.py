@@ -13,7 +13,7 @@ import pytest
 
 from failwell.calls.clock import SYSTEM_CLOCK
 from failwell.store.event import TERMINAL, Event, Fact
-from failwell.store.faults__journal_faults import StoreUnavailable
+from failwell.store.faults import StoreUnavailable
 from failwell.testing import FakeClock
 from failwell.testing.memory_store import MemoryStore
 from failwell.workflows.failure import Failure

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.processes.capture import Capture
-from failwell.processes.capture__output_secrets import OutputSecrets
+from failwell.processes.capture import Capture, OutputSecrets
 from tests.workflow.run.scripting import broke, python, sh, worked
 
 

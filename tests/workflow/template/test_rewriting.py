@@ -2,13 +2,13 @@
 
 import pytest
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
-from failwell.workflows.template.names__lookup import NEVER_RAN
+from failwell.workflows.template.lookup import NEVER_RAN
 from failwell.workflows.template.render import SandboxLimit, TemplateFailed
 from failwell.workflows.template.syntax.expressions import MAX_NESTING, parse_expression
 from failwell.workflows.template.syntax.source_guard import guarded, guarded_expression
 from failwell.workflows.template.syntax.tokenizer import expression_tokens
 from failwell.workflows.template.syntax.tree import Expression
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 from tests.specimens import each
 from tests.workflow.template.rendering import rendered, true
 

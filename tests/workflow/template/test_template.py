@@ -8,7 +8,7 @@ import pytest
 from failwell.errors.fault import Fault
 from failwell.files.item_tree import Place
 from failwell.workflows.plan import Template
-from failwell.workflows.template.names__lookup import MISSING
+from failwell.workflows.template.lookup import MISSING
 from failwell.workflows.template.render import TemplateFailed, render, render_value, syntax_mistake
 from tests.workflow.template.rendering import NamesFrom
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import describe
+from failwell.workflows.template.condition import holds
 from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
-from failwell.workflows.template.render__condition import holds
 from tests.specimens import each
 from tests.workflow.template.rendering import NamesFrom, a_template, rendered, true
 

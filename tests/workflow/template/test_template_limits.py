@@ -9,8 +9,8 @@ import pytest
 from failwell.adapters.describe import describe
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template
+from failwell.workflows.template.condition import holds
 from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, render
-from failwell.workflows.template.render__condition import holds
 from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"big": "x" * 1_000_000, "rows": list(range(1000))})

@@ -19,14 +19,13 @@ from failwell.adapters.saved.log_record import evidence_of, fields_of
 from failwell.adapters.saved.reading import read_facts, read_saved, saved_facts
 from failwell.adapters.sdk_exceptions import PHASES
 from failwell.adapters.text.class_names import is_javascript
-from failwell.adapters.text.message__line_prefix import without_prefixes
+from failwell.adapters.text.message import without_prefixes
 from failwell.adapters.text.printed_body import body_in, headers_in
-from failwell.adapters.text.protocol_words__http_status import status_in
+from failwell.adapters.text.protocol_words import status_in
 from failwell.adapters.text.python_traceback import TextError, TextFrame, read_traceback
 from failwell.adapters.text.reader import read_text
 from failwell.adapters.unknown_class import read_unknown_row
-from failwell.errors import faults as classes
-from failwell.errors import faults__capability as capability
+from failwell.errors import faults
 from failwell.errors.facts import Origin
 from failwell.errors.fault import Fault
 from failwell.errors.faults import Validation
@@ -258,11 +257,8 @@ def _builtin(name: str) -> type[BaseException] | None:
 
 
 def _our_class(name: str) -> type[Fault] | None:
-    for home in (classes, capability):
-        cls = getattr(home, name, None)
-        if isinstance(cls, type) and issubclass(cls, Fault):
-            return cls
-    return None
+    cls = getattr(faults, name, None)
+    return cls if isinstance(cls, type) and issubclass(cls, Fault) else None
 
 
 def _fault(cls: type[Fault], text: str, policy: TracebackPolicy) -> Fault:

@@ -26,7 +26,7 @@ from failwell.adapters.origin import VERDICTS
 from failwell.adapters.registry import find, read, registered
 from failwell.adapters.sdk_exceptions import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.text.class_names import is_javascript, kind_of_class, phase_of_class
-from failwell.adapters.text.message__line_prefix import without_prefixes
+from failwell.adapters.text.message import without_prefixes
 from failwell.adapters.text.printed_body import body_in
 from failwell.adapters.text.protocol_words import close_code_in, database_kind_in
 from failwell.adapters.text.reader import printed_codes, read_text

@@ -5,8 +5,7 @@ import re
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
-from failwell.adapters.vendor_tables import envelopes, inner_of, rows
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.facts import NotBefore
 from failwell.errors.foreign_objects import safe_getattr

@@ -12,8 +12,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.text.message import add_text_facts
-from failwell.adapters.vendor_tables import inner_of, rows
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.foreign_objects import int_attr, plain_str, safe_getattr, str_attr
 

@@ -4,8 +4,7 @@ from typing import Any, cast
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables import envelopes, inner_of, rows
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.errors.foreign_objects import safe_getattr
 
 

@@ -5,8 +5,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, text_of
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.adapters.vendor_tables import carries, cause_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.foreign_objects import int_attr, str_attr
 

@@ -3,8 +3,7 @@
 from http import HTTPStatus
 
 from failwell.adapters.classification import Reading
-from failwell.adapters.vendor_tables import inner_of
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, inner_of
 from failwell.errors.foreign_objects import str_attr
 
 _KINDS: dict[int, str] = {

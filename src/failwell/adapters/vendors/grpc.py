@@ -5,8 +5,7 @@ from typing import Any
 from failwell.adapters.classification import Reading
 from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.adapters.vendor_tables import cause_of, rows
 from failwell.errors.foreign_objects import safe_call, safe_getattr, str_attr
 
 _PACKED = "grpc-status-details-bin"

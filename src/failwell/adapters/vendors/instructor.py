@@ -11,8 +11,7 @@ from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.replies import STOPS, word_of
 from failwell.adapters.traceback_frames import innermost, tops_of
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import bad_answer, carries, cause_of, last_attempt
+from failwell.adapters.vendor_tables import bad_answer, carries, cause_of, last_attempt, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
 

@@ -8,8 +8,7 @@ from failwell.adapters.classification import Reading
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk_exceptions import adapter
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.adapters.vendor_tables import cause_of, rows
 
 _CODES = {
     "ModelAuthenticationError": "authentication_error",

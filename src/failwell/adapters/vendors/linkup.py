@@ -13,7 +13,7 @@ from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of, transport
 from failwell.adapters.traceback_frames import reply_in
-from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.adapters.vendor_tables import cause_of
 from failwell.errors.facts import Evidence
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.headers import lower_headers

@@ -10,8 +10,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk_exceptions import gather
 from failwell.adapters.traceback_frames import tops_of
-from failwell.adapters.vendor_tables import envelopes, rows
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.adapters.vendor_tables import carries, cause_of, envelopes, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import NotBefore, ProviderMetadata
 from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr

@@ -6,8 +6,7 @@ A server's text is foreign text, so the code decides. A tool's error carries wha
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
-from failwell.adapters.vendor_tables import envelopes, rows
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.adapters.vendor_tables import carries, cause_of, envelopes, rows
 from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr
 
 _CODES: dict[int, str] = {

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables import envelopes, inner_of, rows
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import int_attr, safe_getattr, str_attr

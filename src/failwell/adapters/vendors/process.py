@@ -6,7 +6,7 @@ from typing import Any
 from failwell.adapters.classification import Reading
 from failwell.adapters.protocols.system_errors import KIND_BY_NTSTATUS, is_ntstatus
 from failwell.adapters.registry import Table
-from failwell.errors.faults__capability import OOM_ASSUMED
+from failwell.errors.faults import OOM_ASSUMED
 from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 _BY_EXIT: dict[int, tuple[str, str]] = {

@@ -12,8 +12,7 @@ from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, gather
 from failwell.adapters.traceback_frames import innermost
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import bad_answer, cause_of
+from failwell.adapters.vendor_tables import bad_answer, cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr, str_attr
 from failwell.errors.headers import lower_headers

@@ -5,8 +5,7 @@ A `RayTaskError` is an instance of the task's exception as well; the original is
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables import envelopes, inner_of, rows
-from failwell.adapters.vendor_tables__wrapper import carries
+from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr
 

@@ -3,8 +3,7 @@
 from failwell.adapters.classification import Reading
 from failwell.adapters.protocols.database_errors import by_class
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.adapters.vendor_tables import carries, cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr
 

@@ -16,8 +16,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.registry import Table, find
 from failwell.adapters.replies import take
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import cause_of
+from failwell.adapters.vendor_tables import cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import NotBefore
 from failwell.errors.foreign_objects import safe_getattr, str_attr

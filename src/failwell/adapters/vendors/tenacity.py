@@ -2,7 +2,7 @@
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of, last_attempt
+from failwell.adapters.vendor_tables import carries, cause_of, last_attempt
 
 
 def _retried(error: BaseException) -> Reading:

@@ -19,8 +19,7 @@ from failwell.adapters.protocols.wire import GRPC_WORDS
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import Refine, adapter, text_of, transport
 from failwell.adapters.traceback_frames import reply_in
-from failwell.adapters.vendor_tables import rows
-from failwell.adapters.vendor_tables__wrapper import carries, cause_of
+from failwell.adapters.vendor_tables import carries, cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
 

@@ -27,11 +27,11 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.agents.people.queue import Answerer as Answerer
+    from failwell.agents.people.queue import AnswerInvalid as AnswerInvalid
+    from failwell.agents.people.queue import InteractionClosed as InteractionClosed
     from failwell.agents.people.queue import InteractionEvent as InteractionEvent
     from failwell.agents.people.queue import InteractionQueue as InteractionQueue
-    from failwell.agents.people.queue__interaction_faults import AnswerInvalid as AnswerInvalid
-    from failwell.agents.people.queue__interaction_faults import InteractionClosed as InteractionClosed
-    from failwell.agents.people.queue__interaction_faults import InteractionRequired as InteractionRequired
+    from failwell.agents.people.queue import InteractionRequired as InteractionRequired
     from failwell.agents.people.requests import Answer as Answer
     from failwell.agents.people.requests import Approve as Approve
     from failwell.agents.people.requests import Ask as Ask
@@ -51,17 +51,17 @@ else:
         __name__,
         {
             "Answer": "failwell.agents.people.requests",
-            "AnswerInvalid": "failwell.agents.people.queue__interaction_faults",
+            "AnswerInvalid": "failwell.agents.people.queue",
             "Answerer": "failwell.agents.people.queue",
             "Approve": "failwell.agents.people.requests",
             "Ask": "failwell.agents.people.requests",
             "Confirm": "failwell.agents.people.requests",
             "DeviceCode": "failwell.agents.people.requests",
             "Grant": "failwell.agents.people.requests",
-            "InteractionClosed": "failwell.agents.people.queue__interaction_faults",
+            "InteractionClosed": "failwell.agents.people.queue",
             "InteractionEvent": "failwell.agents.people.queue",
             "InteractionQueue": "failwell.agents.people.queue",
-            "InteractionRequired": "failwell.agents.people.queue__interaction_faults",
+            "InteractionRequired": "failwell.agents.people.queue",
             "Option": "failwell.agents.people.requests",
             "Password": "failwell.agents.people.requests",
             "Refusal": "failwell.agents.people.requests",

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from failwell.agents.people.queue import InteractionQueue
-from failwell.agents.people.queue__answerers import RemoteAnswerer
-from failwell.agents.people.queue__interaction_faults import AnswerInvalid, InteractionClosed
+from failwell.agents.people.queue import AnswerInvalid, InteractionClosed, InteractionQueue, RemoteAnswerer
 from failwell.agents.people.requests import Answer, Refusal
 from failwell.calls.suppress import catch_async
 from failwell.errors.redact import register_secret

@@ -1,6 +1,10 @@
 """One queue of questions to people: first in, first out. Several answerers may answer; the first answer wins.
 
 All of it runs in one event loop.
+
+Answerers that show nothing themselves.
+
+How asking a person fails.
 """
 
 from collections import OrderedDict
@@ -8,16 +12,47 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from failwell.agents.people.queue__interaction_faults import (
-    AnswerInvalid,
-    InteractionClosed,
-    InteractionRequired,
-)
 from failwell.agents.people.requests import Answer, Refusal, Reply, Request, Timeout
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.calls.suppress import call_hook, catch, catch_async, record_suppressed, suppressed
+from failwell.errors.fault import Fault
 from failwell.errors.frozen import frozen
 from failwell.errors.redact import redact_value, register_secret
+
+
+class InteractionRequired(Fault, kind="session.interaction_required"):
+    """A person must answer, and nobody can be asked here."""
+
+    question: Mapping[str, Any]
+    """The request as JSON, redacted."""
+
+    def summary(self) -> str:
+        """What was asked."""
+        return f"a person must answer, and nobody can be asked here: {self.question.get('text', '')}"
+
+
+class InteractionClosed(Fault, kind="session.interaction_closed"):
+    """The question was answered, timed out or was withdrawn before this answer came."""
+
+    question: str
+    """The id of the question."""
+    reason: str
+
+    def summary(self) -> str:
+        """Which question, and why it takes no answer."""
+        return f"the question `{self.question}` takes no answer: {self.reason}"
+
+
+class AnswerInvalid(Fault, kind="validation.input_invalid"):
+    """The answer does not fit the question, which stays open."""
+
+    question: str
+    problem: str
+
+    def summary(self) -> str:
+        """What the answer must be."""
+        return f"this does not answer `{self.question}`: {self.problem}"
+
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -304,3 +339,16 @@ def _random_id(kind: str) -> str:
     import os
 
     return f"{kind}-{os.urandom(6).hex()}"
+
+
+class RemoteAnswerer:
+    """Waits until another process answers by id, as `failwell gates answer` does."""
+
+    name = "remote"
+
+    async def answer(self, request: Request) -> Answer | None:
+        """Never answers itself; it is cancelled when the question ends."""
+        from asyncio import get_running_loop
+
+        del request
+        return await get_running_loop().create_future()

@@ -12,8 +12,7 @@ from typing import Any
 
 from failwell.agents.tools.tool import Tool, ToolContext
 from failwell.errors.faults import ToolTerminal, ToolTransient
-from failwell.processes.capture import Capture
-from failwell.processes.capture__output_secrets import OutputSecrets
+from failwell.processes.capture import Capture, OutputSecrets
 from failwell.processes.run_processes import RunProcesses
 from failwell.processes.script import ScriptProcess, unbroken
 from failwell.processes.tree import MARKER

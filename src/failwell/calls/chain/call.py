@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failwell.adapters.describe import describe
-from failwell.adapters.replies__usage import read_usage
+from failwell.adapters.replies import read_usage
 from failwell.calls.attempt_loop import (
     Allowed,
     AttemptFailed,
@@ -19,12 +19,10 @@ from failwell.calls.attempt_loop import (
     notify,
     with_attempt,
 )
-from failwell.calls.chain.entry import Entry
-from failwell.calls.chain.entry__fallback_reply import PassedEntry
-from failwell.calls.chain.entry__shrink import ShortenedCall
+from failwell.calls.chain.entry import Entry, PassedEntry, ShortenedCall
 from failwell.calls.cost import estimate, usage_in
 from failwell.calls.operation import Operation
-from failwell.calls.policy__verdict import Decision, Fallback, GiveUp, Park, Retry, Shrink
+from failwell.calls.policy import Decision, Fallback, GiveUp, Park, Retry, Shrink
 from failwell.calls.shared_budget import BudgetExceeded, Reservation, Unpriced
 from failwell.calls.suppress import call_hook, catch
 from failwell.errors.axes import Certainty

@@ -13,12 +13,11 @@ from failwell.calls.argument_checks import check_type
 from failwell.calls.attempt_loop import Watcher
 from failwell.calls.cancel import CancelScope
 from failwell.calls.chain.call import Call, CallFailure, ChainCall, Hook, HookAnswer, Step, Wait
-from failwell.calls.chain.entry import ChainPolicy, Entry
-from failwell.calls.chain.entry__fallback_reply import ChainReply, PassedEntry, ReplySource
+from failwell.calls.chain.entry import ChainPolicy, ChainReply, Entry, PassedEntry, ReplySource
 from failwell.calls.circuit_breaker import LONGEST_REST, Scope, scope_of
 from failwell.calls.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.calls.cost import Prices
-from failwell.calls.guard__call_guard import Guard
+from failwell.calls.guard import Guard
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.repeat import open_async_source, open_source

@@ -1,18 +1,90 @@
-"""The parts of a chain: entries, the policy, and the removal of reasoning between providers."""
+"""The parts of a chain: entries, the policy, and the removal of reasoning between providers.
+
+Who served a reply of a chain, and why not the entries before it.
+
+A call whose messages are shortened once, where they are too long for the model.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import eq
 from types import NoneType
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from failwell.calls.argument_checks import check_callable, check_count, check_number, check_type
 from failwell.calls.backoff import Backoff
-from failwell.calls.chain.entry__shrink import Shorten
 from failwell.calls.circuit_breaker import CallTarget
-from failwell.calls.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import IN_PROCESS_LIMIT, Match, Policy, Rule, Schedule
 from failwell.calls.streams.timeouts import StreamTimeouts
+from failwell.errors.foreign_objects import safe_call
 from failwell.errors.frozen import frozen
+from failwell.errors.report import ErrorReport
+
+if TYPE_CHECKING:
+    from failwell.calls.operation import Operation
+
+Shorten: TypeAlias = Callable[[list[Any]], Any]
+"""Takes messages and returns shorter ones; `None` or the same messages where it cannot. May be async in async code."""
+_NAMES = ("messages", "contents", "input")
+"""What providers call the messages of a request."""
+
+
+class ShortenedCall:
+    """A function with its arguments, of which the messages can be replaced between two attempts."""
+
+    __slots__ = ("_function", "_shrink", "args", "kwargs")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        shrink: Shorten | None,
+    ) -> None:
+        self._function = function
+        self._shrink = shrink
+        self.args = args
+        self.kwargs = kwargs
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Make the call with the arguments in force, whatever it is called with."""
+        return self._function(*self.args, **self.kwargs)
+
+    def under(self, operation: "Operation") -> Self:
+        """Let `operation` shorten the messages."""
+        operation.shorten = self.shorten
+        return self
+
+    def shorten(self) -> bool | Awaitable[bool]:
+        """Replace the messages by shorter ones; whether there are any and they could be shortened."""
+        place = self._place()
+        if place is None or self._shrink is None:
+            return False
+        messages = self.args[place] if isinstance(place, int) else self.kwargs[place]
+        shorter = self._shrink(messages)
+        if hasattr(shorter, "__await__"):
+            return self._replace_later(place, messages, shorter)
+        return self._replace(place, messages, shorter)
+
+    def _place(self) -> int | str | None:
+        for name in _NAMES:
+            if isinstance(self.kwargs.get(name), list):
+                return name
+        return next((place for place, value in enumerate(self.args) if isinstance(value, list)), None)
+
+    async def _replace_later(self, place: int | str, before: list[Any], after: Awaitable[Any]) -> bool:
+        return self._replace(place, before, await after)
+
+    def _replace(self, place: int | str, before: list[Any], after: Any) -> bool:
+        # Messages of a framework are compared by code of its own.
+        if after is None or after is before or safe_call(cast("Any", eq), None, after, before) is True:
+            return False
+        if isinstance(place, int):
+            self.args = (*self.args[:place], after, *self.args[place + 1 :])
+        else:
+            self.kwargs = {**self.kwargs, place: after}
+        return True
+
 
 _PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "encrypted_reasoning"})
 _KEYS = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
@@ -193,3 +265,64 @@ class ChainPolicy:
         check_type("stream", self.stream, (StreamTimeouts, NoneType), "`StreamTimeouts`")
         check_number("cooldown", self.cooldown)
         check_number("longest_wait", self.longest_wait, endless=True)
+
+
+_T = TypeVar("_T")
+
+
+@frozen
+class PassedEntry:
+    """An entry of a chain that did not serve the reply."""
+
+    provider: str
+    model: str
+    reason: str
+    """Why the chain went on to the next entry."""
+    report: ErrorReport | None = None
+    """Its latest failure; `None` if it was not called."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as JSON-safe values."""
+        data: dict[str, Any] = {"provider": self.provider, "model": self.model, "reason": self.reason}
+        return data if self.report is None else {**data, "report": self.report.to_dict()}
+
+    def __str__(self) -> str:
+        kind = "" if self.report is None else f"{self.report.kind}, "
+        return f"{self.provider}/{self.model} ({kind}{self.reason})"
+
+
+@frozen
+class ReplySource:
+    """Who served a reply."""
+
+    provider: str
+    model: str
+    is_primary: bool
+    """Whether it is the first entry of the chain."""
+    passed_over: tuple[PassedEntry, ...] = ()
+    """The entries before it, in order, and why they did not serve it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as JSON-safe values."""
+        data: dict[str, Any] = {
+            "provider": self.provider,
+            "model": self.model,
+            "is_primary": self.is_primary,
+        }
+        if self.passed_over:
+            data["passed_over"] = [entry.to_dict() for entry in self.passed_over]
+        return data
+
+    def __str__(self) -> str:
+        served = f"served by {self.provider}/{self.model}"
+        if not self.passed_over:
+            return served
+        return f"{served} instead of {', '.join(str(entry) for entry in self.passed_over)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainReply(Generic[_T]):
+    """What a chain returned, and who served it."""
+
+    value: _T
+    source: ReplySource

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from functools import partial, wraps
 from typing import Any, TypeVar
 
-from failwell.calls.chain.entry__shrink import ShortenedCall
+from failwell.calls.chain.entry import ShortenedCall
 from failwell.calls.clock import Clock
 from failwell.calls.operation import Operation, StreamOperation
 from failwell.calls.retry_options import RetryOptions

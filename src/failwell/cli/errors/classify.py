@@ -79,7 +79,7 @@ def run(args: Namespace) -> int:
 
 
 def _run_text(args: Namespace) -> int:
-    from failwell.cli.errors.describe__pasted_input import PastedInput, read_input, recognise
+    from failwell.cli.errors.describe import PastedInput, read_input, recognise
 
     report = recognise(PastedInput(read_input(args.text), origin=args.origin), "text")
     print_json_text(dumps(judged(None, report), ensure_ascii=False))

@@ -1,14 +1,223 @@
-"""`failwell describe`: describe a traceback, a reply, a problem document or a saved report."""
+"""`failwell describe`: describe a traceback, a reply, a problem document or a saved report.
 
+The input of `failwell describe`: read within bounds and recognised.
+"""
+
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from json import dumps
-from typing import Any
+from json import JSONDecodeError, dumps, loads
+from typing import Any, NamedTuple, cast
 
-from failwell.cli.errors.describe__pasted_input import FORMS, PastedInput, read_input, recognise
+from failwell.adapters.saved.http_reply import describe_reply, parse_reply
+from failwell.adapters.saved.pasted import describe_pasted
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import WIDTH, print_json, print_text, wants_color
-from failwell.errors.report import ErrorReport
+from failwell.cli.faults import Unreadable, reason
+from failwell.cli.output import WIDTH, is_terminal, print_json, print_stderr, print_text, wants_color
+from failwell.errors.axes import ActionKind
+from failwell.errors.facts import Origin, UserAction
+from failwell.errors.faults import Validation
+from failwell.errors.report import ErrorReport, TracebackPolicy
+from failwell.errors.wire import read_masked
+
+FORMS = ("report", "problem", "reply", "traceback", "text")
+MOST_BYTES = 16 * 1024 * 1024
+_MOST_TEXTS = 8
+_BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_PROBLEM_KEYS = frozenset({"title", "detail", "instance"})
+_INVITATION = """\
+Paste a traceback, what a command printed, an HTTP reply with its headers, a problem document or a saved report,
+then end the input with Ctrl-D (on Windows Ctrl-Z and Enter)."""
+
+
+class PastedInput(NamedTuple):
+    """The input and the options that describe it."""
+
+    text: str
+    provider: str | None = None
+    model: str | None = None
+    policy: TracebackPolicy = TracebackPolicy.REPR_ONLY
+    """The person pasted the words, so an operator may see them, redacted."""
+    origin: Origin | None = None
+
+
+def read_input(path: str) -> str:
+    """The text of a file, or of stdin for `-`.
+
+    Raises:
+        Unreadable: it cannot be read.
+        Validation: it is empty, or larger than `MOST_BYTES`.
+    """
+    if path == "-" and is_terminal(sys.stdin):
+        print_stderr(_INVITATION)
+    name = "the standard input" if path == "-" else f"`{path}`"
+    try:
+        content = _bytes(path)
+    except OSError as error:
+        raise Unreadable.wrap(error, f"cannot read {name}: {reason(error)}", caller_facing=True) from error
+    if len(content) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024**2} MiB"
+        raise _refused(f"{name} is larger than {limit}", "cut out the part around the failure")
+    encoding = next((encoding for mark, encoding in _BOMS if content.startswith(mark)), "utf-8")
+    text = content.decode(encoding, "replace")
+    if not text.strip():
+        raise _refused(f"{name} is empty", "pipe a failure in: `python job.py 2>&1 | failwell describe`")
+    return text
+
+
+def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
+    """The report behind the input; `form` names its form, else it is detected.
+
+    Raises:
+        Validation: it is not of the named form, or nothing fits.
+    """
+    text = pasted.text
+    if form in ("traceback", "text"):
+        return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
+    if form == "reply" or (form is None and _looks_like_reply(text)):
+        return _reply(pasted)
+    if form in ("report", "problem"):
+        document = _document(text)
+        return read_masked(document) if form == "report" else _problem(document)
+    if not text.lstrip().startswith(("{", "[")):
+        return _traceback(pasted, ["a report: not JSON", "a problem document: not JSON"])
+    return _json(pasted)
+
+
+def _json(pasted: PastedInput) -> ErrorReport:
+    """A report, a problem, a reply, or a record of a log."""
+    try:
+        document = _document(pasted.text)
+    except Validation as not_json:
+        try:
+            return describe_pasted(pasted.text, policy=pasted.policy, origin=pasted.origin)
+        except Validation:
+            raise not_json from None
+    if str(document.get("schema", "")).startswith("failwell.error/"):
+        # A problem document of ours names the schema too, and has `detail` where a report has `message`.
+        return _problem(document) if "detail" in document else read_masked(document)
+    inner: object = document.get("report")
+    if isinstance(inner, dict) and str(inner.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        # A line of a run's errors.jsonl.
+        return read_masked(cast("dict[str, Any]", inner))
+    if ("status" in document or "status_code" in document) and ("headers" in document or "body" in document):
+        return _reply(pasted)
+    if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
+        return _problem(document)
+    texts = sorted(_texts(document), key=_promise, reverse=True)[:_MOST_TEXTS]
+    # Last the record as a whole: its message alone may not say that something failed.
+    for text in (*texts, pasted.text):
+        try:
+            return describe_pasted(text, policy=pasted.policy, origin=pasted.origin)
+        except Validation:
+            continue
+    raise _unrecognised(
+        [
+            "a report: `schema` is not `failwell.error/…`",
+            "a problem document: no `title`, `detail` or `type` with an address",
+            "a reply: no `status` with `headers` or `body`",
+            "a traceback or another printed error: none in the document's texts",
+        ]
+    )
+
+
+def _promise(text: str) -> tuple[bool, int]:
+    """Which text of a log record is tried first: a traceback, then the longest."""
+    return "Traceback (most recent call last)" in text, len(text)
+
+
+def _reply(pasted: PastedInput) -> ErrorReport:
+    reply = parse_reply(pasted.text)
+    if "problem+json" in reply.headers.get("content-type", ""):
+        from failwell.delivery.http.problem_details import from_problem
+
+        return from_problem(reply.body, status=reply.status, headers=reply.headers)
+    return describe_reply(reply, provider=pasted.provider, model=pasted.model)
+
+
+def _problem(document: Mapping[str, Any]) -> ErrorReport:
+    from failwell.delivery.http.problem_details import from_problem
+
+    return from_problem(document)
+
+
+def _traceback(pasted: PastedInput, tried: list[str]) -> ErrorReport:
+    try:
+        return describe_pasted(pasted.text, policy=pasted.policy, origin=pasted.origin)
+    except Validation:
+        raise _unrecognised(
+            [
+                *tried,
+                "a reply: no status line",
+                "a traceback: no line names an exception",
+                "text: it shows no status or code of an error",
+            ]
+        ) from None
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = loads(text)
+    except JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _refused(
+            f"the input is not valid JSON: {error.msg.lower()} at {where}",
+            line=error.lineno,
+            column=error.colno,
+        ) from None
+    except (ValueError, RecursionError):
+        # Both are bounds of Python's reader, not mistakes with a place.
+        raise _refused("the input is JSON with a number too long or a nesting too deep to read") from None
+    if not isinstance(document, dict):
+        raise _refused("the input is JSON, but not an object")
+    return cast("dict[str, Any]", document)
+
+
+def _looks_like_reply(text: str) -> bool:
+    return text.lstrip().startswith("HTTP/") or "\n< HTTP/" in text or text.startswith("< HTTP/")
+
+
+def _texts(value: object, depth: int = 0) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner: list[object] = []
+    if isinstance(value, Mapping):
+        inner = list(cast("Mapping[str, object]", value).values())
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    return [text for item in inner for text in _texts(item, depth + 1)] if depth < 8 else []
+
+
+def _bytes(path: str) -> bytes:
+    if path == "-":
+        if sys.stdin is None:
+            return b""
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
+        return file.read(MOST_BYTES + 1)
+
+
+def _unrecognised(tried: list[str]) -> Validation:
+    return _refused(
+        "the input is nothing that can be described",
+        "give a traceback with its last line, all that a command printed, or a reply with its status line and headers (`curl -i`)",
+        tried=tried,
+    )
+
+
+def _refused(message: str, hint: str = "", **details: Any) -> Validation:
+    tried = details.get("tried")
+    advice = (
+        hint
+        or "say what it is with `--as report`, `--as problem`, `--as reply`, `--as traceback` or `--as text`"
+    )
+    return Validation(
+        kind="validation.shape_invalid",
+        message=f"{message}; tried {'; '.join(tried)}" if tried else message,
+        details=details or None,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, advice),
+    )
+
 
 _ORIGINS = ("code", "call", "tool", "input")
 _VIEWS = ("user", "model", "operator", "audit")

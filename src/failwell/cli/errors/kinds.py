@@ -7,7 +7,7 @@ from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
 from failwell.cli.parser import usage_error
 from failwell.errors.axes import Category, Repeat
-from failwell.errors.kind_registry__kind import Kind
+from failwell.errors.kinds_table import Kind
 
 _COLUMNS = ("id", "category", "retry", "status", "title")
 

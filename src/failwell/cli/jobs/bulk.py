@@ -11,10 +11,10 @@ from failwell.cli.records import add_status, add_store, confirm, counted, first_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from failwell.jobs.batch__bulk import BulkPlan, BulkResult
+    from failwell.jobs.batch import BulkPlan, BulkResult
     from failwell.jobs.capabilities import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
-    from failwell.jobs.store.rows__job_filter import JobFilter, JobTotal
+    from failwell.jobs.store.job_filter import JobFilter, JobTotal
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 TOTAL_COLUMNS = ("status", "kind", "instance", "jobs", "latest")
@@ -55,10 +55,10 @@ def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> 
     """
     from time import time
 
-    from failwell.calls.policy__match import Match
+    from failwell.calls.policy import Match
     from failwell.cli.times import moment
     from failwell.errors.kind_registry import KindError
-    from failwell.jobs.store.rows__job_filter import JobFilter
+    from failwell.jobs.store.job_filter import JobFilter
 
     try:
         Match.of(*args.kind)
@@ -172,7 +172,7 @@ def wants_all(args: Namespace, see: str) -> bool:
 
 def retry_all(args: Namespace, queue: "QueueClient | None") -> int:
     """Submit all chosen jobs again, after a preview."""
-    from failwell.jobs.batch__bulk import ENDED, Bulk
+    from failwell.jobs.batch import ENDED, Bulk
 
     see = "failwell jobs retry --help"
     _check_statuses(args, ENDED, "has not ended, so there is nothing to retry", see)
@@ -189,7 +189,7 @@ def retry_all(args: Namespace, queue: "QueueClient | None") -> int:
 
 def cancel_all(args: Namespace, queue: "QueueClient | None") -> int:
     """Cancel all chosen jobs, after a preview."""
-    from failwell.jobs.batch__bulk import OPEN, Bulk
+    from failwell.jobs.batch import OPEN, Bulk
 
     see = "failwell jobs cancel --help"
     _check_statuses(args, OPEN, "has ended, so there is nothing to cancel", see)

@@ -1,12 +1,19 @@
-"""`failwell capabilities`: register, list, enable and remove tools that run in their own processes."""
+"""`failwell capabilities`: register, list, enable and remove tools that run in their own processes.
 
+`failwell capabilities prefetch`: lets a capability fetch its models and data before the first job.
+
+`failwell capabilities config` and `secret`: settings, checked before they are stored, and secrets, never shown.
+"""
+
+import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.output import is_terminal, print_aside, print_json, print_stderr, print_table, print_text
 from failwell.cli.parser import usage_error
 from failwell.cli.records import add_store
 
@@ -114,7 +121,7 @@ def registered(
     """Register the capabilities of a file. If it cannot be imported, where it failed is printed above the error."""
     from asyncio import run
 
-    from failwell.cli.jobs.capabilities__capability_check import print_stack
+    from failwell.cli.jobs.capability_check import print_stack
     from failwell.jobs.client.registration import register_file
     from failwell.jobs.faults import WorkerStartFailed
 
@@ -211,7 +218,7 @@ def _rows(capabilities: "CapabilityRegistry", name: str) -> list[dict[str, Any]]
 
 
 def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
-    from failwell.errors.faults__capability import CapabilityConfigError
+    from failwell.errors.faults import CapabilityConfigError
     from failwell.jobs.platform import this_machine
 
     try:
@@ -246,3 +253,212 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["missing_here"]:
         data += " (not here)"
     return (*begin, row["object"], data, row["description"] or "-")
+
+
+if TYPE_CHECKING:
+    from failwell.jobs.capabilities import CapabilityRegistry
+    from failwell.jobs.workers.protocol import WorkerEvent
+
+
+def add_prefetch_options(parser: ArgumentParser) -> None:
+    """Declare which instance."""
+    add_capability(parser)
+    add_instance(parser)
+    add_store(parser)
+    parser.epilog = "example: failwell capabilities prefetch transcribe"
+
+
+def run_prefetch(args: Namespace) -> int:
+    """Call the `prefetch` hook of a capability in a process of its own, which ends afterwards."""
+    from asyncio import run
+
+    from failwell.cli.jobs.host import warnings_as_lines
+    from failwell.jobs.platform import check_platform
+
+    instance = args.instance or args.name
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        check_platform(capabilities.manifest(args.name))
+        with warnings_as_lines():
+            has_hook = run(_prefetch(args, capabilities, instance))
+    if args.format == "json":
+        print_json({"id": instance, "instance": instance, "prefetched": has_hook})
+    elif has_hook:
+        print_text(f"`{instance}` has its models and data")
+    else:
+        print_text(f"`{instance}` has nothing to fetch: `{args.name}` has no method `prefetch`")
+    return Exit.DONE
+
+
+async def _prefetch(args: Namespace, capabilities: "CapabilityRegistry", instance: str) -> bool:
+    """Start a worker, let it fetch and stop it; `False` if the capability has no such hook."""
+    from failwell.jobs.workers.protocol import Progress
+    from failwell.jobs.workers.supervisor import SupervisedWorker
+
+    def show(event: "WorkerEvent") -> None:
+        if isinstance(event, Progress) and event.message:
+            print_aside(args, f"{event.fraction:.0%} {event.message}")
+
+    worker = SupervisedWorker(
+        capabilities.manifest(args.name),
+        instance=instance,
+        config=capabilities.config(instance),
+        secrets=capabilities.secrets(args.name),
+    )
+    worker.listen(show)
+    try:
+        await worker.prefetch()
+        return "prefetch" in worker.about["hooks"]
+    finally:
+        await worker.stop()
+
+
+if TYPE_CHECKING:
+    from failwell.jobs.capabilities import CapabilityRegistry
+
+
+def add_config_options(parser: ArgumentParser) -> None:
+    """Declare the instance and the settings."""
+    add_capability(parser)
+    parser.add_argument(
+        "values", nargs="*", default=[], metavar="KEY=VALUE", help="settings, as JSON or as text"
+    )
+    parser.add_argument(
+        "--unset", action="append", metavar="KEY", help="remove this setting (may be repeated)"
+    )
+    add_instance(parser)
+    add_store(parser)
+
+
+def run_config(args: Namespace) -> int:
+    """Show or change the configuration."""
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        return _config(capabilities, args)
+
+
+def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    """Show the configuration of an instance, after changing it if settings are given."""
+    instance = args.instance or args.name
+    config = capabilities.config(instance)
+    dropped: tuple[str, ...] = ()
+    if args.values or args.unset:
+        config |= dict(pair(text) for text in args.values)
+        for key in args.unset or ():
+            if config.pop(key, None) is None and key not in capabilities.config(instance):
+                raise usage_error(
+                    f"`{key}` is not set",
+                    value=key,
+                    valid=config,
+                    see=f"failwell capabilities config {args.name}",
+                )
+        config, dropped = _checked(capabilities, args.name, config)
+        capabilities.set_config(instance, config, capability=args.name)
+    if dropped:
+        names = ", ".join(f"`{key}`" for key in dropped)
+        print_stderr(
+            f"warning: `{args.name}` has no setting {names}; it was dropped;"
+            f" `failwell capabilities check {args.name}` shows its settings"
+        )
+    if args.format == "json":
+        extra = {"left_out": list(dropped)} if dropped else {}
+        print_json({"id": instance, "instance": instance, "config": config, **extra})
+    elif config:
+        from json import dumps
+
+        print_text(
+            "\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(config.items()))
+        )
+    else:
+        print_text(
+            f"`{instance}` runs with its defaults; set one with `failwell capabilities config {args.name} KEY=VALUE`"
+        )
+    return Exit.DONE
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """The key and the value of `KEY=VALUE`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise usage_error(f"`{text}` is not KEY=VALUE", see="failwell capabilities --help")
+    try:
+        return key, loads(value)
+    except JSONDecodeError:
+        # A value that is not JSON is text: model=large needs no quotes.
+        return key, value
+
+
+def _checked(
+    capabilities: "CapabilityRegistry", name: str, config: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings to store, and the places of dropped ones; invalid settings are raised."""
+    import asyncio
+    import os
+
+    from failwell.jobs.settings import settle
+    from failwell.jobs.workers.startup import inspect_capability
+
+    manifest = capabilities.manifest(name)
+    schema: Mapping[str, Any] | None = manifest.config
+    if schema is None:
+        about = asyncio.run(inspect_capability(manifest, host=os.environ, secrets=capabilities.secrets(name)))
+        code_schema: Mapping[str, Any] = about.get("schema") or {}
+        schema = code_schema
+    settled = settle(manifest, schema, config)
+    return dict(settled.requested), settled.dropped
+
+
+def add_secret_options(parser: ArgumentParser) -> None:
+    """Declare which secret."""
+    add_capability(parser)
+    parser.add_argument("values", nargs="*", default=[], metavar="VARIABLE", help="the secret to set")
+    parser.add_argument(
+        "--unset", action="append", metavar="VARIABLE", help="remove this secret (may be repeated)"
+    )
+    add_store(parser)
+    parser.epilog = "The value is read from stdin, or asked for without being shown."
+
+
+def run_secret(args: Namespace) -> int:
+    """Show which secrets are set, or set one."""
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        return _secret(capabilities, args)
+
+
+def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    """Show which secrets are set, or set one from stdin or from a prompt without echo."""
+    if len(args.values) > 1 or any("=" in variable for variable in args.values):
+        # A value on the command line would be in the shell's history and in every list of processes.
+        raise usage_error(
+            "give the name of one secret; its value is read from stdin or asked for",
+            see="failwell capabilities --help",
+        )
+    for variable in args.unset or ():
+        capabilities.set_secret(args.name, variable, None)
+    if args.values:
+        capabilities.set_secret(args.name, args.values[0], _value(args.values[0]))
+    declared = [variable.name for variable in capabilities.manifest(args.name).env if variable.secret]
+    secrets = {variable: variable in capabilities.secret_names(args.name) for variable in declared}
+    if args.format == "json":
+        print_json({"id": args.name, "name": args.name, "secrets": secrets})
+    elif secrets:
+        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in secrets.items()))
+    else:
+        print_text(f"`{args.name}` declares no secrets")
+    return Exit.DONE
+
+
+def _value(variable: str) -> str:
+    if is_terminal(sys.stdin):
+        from getpass import getpass
+
+        value = getpass(f"{variable}: ")
+    else:
+        value = sys.stdin.read().rstrip("\r\n")
+    if not value:
+        raise usage_error(
+            f"the value of `{variable}` is empty; remove the secret with `--unset {variable}`",
+            see="failwell capabilities --help",
+        )
+    return value

@@ -11,7 +11,7 @@ from failwell.cli.times import clock, iso
 
 if TYPE_CHECKING:
     from failwell.jobs.store.groups import JobGroup
-    from failwell.jobs.store.rows__job_filter import JobTotal
+    from failwell.jobs.store.job_filter import JobTotal
 
 COLUMNS = ("id", "status", "jobs", "left", "completed", "failed", "cancelled", "submitted")
 
@@ -45,7 +45,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 def run_show(args: Namespace) -> int:
     """Show one group: how many of its jobs have ended, the kinds of failures, and its callback."""
     from failwell.jobs.faults import UnknownGroup
-    from failwell.jobs.store.rows__job_filter import JobFilter
+    from failwell.jobs.store.job_filter import JobFilter
 
     with job_queue(args) as queue:
         groups = [] if queue is None else queue.store.groups(args.group)

@@ -62,8 +62,7 @@ async def _host(
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.queue.state import Rules
     from failwell.jobs.runtime import DRAIN, Runtime
-    from failwell.jobs.store.sqlite import SqliteJobs, open_jobs
-    from failwell.jobs.store.sqlite__chosen_jobs import ChosenJobs
+    from failwell.jobs.store.sqlite import ChosenJobs, SqliteJobs, open_jobs
     from failwell.jobs.workers.protocol import Supervision
 
     stop = asyncio.Event()

@@ -12,8 +12,8 @@ from failwell.cli.times import clock, iso
 
 if TYPE_CHECKING:
     from failwell.jobs.client.queue_client import QueueClient
+    from failwell.jobs.schedule_spec import JobSchedule
     from failwell.jobs.schedules import Schedules
-    from failwell.jobs.schedules__schedule import JobSchedule
 
 COLUMNS = ("id", "status", "cron", "timezone", "next", "last", "job")
 

@@ -5,8 +5,15 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import Heading, is_terminal, print_json, print_text, terminal
-from failwell.cli.output__stop_signals import drawing, leaving_on_signals
+from failwell.cli.output import (
+    Heading,
+    drawing,
+    is_terminal,
+    leaving_on_signals,
+    print_json,
+    print_text,
+    terminal,
+)
 from failwell.cli.records import add_store
 from failwell.cli.times import lasted
 

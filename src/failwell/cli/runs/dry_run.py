@@ -39,7 +39,7 @@ def print_plan(args: Namespace, given: Mapping[str, Any]) -> int:
 
 
 def _data(plan: "Plan", shape: "Graph", inputs: Mapping[str, Any]) -> dict[str, Any]:
-    from failwell.workflows.graph.text__step_facts import limits_of, run_limits, work_of
+    from failwell.workflows.graph.text import limits_of, run_limits, work_of
 
     graph = shape.to_dict()
     routes: dict[str, list[dict[str, Any]]] = {}
@@ -68,8 +68,7 @@ def _shown(value: Any) -> str:
 
 
 def _text(plan: "Plan", shape: "Graph", inputs: Mapping[str, Any], args: Namespace) -> list[str]:
-    from failwell.workflows.graph.text import as_text
-    from failwell.workflows.graph.text__step_facts import run_limits
+    from failwell.workflows.graph.text import as_text, run_limits
 
     lines = [bold(f"plan of {plan.name}", args), f"  file  {plan.file}"]
     for title, values in (("inputs", inputs), ("limits", run_limits(plan))):
@@ -83,7 +82,7 @@ def _text(plan: "Plan", shape: "Graph", inputs: Mapping[str, Any], args: Namespa
 
 def _markdown(plan: "Plan", shape: "Graph", inputs: Mapping[str, Any]) -> list[str]:
     from failwell.delivery.agent_output import escaped
-    from failwell.workflows.graph.text__step_facts import limits_text
+    from failwell.workflows.graph.text import limits_text
 
     data = _data(plan, shape, inputs)
     lines = [

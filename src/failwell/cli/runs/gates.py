@@ -20,7 +20,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 def run_list(args: Namespace) -> int:
     """List the gates of one run, or of all that have not ended."""
-    from failwell.store.faults__journal_faults import StoreCorrupt
+    from failwell.store.faults import StoreCorrupt
     from failwell.workflows.gates import pending_gates
 
     rows: list[dict[str, Any]] = []

@@ -41,7 +41,7 @@ def add_logs_options(parser: ArgumentParser) -> None:
 
 def run_logs(args: Namespace) -> int:
     """Print what the steps of a run printed."""
-    from failwell.workflows.recorded_runs__run_logs import run_output
+    from failwell.workflows.recorded_runs import run_output
 
     if args.follow and args.lines is not None:
         raise usage_error("`--follow` and `--lines` exclude each other", see="failwell runs logs --help")

@@ -1,9 +1,19 @@
-"""`failwell run` and `failwell resume`: run a workflow, show its progress, and print its result."""
+"""`failwell run` and `failwell resume`: run a workflow, show its progress, and print its result.
 
+Runs a workflow from the command line: signals, progress, the result, the exit code.
+"""
+
+import os
+import signal
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.options__answer_timeout import add_answer_timeout
+from failwell.cli.options import add_answer_timeout
+from failwell.cli.output import print_aside, print_if_read, until_it_fails
 from failwell.cli.parser import usage_error
 from failwell.cli.records import add_store
 from failwell.cli.temporal.connection import LOCAL, add_engine
@@ -101,7 +111,6 @@ def run(args: Namespace) -> int:
         from failwell.cli.runs.dry_run import print_plan
 
         return print_plan(args, inputs)
-    from failwell.cli.runs.run__run_command import RunCommand
 
     async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflows.running.launch import start
@@ -141,3 +150,218 @@ def _pairs(args: Namespace, option: str) -> list[tuple[str, str]]:
             raise usage_error(f"`--{name} {text}` is not NAME=VALUE", see=f"failwell {args.command} --help")
         pairs.append((name, value))
     return pairs
+
+
+if TYPE_CHECKING:
+    from failwell.agents.people.http_answerer import HttpAnswerer
+    from failwell.agents.people.queue import Answerer, InteractionQueue
+    from failwell.cli.runs.progress import Progress
+    from failwell.workflows.running.settings import DriveResult, RunDriver, Settings
+
+Work = Callable[["Settings"], Awaitable["DriveResult"]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def log_as_lines(args: Namespace, *loggers: str) -> Generator[None]:
+    """Print what the engine, or these loggers, log as lines on stderr, without stacks; nothing beside an error in JSON.
+
+    What a library logs and nobody handles may quote prompts and answers, so its text is withheld like that of its exceptions.
+    """
+    import logging
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_aside(args, f"{record.levelname.lower()}: {record.getMessage()}")
+
+    withheld = set[str]()
+
+    class Unhandled(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            from failwell.adapters.stack import is_own_file
+            from failwell.errors.redact import redact_text
+            from failwell.errors.report import default_policy
+
+            level = record.levelname.lower()
+            if is_own_file(record.pathname) or default_policy().keeps_message:
+                print_aside(args, f"{level}: {redact_text(record.getMessage())}")
+            elif record.name not in withheld:
+                withheld.add(record.name)
+                print_aside(
+                    args, f"{level}: `{record.name}` logged a message; FAILWELL_TRACEBACK=full shows it"
+                )
+
+    handler = Lines(logging.WARNING)
+    for name in loggers or ("failwell",):
+        logging.getLogger(name).addHandler(handler)
+    before = logging.lastResort
+    logging.lastResort = Unhandled(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.lastResort = before
+        for name in loggers or ("failwell",):
+            logging.getLogger(name).removeHandler(handler)
+
+
+class RunCommand:
+    """One `run` or `resume`: its settings, its progress, and what a signal does to it."""
+
+    def __init__(self, args: Namespace, inputs: Mapping[str, Any] | None = None) -> None:
+        self.args = args
+        self.inputs = inputs or {}
+        self._accept: Callable[[str], None] | None = None
+        self.run = ""
+        self._signal: int | None = None
+        self._driver: RunDriver | None = None
+        self._main: Any = None
+        self._http: HttpAnswerer | None = None
+        self._loop: Any = None
+
+    def execute(self, work: Work) -> int:
+        """Do `work` with the settings of the command line, print its end, and return the exit code."""
+        if not self.args.detach:
+            return self._run(work)
+        from failwell.cli.runs.detach import detach
+
+        def in_background(accept: "Callable[[str], None]") -> int:
+            self._accept = accept
+            return self._run(work)
+
+        return detach(self.args, in_background)
+
+    def _run(self, work: Work) -> int:
+        from asyncio import CancelledError, run
+
+        from failwell.workflows.running.faults import WorkflowInvalid
+
+        try:
+            # The result alone is on stdout: what code of the workflow prints in this process goes with the rest.
+            with log_as_lines(self.args), redirect_stdout(sys.stderr):
+                ended = run(self._execute(work))
+        except (CancelledError, KeyboardInterrupt):
+            from failwell.cli.runs.run_result import print_stopped
+
+            state = None if self._driver is None else self._driver.state
+            return print_stopped(self.run, state, self.args, self._signal or signal.SIGINT)
+        except WorkflowInvalid as invalid:
+            from failwell.cli.runs.validate import print_problems
+
+            return print_problems(invalid.mistakes, self.args)
+        from failwell.cli.runs.run_result import print_end
+
+        return print_end(ended, self.run, self.args, signal_number=self._signal)
+
+    async def _execute(self, work: Work) -> "DriveResult":
+        from asyncio import current_task, get_running_loop
+
+        self._main, self._loop = current_task(), get_running_loop()
+        # A signal that the caller ignores stays ignored, as under `nohup`.
+        signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in signals:
+            self._loop.add_signal_handler(number, self._interrupt, number)
+        from failwell.cli.runs.progress import progress
+
+        with progress(self.args) as display:
+            settings = self._settings(display)
+            try:
+                async with nullcontext() if self._http is None else self._http_answers(self._http, settings):
+                    return await work(settings)
+            finally:
+                settings.store.close()
+                for number in signals:
+                    self._loop.remove_signal_handler(number)
+
+    def _settings(self, display: "Progress | None") -> "Settings":
+        from failwell.cli.jobs.host import warnings_as_lines
+        from failwell.cli.temporal.remote import engine_of
+        from failwell.workflows.api import local_settings
+
+        args = self.args
+        return local_settings(
+            args.store,
+            watchers=() if display is None else (until_it_fails(display.show),),
+            interactions=self._interactions(display),
+            asks_limits=self._has_person() and not args.skip_gates,
+            wait=args.wait,
+            allow_outside=args.allow_outside,
+            durability=args.durability,
+            model=args.model,
+            started=self._started,
+            while_hosting=warnings_as_lines,
+            # `resume` takes the engine of the run.
+            engine=engine_of(args) if args.command == "run" else None,
+        )
+
+    @asynccontextmanager
+    async def _http_answers(self, http: "HttpAnswerer", settings: "Settings") -> AsyncGenerator[None]:
+        """Take answers over HTTP while the run lasts."""
+        assert settings.interactions is not None
+        file = settings.folder / f"answers-{os.getpid()}.json"
+        async with http.serving(settings.interactions, file):
+            print_aside(self.args, f"answers: {http.url}/questions; the token is in {file}")
+            yield
+
+    def _interactions(self, display: "Progress | None") -> "InteractionQueue | None":
+        """Where people are asked. Without anybody, gates wait in the journal, and every other question fails."""
+        args = self.args
+        if not (args.skip_gates or args.wait or args.answer_http or self._has_person()):
+            return None
+        from failwell.agents.people.queue import InteractionQueue
+
+        if self.args.skip_gates:
+            from failwell.cli.terminal_questions import first_option
+            from failwell.workflows.gates import CallbackAnswerer
+
+            return InteractionQueue(CallbackAnswerer(first_option))
+        answerers: list[Answerer] = []
+        if self._has_person():
+            from failwell.cli.terminal_answerer import TerminalAnswerer
+
+            answerers.append(TerminalAnswerer(display))
+        if args.answer_http:
+            from failwell.agents.people.http_answerer import HttpAnswerer
+
+            self._http = HttpAnswerer()
+            answerers.append(self._http)
+        elif args.wait:
+            from failwell.agents.people.queue import RemoteAnswerer
+
+            answerers.append(RemoteAnswerer())
+        return InteractionQueue(*answerers, timeout=args.answer_timeout)
+
+    def _has_person(self) -> bool:
+        """Whether somebody at the terminal can be asked."""
+        from failwell.cli.terminal_questions import can_ask
+
+        return not self.args.no_input and not self.args.detach and can_ask()
+
+    def _started(self, driver: "RunDriver", run: str) -> None:
+        self._driver, self.run = driver, run
+        if self.inputs and not self.args.silent:
+            self._note_undeclared(driver)
+        if self._accept is not None:
+            self._accept(run)
+
+    def _note_undeclared(self, driver: "RunDriver") -> None:
+        """Name the inputs that the workflow does not declare: they may be misspelt."""
+        from failwell.workflows.run_inputs import undeclared_inputs
+
+        plan = driver.plans[str(Path(self.args.workflow).absolute())]
+        for note in undeclared_inputs(plan, self.inputs):
+            print_aside(self.args, f"note: {note.message} ({note.hint})")
+
+    def _interrupt(self, number: int) -> None:
+        """The first signal cancels the run; the second ends it at once."""
+        from failwell.workflows.machine.messages import Cancel
+
+        if number == signal.SIGHUP and self.args.detach:
+            # It has no terminal that could be closed.
+            return
+        name = signal.Signals(number).name
+        was_stopping, self._signal = self._signal is not None, number
+        if was_stopping or self._driver is None:
+            self._main.cancel()
+            return
+        print_if_read(f"{name}: stopping what runs; once more to stop at once")
+        self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=name))

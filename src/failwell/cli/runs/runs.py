@@ -1,4 +1,7 @@
-"""`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant."""
+"""`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant.
+
+`failwell stop`: the verb beside `run` and `resume`; the same as `failwell runs cancel`.
+"""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Generator
@@ -20,7 +23,7 @@ from failwell.cli.records import (
     prune_records,
     state_folder_of,
 )
-from failwell.cli.runs.resume__resume_options import resume_recorded
+from failwell.cli.runs.resume import resume_recorded
 from failwell.cli.temporal.connection import TEMPORAL, add_engine
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ def find_run(store: "Store | None", name: str) -> "Run":
         UnknownRun: there is none; the fault names similar ids.
         Usage: several begin with it.
     """
-    from failwell.store.faults__journal_faults import UnknownRun
+    from failwell.store.faults import UnknownRun
 
     if store is None:
         raise no_record(name, "run", UnknownRun)

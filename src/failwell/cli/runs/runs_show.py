@@ -9,7 +9,7 @@ from failwell.cli.output import bold, print_json, print_text
 from failwell.cli.records import add_name, add_store, command_for, state_folder_of
 from failwell.cli.runs.detach import LOG
 from failwell.cli.runs.progress import exit_text, step_label
-from failwell.cli.runs.resume__resume_options import resume_recorded
+from failwell.cli.runs.resume import resume_recorded
 from failwell.cli.runs.runs import current_run, journal, resume_command, seconds_of
 from failwell.errors.kind_registry import find_kind
 

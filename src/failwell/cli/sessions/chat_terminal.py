@@ -1,20 +1,178 @@
 """A conversation at the terminal: answers on stdout while they come in, everything else on stderr.
 
 What is typed during a turn waits for its end. Ctrl-C cancels the turn; a second one, or one between turns, leaves.
+
+The commands of a conversation at the terminal, such as `/help`.
+
+The lines that a person types, while turns run.
 """
 
+import os
 import signal
+import sys
 from argparse import Namespace
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_piece, print_stderr, print_text
 from failwell.cli.sessions.chat import hold, print_resume
-from failwell.cli.sessions.chat_terminal__slash_commands import COMMANDS, unknown_command
-from failwell.cli.sessions.chat_terminal__typed_lines import TypedLines
 from failwell.delivery.plain_text import one_line
 from failwell.errors.fault import Fault
+
+
+class SlashCommand(NamedTuple):
+    """One command: what it does in a line, and the function that does it."""
+
+    summary: str
+    run: "Callable[[TerminalChat, str], Awaitable[None]]"
+
+
+async def _help(_chat: "TerminalChat", _rest: str) -> None:
+    width = max(map(len, COMMANDS))
+    lines = [f"  /{name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    lines.append("Anything else is said to the agent; `//` begins a text with a slash.")
+    lines.append(
+        "Ctrl-C cancels the turn, a second one leaves. What you type during a turn waits for its end."
+    )
+    print_stderr("\n".join(lines))
+
+
+async def _tools(chat: "TerminalChat", _rest: str) -> None:
+    tools = chat.session.manifest.tools
+    width = max(map(len, tools), default=0)
+    lines = [f"  {one_line(name):<{width}}  {_what(value)}" for name, value in tools.items()]
+    print_stderr("\n".join(lines) or "the agent has no tools")
+
+
+def _what(value: str) -> str:
+    """What the manifest says about a tool, in words."""
+    effect, _, approval = value.partition(" ")
+    known = {
+        "read": "changes nothing",
+        "idempotent": "may be repeated",
+        "once": "happens once",
+        "server": "the tools of an MCP server",
+    }
+    return f"{known.get(effect, one_line(effect))}{'; asks you first' if approval == 'ask' else ''}"
+
+
+async def _cost(chat: "TerminalChat", _rest: str) -> None:
+    from failwell.sessions.history import usage_words
+
+    state = chat.session.state
+    lines = [f"  turn {turn}: {usage_words(used)}" for turn, used in list(state.used.items())[-10:]]
+    print_stderr("\n".join([*lines, f"  session: {usage_words(state.total)}"]))
+
+
+async def _retry(chat: "TerminalChat", _rest: str) -> None:
+    if chat.session.state.turn_status in ("failed", "cancelled", "running") and not chat.session.is_busy:
+        chat.start(None)
+    else:
+        print_stderr("the latest turn did not fail, so there is nothing to repeat")
+
+
+async def _cancel(chat: "TerminalChat", _rest: str) -> None:
+    if not chat.session.cancel_turn():
+        print_stderr("no turn is running")
+
+
+async def _model(chat: "TerminalChat", rest: str) -> None:
+    if not rest:
+        print_stderr(f"models: {', '.join(map(one_line, chat.session.manifest.models))}")
+        return
+    await chat.session.use_model(rest)
+    print_stderr(f"the next turn calls {one_line(rest)}")
+
+
+async def _exit(chat: "TerminalChat", _rest: str) -> None:
+    chat.is_over = True
+
+
+COMMANDS: dict[str, SlashCommand] = {
+    "help": SlashCommand("list the commands", _help),
+    "tools": SlashCommand("list the tools of the agent", _tools),
+    "cost": SlashCommand("show tokens and money, by turn and in all", _cost),
+    "retry": SlashCommand("run the latest turn again, if it failed or was cancelled", _retry),
+    "cancel": SlashCommand("cancel the turn that runs", _cancel),
+    "model": SlashCommand("show the model, or call another one: /model openai:gpt-5", _model),
+    "exit": SlashCommand("leave; the session can be resumed", _exit),
+}
+
+
+def unknown_command(word: str) -> str:
+    """What to say about a command that does not exist."""
+    near = get_close_matches(word, COMMANDS, n=1)
+    hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+    return f"there is no command /{one_line(word, 40)}; {hint}"
+
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+
+class TypedLines:
+    """Reads stdin line by line. A question pauses it and reads its own answer."""
+
+    def __init__(self) -> None:
+        from asyncio import Queue
+
+        self._typed: Queue[str | None] = Queue()
+        self._rest = b""
+        self._loop: AbstractEventLoop | None = None
+
+    @contextmanager
+    def reading(self, loop: "AbstractEventLoop") -> Generator[None]:
+        """Read while the block runs."""
+        self._loop = loop
+        self.resume()
+        try:
+            yield
+        finally:
+            self.pause()
+            self._loop = None
+
+    def pause(self) -> None:
+        """Leave what is typed to somebody else."""
+        if self._loop is not None:
+            self._loop.remove_reader(sys.stdin.fileno())
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._loop is not None:
+            self._loop.add_reader(sys.stdin.fileno(), self._read, sys.stdin.fileno())
+
+    async def next(self) -> str | None:
+        """The next line; `None` at the end of the input."""
+        return await self._typed.get()
+
+    def close(self) -> None:
+        """End the input."""
+        self._typed.put_nowait(None)
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            content = os.read(descriptor, 65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            content = b""
+        if not content:
+            if self._rest:
+                self._pass_on(self._rest)
+                self._rest = b""
+            self.pause()
+            self.close()
+            return
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        for line in lines:
+            self._pass_on(line)
+
+    def _pass_on(self, line: bytes) -> None:
+        self._typed.put_nowait(line.decode("utf-8", "replace").rstrip("\r"))
+
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -149,7 +307,7 @@ class TerminalChat:
 
     def _show_end(self, event: "Event") -> None:
         """Why the turn has no answer, if it has none, and what it used."""
-        from failwell.sessions.history__usage_text import usage_words
+        from failwell.sessions.history import usage_words
 
         self._end_text()
         self._interrupts = 0

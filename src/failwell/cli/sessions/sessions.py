@@ -78,7 +78,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 
 def run_show(args: Namespace) -> int:
     """Show what a session is held with, what it used, and the conversation."""
-    from failwell.sessions.history__usage_text import usage_json, usage_words
+    from failwell.sessions.history import usage_json, usage_words
     from failwell.sessions.recorded import read_session
 
     info = find_session(args, args.session)

@@ -45,7 +45,7 @@ async def resumed_settings(args: Namespace, settings: "Settings", run: str) -> "
     if not is_remote(settings.folder, run):
         return replace(settings, engine=engine_of(args))
     mirror = _run_mirror()
-    from failwell.temporal.runs.run_mirror__engine_record import forget_engine, read_engine
+    from failwell.temporal.runs.run_mirror import forget_engine, read_engine
 
     store: Any = settings.store
     folder = run_folder(settings.folder, run)

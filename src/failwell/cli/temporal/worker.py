@@ -12,7 +12,7 @@ from failwell.cli.jobs.workers import add_limits, limits_of
 from failwell.cli.output import print_aside, print_stderr, print_text
 from failwell.cli.parser import usage_error
 from failwell.cli.records import add_store, at_least, state_folder_of
-from failwell.cli.runs.run__run_command import log_as_lines
+from failwell.cli.runs.run import log_as_lines
 from failwell.cli.temporal.connection import add_connection, connection_of
 
 if TYPE_CHECKING:

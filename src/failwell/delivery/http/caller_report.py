@@ -15,7 +15,7 @@ from failwell.errors.axes import ActionKind, Blame, Category, Certainty
 from failwell.errors.causes import below, cause_of, members
 from failwell.errors.facts import Evidence, Origin, UserAction
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import OOM_ASSUMED, OOM_CONFIRMED
+from failwell.errors.faults import OOM_ASSUMED, OOM_CONFIRMED
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.kind_registry import find_kind, http_status_of
 from failwell.errors.report import Cause, ErrorReport, origin_of

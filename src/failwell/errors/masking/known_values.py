@@ -4,13 +4,81 @@ Each value is looked for as it is, in hexadecimal, and in base64 at each of the 
 an encoded text, so that `user:SECRET` in a Basic header is found without knowing the user. Escapes are undone first
 (see `escapes`). However many values there are, a text is read once: pieces of four characters, every third of them,
 are looked up in one set, and only what is found there is searched for.
+
+Text as it was before somebody escaped it: percent signs, backslashes and HTML entities, in any number of layers.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 
-from failwell.errors.masking.known_values__escapes import layers, places
-from failwell.errors.masking.shapes__spans import Span, merged, replaced
+from failwell.errors.masking.shapes import Span, merged, replaced
+
+_ESCAPE = re.compile(
+    r"%([0-9A-Fa-f]{2})"
+    # Any number of backslashes: each layer of quoting doubles them.
+    r"|\\++(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|U([0-9A-Fa-f]{8})|([nrtbfav0])|([^A-Za-z0-9\s]))"
+    r"|&(?:#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z]{2,8}));"
+    r"|(\\)\\++"
+)
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_MOST_LAYERS = 6
+_BASES = {1: 16, 2: 16, 3: 16, 4: 8, 5: 16, 8: 10, 9: 16}
+"""The groups of the pattern that hold a number, and its base."""
+
+
+def layers(text: str) -> Iterator[str]:
+    """What `text` decodes to, layer by layer; nothing if it holds no escape."""
+    for _ in range(_MOST_LAYERS):
+        if not ("%" in text or "\\" in text or "&" in text):
+            return
+        plain = _ESCAPE.sub(_decoded, text)
+        if plain == text:
+            return
+        yield plain
+        text = plain
+
+
+def places(text: str, layer: int) -> list[int]:
+    """Where in `text` each character of its layer number `layer` (0 is the first) begins, and where the last one ends."""
+    origin = list(range(len(text) + 1))
+    for _ in range(layer + 1):
+        pieces: list[str] = []
+        starts: list[int] = []
+        at = 0
+        for match in _ESCAPE.finditer(text):
+            decoded = _decoded(match)
+            pieces += (text[at : match.start()], decoded)
+            starts += origin[at : match.start()]
+            starts += [origin[match.start()]] * len(decoded)
+            at = match.end()
+        pieces.append(text[at:])
+        starts += origin[at:]
+        text, origin = "".join(pieces), starts
+    return origin
+
+
+def _decoded(match: re.Match[str]) -> str:
+    group = match.lastindex or 0
+    written = match.group(group)
+    base = _BASES.get(group)
+    if base is not None:
+        number = int(written, base)
+        return chr(number) if number < 0x110000 else match.group()
+    if group == 6:
+        return _CONTROLS[written]
+    if group in (7, 11):
+        return written
+    return _ENTITIES.get(written) or _entity(match.group())
+
+
+def _entity(written: str) -> str:
+    # The table of all entities is large, and hardly any text has one beside the five above.
+    from html import unescape
+
+    return unescape(written)
+
 
 SHORTEST = 6
 """Characters of a value that can be masked; a shorter one would mask ordinary words."""

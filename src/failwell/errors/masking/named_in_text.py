@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 
 from failwell.errors.masking.randomness import is_identifier, is_mixed, is_random
-from failwell.errors.masking.secret_names import STEMS, NameClass, class_of
-from failwell.errors.masking.secret_names__values import is_secret
-from failwell.errors.masking.shapes__spans import Span
+from failwell.errors.masking.secret_names import STEMS, NameClass, class_of, is_secret
+from failwell.errors.masking.shapes import Span
 
 _STEM = re.compile("|".join(re.escape(stem.rstrip("=:'\"%3")) for stem in STEMS))
 _NAME_AFTER = re.compile(r"[A-Za-z0-9_-]*+(?:\.(?=[A-Za-z])[A-Za-z0-9_-]++)*+")

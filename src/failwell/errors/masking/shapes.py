@@ -2,15 +2,39 @@
 
 Loaded when the first text comes along that could hold something of the kind. Repetition in the patterns is
 possessive and never nested, so the cost of each is linear in the text.
+
+Places in a text that are to be masked.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from failwell.errors.masking.randomness import is_identifier, is_mixed, is_random
-from failwell.errors.masking.secret_names import STEMS, NameClass
-from failwell.errors.masking.secret_names__values import is_secret
-from failwell.errors.masking.shapes__spans import Span, replaced
+from failwell.errors.masking.secret_names import STEMS, NameClass, is_secret
+
+Span = tuple[int, int]
+
+
+def replaced(text: str, spans: Iterable[Span], mark: str) -> str:
+    """`text` with `mark` in place of every span; spans that overlap become one."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in merged(spans):
+        pieces += (text[at:start], mark)
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans to mask in order, those that overlap joined."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
 
 _PEM = re.compile(
     r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?![\"'`])(?:[^-]++|-(?!----))*+(?:-----END[ A-Z0-9]{0,60}-----)?"

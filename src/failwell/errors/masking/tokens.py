@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from failwell.errors.masking.randomness import is_random
-from failwell.errors.masking.shapes__spans import Span, replaced
+from failwell.errors.masking.shapes import Span, replaced
 
 _WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
 _START = r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2}))"

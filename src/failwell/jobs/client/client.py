@@ -7,12 +7,11 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from failwell.jobs.batch import find_group
-from failwell.jobs.client.connection import Connection
-from failwell.jobs.client.connection__store_client import StoreClient, not_ended
+from failwell.jobs.client.connection import Connection, StoreClient, not_ended
 from failwell.jobs.client.submission import Target, instance_name
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.schedule_spec import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
 from failwell.jobs.schedules import Schedules
-from failwell.jobs.schedules__schedule import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
 from failwell.jobs.store.groups import JobGroup
 from failwell.store.event import Event
 

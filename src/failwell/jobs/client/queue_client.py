@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import time
 
-from failwell.errors.faults__capability import CapabilityDisabledError
+from failwell.errors.faults import CapabilityDisabledError
 from failwell.jobs.arguments import ArgumentCheck
+from failwell.jobs.cancelled_job import cancel_unowned
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.faults import NotEnded, UnknownJob, check_same
-from failwell.jobs.job import Job, JobRequest, new_job
-from failwell.jobs.job__request import check_request, with_timeout
-from failwell.jobs.job_error__cancelled import cancel_unowned
+from failwell.jobs.job import Job, JobRequest, check_request, new_job, with_timeout
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.settings import settle
+from failwell.jobs.store.job_filter import RETRY_KEY
 from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.rows__job_filter import RETRY_KEY
 from failwell.store.event import Event
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.errors.report import TracebackPolicy, default_policy
 from failwell.jobs.capabilities import CapabilityRegistry, Replacing
 from failwell.jobs.faults import WorkerStartFailed

@@ -9,14 +9,13 @@ from typing import Any, Literal, get_type_hints
 
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
-from failwell.errors.faults__capability import CapabilityInputError, CapabilityNotLoadedError
+from failwell.errors.faults import CapabilityInputError, CapabilityNotLoadedError
 from failwell.errors.frozen import frozen
 from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.batch import SubmittedBatch, submit_many
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.job import FOREVER, Job, JobRequest, result_of
-from failwell.jobs.job__request import check_request, with_timeout
+from failwell.jobs.job import FOREVER, Job, JobRequest, check_request, result_of, with_timeout
 from failwell.jobs.manifest import Manifest, capability_name
 from failwell.jobs.worker_process.types.conversion import from_json_value, has_own_form
 from failwell.jobs.worker_process.types.signature import Signature

@@ -24,10 +24,9 @@ from failwell.jobs.memory.ledger import (
     gpu,
     share,
 )
-from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
-from failwell.jobs.memory.machine__system import written
+from failwell.jobs.memory.machine import Limits, MachineMemory, Probe, written
 from failwell.jobs.memory.needs import Peak, Profiles
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.store.records import HostReserves
 from failwell.jobs.workers.protocol import Memory, MemoryLimit
 from failwell.processes.tree import resident_mb

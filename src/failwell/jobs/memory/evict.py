@@ -7,7 +7,7 @@ from typing import NamedTuple
 from failwell.errors.fault import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import RAM, SMALLEST_HOLDING, victims
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.processes.tree import resident_mb
 
 _RELEASE_SECONDS = 10.0

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from failwell.jobs.memory.machine__system import Written, since
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.memory.machine import Written, since
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.store.records import Profile
 
 FORGET = 0.05

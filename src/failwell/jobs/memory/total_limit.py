@@ -7,7 +7,7 @@ from typing import Any
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.evict import Evicted
 from failwell.jobs.memory.ledger import RAM, SMALLEST_HOLDING
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.processes.guardian import milliseconds_to_limit
 from failwell.processes.worker_memory import over_total
 

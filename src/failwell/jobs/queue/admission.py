@@ -6,21 +6,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from failwell.adapters.revival import revive
 from failwell.errors.facts import ResourceShortfall
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityDisabledError, CapabilityNotLoadedError
+from failwell.errors.faults import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import NeverFits, NotReadable, OtherLoop, QueueClosed, check_same
-from failwell.jobs.job import JobRequest
-from failwell.jobs.job__request import check_request, with_timeout
+from failwell.jobs.job import JobRequest, check_request, with_timeout
 from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import Evicted, evict
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Items
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.rate_limit__rate_gate import RateGate
+from failwell.jobs.rate_gate import RateGate
 
 
 class Intake:

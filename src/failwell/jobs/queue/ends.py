@@ -6,9 +6,9 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.errors.report import ErrorReport
+from failwell.jobs.cancelled_job import cancelled_report, end_data
 from failwell.jobs.faults import DeadlinePassed
 from failwell.jobs.job import STATE_NAMES, JobState
-from failwell.jobs.job_error__cancelled import cancelled_report, end_data
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.errors.report import ErrorReport
-from failwell.jobs.job import FINAL, STATE_NAMES, CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.job__request import MOST_BYTES
+from failwell.jobs.job import FINAL, MOST_BYTES, STATE_NAMES, CancelPhase, Job, JobId, JobRequest, JobState
 from failwell.jobs.store.records import Values
 from failwell.jobs.store.rows import (
     ARGUMENTS_START,

@@ -2,32 +2,78 @@
 
 A host claims jobs from the store as it can start them, and a few more if they are short. The rest stays in the
 store, where every host can claim it.
+
+The other live hosts of the store, and the moment at which one of them dies.
 """
 
 import asyncio
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from failwell.calls.policy import Lost, Policy, Rule, Tries, decide
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import Retry
+from failwell.calls.policy import Lost, Match, Policy, Retry, Rule, Tries, decide
 from failwell.errors.axes import Certainty
 from failwell.errors.fault import Fault
+from failwell.jobs.cancelled_job import cancel_unowned
 from failwell.jobs.faults import HostDied, LeaseLost, NoStreamLeft, NotReadable
 from failwell.jobs.job import JobState
-from failwell.jobs.job_error__cancelled import cancel_unowned
 from failwell.jobs.queue.admission import waits_for_memory
-from failwell.jobs.queue.attempts__attempt_end import FREEING
+from failwell.jobs.queue.attempts import FREEING
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.order__instance import Instance
-from failwell.jobs.queue.other_hosts__peers import PeerWatch
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.records import ControlRequest, Host, Want
 from failwell.jobs.store.rows import job_values
 from failwell.store.event import Event
+
+
+class PeerWatch:
+    """Watches the processes of other hosts where the system can tell that one has ended.
+
+    That only saves time: whether a host is dead is decided by its lock, which is tested every second.
+    """
+
+    def __init__(self, host: Host, on_end: Callable[[], None]) -> None:
+        self._host = host
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._watched: dict[int, int] = {}
+        """Host → the descriptor that becomes readable when its process ends."""
+
+    def follow(self, live: Sequence[Host]) -> None:
+        """Watch these hosts, and no others."""
+        for key in self._watched.keys() - {peer.key for peer in live}:
+            self._forget(key)
+        for peer in live:
+            if peer.key not in self._watched and peer.pid != self._host.pid:
+                self._watch(peer)
+
+    def close(self) -> None:
+        """Watch none of them."""
+        for key in list(self._watched):
+            self._forget(key)
+
+    def _watch(self, peer: Host) -> None:
+        try:
+            descriptor = os.pidfd_open(peer.pid)
+        except (AttributeError, OSError):
+            # Not on this system, or the process is in another container.
+            return
+        self._watched[peer.key] = descriptor
+        self._loop.add_reader(descriptor, self._ended, peer.key)
+
+    def _ended(self, key: int) -> None:
+        self._forget(key)
+        self._on_end()
+
+    def _forget(self, key: int) -> None:
+        descriptor = self._watched.pop(key)
+        self._loop.remove_reader(descriptor)
+        os.close(descriptor)
+
 
 MOST_LOSSES = 5
 """How often the host may die under a job before the job is suspected of killing it."""

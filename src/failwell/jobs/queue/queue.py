@@ -14,23 +14,21 @@ from typing import Any
 
 from failwell.calls.clock import random_jitter
 from failwell.errors.fault import Fault
-from failwell.jobs.client.waits__store_changes import StoreChanges
+from failwell.jobs.client.waits import StoreChanges
 from failwell.jobs.faults import (
     QueueStopped,
     UnknownJob,
 )
-from failwell.jobs.job import Job, JobRequest, JobState
-from failwell.jobs.job__request import check_request, is_priority
+from failwell.jobs.job import Job, JobRequest, JobState, check_request, is_priority
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.total_limit import TotalLimit
 from failwell.jobs.queue.admission import Admission, Intake
-from failwell.jobs.queue.attempts import Attempts
-from failwell.jobs.queue.attempts__attempt_end import FREEING, AttemptEnd
+from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
 from failwell.jobs.queue.busy_wait import BusyWait, count_cores
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.other_hosts import OutsideJobs
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState, Rules

@@ -12,9 +12,7 @@ from failwell.adapters.describe import describe
 from failwell.adapters.revival import translate
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget, Spent
-from failwell.calls.policy import Policy, Rule, Schedule, Tries, decide
-from failwell.calls.policy__match import Match
-from failwell.calls.policy__verdict import Decision, Retry
+from failwell.calls.policy import Decision, Match, Policy, Retry, Rule, Schedule, Tries, decide
 from failwell.errors.fault import Fault
 from failwell.jobs.faults import UnknownJob, check_same
 from failwell.jobs.job import FINAL, STATE_NAMES, JobRequest, JobState

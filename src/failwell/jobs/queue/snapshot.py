@@ -13,7 +13,7 @@ from typing import Any, cast
 from failwell.errors.fault import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.hosts import SNAPSHOT, live_folders
 from failwell.jobs.store.records import JobStore

@@ -6,17 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.adapters.describe import describe
-from failwell.calls.policy import Policy, Rule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule
 from failwell.errors.context import merge
 from failwell.errors.fault import Fault
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport, Scene
 from failwell.jobs.memory.book import Book
-from failwell.jobs.memory.ledger__shared_ledger import SharedLedger
+from failwell.jobs.memory.shared_ledger import SharedLedger
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.order import Line, Recent
-from failwell.jobs.queue.order__instance import Instance
+from failwell.jobs.queue.order import Instance, Line, Recent
 from failwell.jobs.store.records import Host, JobStore
 from failwell.jobs.workers.death import kept_report
 

@@ -12,7 +12,7 @@ from json import loads
 from time import time
 from typing import Any, NamedTuple, cast
 
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.errors.frozen import frozen
 from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.records import Values

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from failwell.errors.frozen import frozen
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.rate_limit import Grant, RateLimit
-from failwell.jobs.store.rows__job_filter import JobFilter, JobTotal
+from failwell.jobs.store.job_filter import JobFilter, JobTotal
 from failwell.store.event import Event
 from failwell.store.watch import Watch
 
 if TYPE_CHECKING:
-    from failwell.jobs.schedules__schedule import JobSchedule, ScheduleSpec
+    from failwell.jobs.schedule_spec import JobSchedule, ScheduleSpec
     from failwell.jobs.store.groups import GroupPart, JobGroup
     from failwell.jobs.store.schedules import Firing
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from json import loads
 from typing import Any, NamedTuple
 
-from failwell.jobs.schedules__schedule import JobSchedule, ScheduleSpec, spec_of, spec_to_dict
+from failwell.jobs.schedule_spec import JobSchedule, ScheduleSpec, spec_of, spec_to_dict
 from failwell.store.event import to_json
 
 MANIFEST, PROGRAM, CLIENT = "manifest", "program", "client"

@@ -1,11 +1,13 @@
 """Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.records.JobStore`.
 
 Connection, event log and lock are the journal's. `failwell.jobs.store.commit` writes what a host or a client commits.
+
+The store for a host that runs chosen jobs only, such as a command that waits for one job.
 """
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.output import LINES
+from failwell.jobs.schedule_spec import JobSchedule, ScheduleSpec
 from failwell.jobs.store import hosts
 from failwell.jobs.store.commit import PROFILE_COLUMNS, write_commit
 from failwell.jobs.store.groups import GroupPart
@@ -43,11 +46,11 @@ from failwell.jobs.store.records import (
     Values,
     Want,
 )
-from failwell.jobs.store.records__side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.jobs.store.schedules import Firing
+from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.jobs.store.single_commit import SingleCommits
 from failwell.store.event import Event
-from failwell.store.faults__journal_faults import StoreFull
+from failwell.store.faults import StoreFull
 from failwell.store.folder import JOURNAL
 from failwell.store.locks import LOCK, is_held
 from failwell.store.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
@@ -383,3 +386,37 @@ def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durabili
 
     path = None if folder is None else os.fspath(folder)
     return SqliteJobs(state_folder(path), durability)
+
+
+class ChosenJobs(SqliteJobs):
+    """Jobs of a state folder. Their host claims the chosen ones alone, and leaves schedules to hosts that run all jobs.
+
+    Other processes see from the name of the host that they cannot rely on it for other jobs.
+    """
+
+    def __init__(self, store: SqliteJobs, chosen: Collection[str]) -> None:
+        """Use an open store, which its owner closes; `chosen` are the ids of the jobs that may be claimed."""
+        # The connection and its lock are those of `store`: opening another one takes longer than a claim.
+        vars(self).update(vars(store))
+        self._chosen = tuple(chosen)
+
+    def hosting(self, lanes: int) -> AbstractContextManager[Host]:
+        return hosts.HostLease(self._database, self.folder, lanes, self._clock, serves_all=False)
+
+    def unowned(self) -> Unowned:
+        return self._database.read(hosts.chosen_unowned, self._chosen)
+
+    def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
+        jobs = self._open_jobs(self._database.read(hosts.chosen_jobs, self._chosen))
+        return [job for job in jobs if instance in (None, job.request.instance)][:most]
+
+    def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:  # noqa: ARG002  (few are chosen, and all of them are wanted)
+        return self._claimed(self._database.write(hosts.claim_chosen, host, self._chosen, wants, now))
+
+    def schedules(self) -> list[JobSchedule]:
+        return []
+
+    def put_schedules(
+        self, specs: Mapping[str, ScheduleSpec], source: str, now: float, *, only: bool = False
+    ) -> None:
+        """Store nothing: the next host that runs all jobs does."""

@@ -104,7 +104,7 @@ class Call:
 
     def cancellation(self) -> BaseException:
         """The error to raise after this call was cancelled."""
-        from failwell.errors.faults__capability import CapabilityCancelledError
+        from failwell.errors.faults import CapabilityCancelledError
 
         return CapabilityCancelledError(self._capability)
 

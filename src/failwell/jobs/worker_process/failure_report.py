@@ -95,7 +95,7 @@ def _traceback_text(error: BaseException) -> str:
 
 def _own_error(error: BaseException) -> BaseException:
     """The capability error for a mistake that this worker itself found."""
-    from failwell.errors.faults__capability import CapabilityFatalError, CapabilityInputError
+    from failwell.errors.faults import CapabilityFatalError, CapabilityInputError
 
     if isinstance(error, InvalidCall):
         return CapabilityInputError(str(error), fields_invalid=error.fields)

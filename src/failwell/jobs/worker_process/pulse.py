@@ -10,8 +10,7 @@ from typing import Any
 from ...processes.tree import children_below
 from ...processes.wire import Line
 from .call import signs
-from .peaks import ram_peak_mb
-from .peaks__shares import Shares
+from .peaks import Shares, ram_peak_mb
 
 _NOISE = 262_144
 """Bytes per pulse below which reading and writing is not a sign of progress: the pulse itself reads a little."""

@@ -1,14 +1,17 @@
-"""Encodes results for the host: JSON as it is, bytes as files. Anything else is refused, with its place."""
+"""Encodes results for the host: JSON as it is, bytes as files. Anything else is refused, with its place.
+
+The largest number of levels of a value that is sent between host and worker.
+"""
 
 import json
 import math
 import os
+from collections.abc import Iterable
 from typing import Any, cast
 
 from ...processes.wire import TooLarge, encoded
 from .failure_report import Unsendable
 from .types.conversion import plain_form
-from .values__depth import DEEPEST, is_too_deep
 
 _SHOWN_PLACE = 80
 _LONGEST_KEY = 40
@@ -89,3 +92,25 @@ def _saved(content: bytes, place: str, folder: str | None) -> dict[str, Any]:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     return {"$file": {"path": path, "size": len(content)}}
+
+
+DEEPEST = 200
+"""Reading a value uses a few frames of the interpreter's stack for each level."""
+_HOLDERS = (dict, list, tuple)
+
+
+def is_too_deep(value: Any, brackets: int) -> bool:
+    """Whether a value has too many levels for a frame of a worker; `brackets` is the number of opening brackets in its JSON."""
+    if brackets <= DEEPEST:
+        return False
+    level: list[Any] = [[value]]
+    for _ in range(DEEPEST + 1):
+        # Level by level, and only containers: this costs a fraction of writing the JSON.
+        level = [item for container in level for item in _within(container) if isinstance(item, _HOLDERS)]
+        if not level:
+            return False
+    return True
+
+
+def _within(container: Any) -> Iterable[Any]:
+    return cast("dict[Any, Any]", container).values() if isinstance(container, dict) else container

@@ -13,7 +13,7 @@ from typing import Any, cast
 from failwell.adapters.describe import describe
 from failwell.errors.context import merge
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityError,
     CapabilityFatalError,
     CapabilityInputError,
@@ -23,7 +23,7 @@ from failwell.errors.faults__capability import (
 from failwell.errors.kind_registry import KINDS
 from failwell.errors.report import NOWHERE, ErrorReport, Scene, TracebackPolicy
 from failwell.errors.wire import read_masked
-from failwell.jobs.worker_process.values__depth import DEEPEST
+from failwell.jobs.worker_process.values import DEEPEST
 from failwell.jobs.workers.protocol import Answer, FileHandle
 
 _OURS_ALONE = ("cancel.", "halt.", "limit.", "retry.", "session.", "subworkflow.")

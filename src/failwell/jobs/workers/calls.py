@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
 
 from failwell.errors.axes import Certainty
-from failwell.errors.faults__capability import (
+from failwell.errors.faults import (
     CapabilityCancelledError,
     CapabilityError,
     CapabilityTimeoutError,
@@ -16,8 +16,7 @@ from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.store.rows import delete_files
 from failwell.jobs.workers.answer import Reader
-from failwell.jobs.workers.protocol import Answer
-from failwell.jobs.workers.protocol__frames import encode
+from failwell.jobs.workers.protocol import Answer, encode
 from failwell.jobs.workers.worker_events import notify
 from failwell.processes.worker import WorkerProcess
 

@@ -10,7 +10,7 @@ from failwell.adapters.describe import describe
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.facts import NotBefore
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityError, WorkerOOMError
+from failwell.errors.faults import CapabilityError, WorkerOOMError
 from failwell.errors.report import ErrorReport, Scene, TracebackPolicy
 from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed, memory_limit_reached
 from failwell.jobs.manifest import Manifest

@@ -13,7 +13,7 @@ from typing import Any
 
 from failwell.adapters.describe import describe
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.faults import CapabilityError
 from failwell.errors.report import Scene
 from failwell.jobs.faults import WorkerStalled, ended_by_us
 from failwell.jobs.manifest import Manifest
@@ -30,8 +30,7 @@ from failwell.jobs.workers.protocol import (
     Supervision,
     WorkerState,
 )
-from failwell.jobs.workers.startup import Startup, load_frame
-from failwell.jobs.workers.startup__environment import worker_environment
+from failwell.jobs.workers.startup import Startup, load_frame, worker_environment
 from failwell.jobs.workers.worker_events import WorkerEvents
 from failwell.processes.memory_groups import MemoryGroups
 from failwell.processes.tree import memory_shares, resident_mb

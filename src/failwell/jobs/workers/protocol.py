@@ -2,6 +2,8 @@
 
 `failwell.jobs.workers.supervisor.SupervisedWorker` implements it. All methods are called on the event loop's
 thread.
+
+The protocol between host and worker: frames of four bytes of length and one JSON object.
 """
 
 import os
@@ -10,11 +12,12 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from failwell.errors.faults__capability import CapabilityError
+from failwell.errors.faults import CapabilityError, CapabilityFatalError, CapabilityInputError
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport, TracebackPolicy, default_policy
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.manifest import Manifest
+from failwell.processes.wire import TooLarge, encoded, framed, quoted
 from failwell.processes.worker_memory import OverLimit
 
 
@@ -405,3 +408,41 @@ class Worker(Protocol):
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event. The returned function removes it."""
         ...
+
+
+def encode(frame: dict[str, Any]) -> bytes:
+    """One frame of a worker's call as bytes.
+
+    Raises:
+        CapabilityInputError: a value cannot be written as JSON, or it is too large.
+    """
+    try:
+        return encoded(frame)
+    except TooLarge as error:
+        raise _too_large(error) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CapabilityInputError(
+            f"an argument cannot be sent to the worker: {error}; give JSON values only"
+        ) from error
+
+
+def encode_call(job: str, action: str, arguments: str) -> bytes:
+    """The frame of one call, as `encode` writes it, of arguments that are JSON already.
+
+    Raises:
+        CapabilityInputError: it is too large.
+    """
+    try:
+        return framed(
+            f'{{"type":"call","job":{quoted(job)},"action":{quoted(action)},"arguments":{arguments}}}'
+        )
+    except TooLarge as error:
+        raise _too_large(error) from error
+
+
+def _too_large(error: TooLarge) -> CapabilityInputError:
+    return CapabilityInputError(f"the arguments are {error}; pass the path of a file")
+
+
+class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):
+    """The worker uses another version of the protocol."""

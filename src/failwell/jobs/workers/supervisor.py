@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from failwell.errors.axes import Certainty
-from failwell.errors.faults__capability import CapabilityCancelledError
+from failwell.errors.faults import CapabilityCancelledError
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.workers.lifecycle import Config, WorkerLifecycle
-from failwell.jobs.workers.protocol import Answer, CancelPhased, WorkerState
-from failwell.jobs.workers.protocol__frames import encode_call
+from failwell.jobs.workers.protocol import Answer, CancelPhased, WorkerState, encode_call
 from failwell.jobs.workers.startup import Startup, inspect_capability
 from failwell.processes.wire import encoded
 

@@ -3,9 +3,11 @@
 A claim is stored before the function is called, and its result after it. A later call with the same key gets
 that result. If the process died in between, nobody knows whether the effect happened: then the caller's
 `reconcile` hook decides, or a typed failure is raised. The function is not called a second time without an answer.
+
+What the annotations of an MCP tool say about repeating it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import (
     isasyncgenfunction,
@@ -16,6 +18,7 @@ from inspect import (
 from typing import Any, Literal, TypeVar, cast
 
 from failwell.calls.argument_checks import check_callable, check_number
+from failwell.errors.foreign_objects import safe_getattr
 from failwell.store.effects.call import EffectCall, EffectOptions, run_effect, run_effect_async
 from failwell.store.effects.claims import ClaimStore
 from failwell.store.effects.keys import (
@@ -139,3 +142,46 @@ def scope_text(scope: ScopeSource | None) -> str:
             f"the effect is limited to a {scope}, and there is none here: name it with `with scene({scope}=…)`"
         )
     return f"{scope}-{value}"
+
+
+EffectPolicy = Literal["none", "repeat", "claim"]
+"""`none`: it changes nothing. `repeat`: a repeat changes nothing more. `claim`: it must not be run twice."""
+
+
+def effect_policy(tool: object) -> EffectPolicy:
+    """How calls of an MCP tool are protected, by its `readOnlyHint` and `idempotentHint`.
+
+    A hint that is missing, or is not exactly `True`, protects more. Annotations of a server that you do not trust are
+    claims of that server.
+
+    Args:
+        tool: A tool, its annotations, or either as a mapping.
+    """
+    annotations = _member(tool, "annotations")
+    hints = tool if annotations is None else annotations
+    if is_read_only(hints):
+        return "none"
+    return "repeat" if is_idempotent(hints) else "claim"
+
+
+def is_read_only(annotations: object) -> bool | None:
+    """The `readOnlyHint` of a tool's annotations; `None` if they have none."""
+    # Releases of the library from 2 on have other names than the protocol, and FastMCP warns about those of the protocol.
+    return _hint(annotations, "read_only_hint", "readOnlyHint")
+
+
+def is_idempotent(annotations: object) -> bool | None:
+    """The `idempotentHint` of a tool's annotations; `None` if they have none."""
+    return _hint(annotations, "idempotent_hint", "idempotentHint")
+
+
+def _hint(annotations: object, *names: str) -> bool | None:
+    value = _member(annotations, *names)
+    return value if isinstance(value, bool) else None
+
+
+def _member(holder: object, *names: str) -> Any:
+    if isinstance(holder, Mapping):
+        mapping = cast("Mapping[str, Any]", holder)
+        return next((mapping[name] for name in names if name in mapping), None)
+    return safe_getattr(holder, *names)

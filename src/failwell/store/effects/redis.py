@@ -17,7 +17,7 @@ from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
 from failwell.store.effects.claims import Claim, EffectKey
 from failwell.store.event import from_json, to_json
-from failwell.store.redis_limits__redis_client import RedisClient
+from failwell.store.redis_limits import RedisClient
 
 POLL = 0.1
 """Seconds between two looks at a claim that another process has."""

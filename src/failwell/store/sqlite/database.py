@@ -2,6 +2,8 @@
 
 Private to its owner, in write-ahead mode, and of a version that this code knows. Every `sqlite3.Error`
 is translated into a fault here.
+
+Migrations: numbered SQL files that bring a database to the version that this code knows.
 """
 
 import errno
@@ -9,19 +11,84 @@ import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
-from failwell.store.faults import newer_fault, os_fault, outdated_fault, sqlite_fault
-from failwell.store.faults__journal_faults import NoFileHandle, StoreFull
+from failwell.store.faults import NoFileHandle, StoreFull, newer_fault, os_fault, outdated_fault, sqlite_fault
 from failwell.store.folder import file_exists, make_private
 from failwell.store.locks import exclusive
 from failwell.store.private_files import create_private
 from failwell.store.reserved_space import is_short, keep_reserve
-from failwell.store.sqlite.database__migrate import migrate, migrations, transaction, version_of
+
+
+class Migration(NamedTuple):
+    """One step: its number and its file of SQL statements."""
+
+    number: int
+    file: Path
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """The migrations of this version, in order."""
+    files = sorted(Path(__file__).with_name("migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return tuple(Migration(int(file.name[:4]), file) for file in files)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The number of the last migration that the database has."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Migration] | None = None) -> None:
+    """Apply the missing migrations in one transaction.
+
+    Raises:
+        StoreNewer: the database has migrations that this version does not know.
+    """
+    known = migrations() if steps is None else steps
+    latest = max(step.number for step in known)
+    if version_of(connection) == latest:
+        return
+    with transaction(connection):
+        version = version_of(connection)
+        if version > latest:
+            raise newer_fault(path, version, latest)
+        for step in known:
+            if step.number > version:
+                for statement in statements(step.file.read_text(encoding="utf-8")):
+                    connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {latest}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]:
+    """Run the block in one transaction: committed at its end, rolled back if anything is raised."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script, one by one: `executescript` would commit before it starts."""
+    complete: list[str] = []
+    pending = ""
+    for part in script.split(";"):
+        pending += f"{part};"
+        # A semicolon may also be in a comment, a string or the body of a trigger.
+        if sqlite3.complete_statement(pending):
+            complete.append(pending.strip())
+            pending = ""
+    return [statement for statement in complete if statement != ";"]
+
 
 Durability = Literal["normal", "full"]
 """`normal` survives the death of the process; `full` also survives power loss, for one disk flush a commit."""

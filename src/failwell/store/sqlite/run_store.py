@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
 from failwell.store.event import Event, Fact, from_json, to_json
-from failwell.store.faults__journal_faults import Locked, RunExists, UnknownRun
+from failwell.store.faults import Locked, RunExists, UnknownRun
 from failwell.store.folder import ENGINE, JOURNAL, check_run_id, run_folder
 from failwell.store.locks import Holder, holder_of, run_lock, run_locked
 from failwell.store.run_store import PruneResult, Run, Snapshot, Subject

@@ -9,7 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from failwell.errors.fault import Fault
-from failwell.errors.faults__capability import CapabilityCancelledError
+from failwell.errors.faults import CapabilityCancelledError
 from failwell.jobs.faults import QueueStopped
 from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
 from failwell.jobs.job_error import job_error

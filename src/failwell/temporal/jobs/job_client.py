@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any, Generic, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from failwell.jobs.arguments import ArgumentCheck
-from failwell.jobs.client.connection__store_client import not_ended
+from failwell.jobs.client.connection import not_ended
 from failwell.jobs.client.submission import JobOptions, Target, instance_name, named_arguments
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.worker_process.types.signature import Signature

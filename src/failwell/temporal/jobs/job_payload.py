@@ -6,7 +6,7 @@ from dataclasses import replace
 from json import dumps, loads
 from typing import Any
 
-from failwell.errors.faults__capability import CapabilityInputError
+from failwell.errors.faults import CapabilityInputError
 from failwell.jobs.job import NO_TIMEOUT, JobRequest
 from failwell.jobs.store.rows import request_from, request_to_json
 from failwell.temporal.queues import LARGEST

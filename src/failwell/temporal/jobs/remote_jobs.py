@@ -26,11 +26,10 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from failwell.adapters.describe import describe
-from failwell.errors.faults__capability import CapabilityCancelledError
+from failwell.errors.faults import CapabilityCancelledError
 from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import UnknownJob
-from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, new_job_id
-from failwell.jobs.job__request import check_request
+from failwell.jobs.job import FOREVER, Job, JobId, JobRequest, JobState, check_request, new_job_id
 from failwell.jobs.manifest import check_instance
 from failwell.temporal.connection import ConnectionOptions, InvalidConnection
 from failwell.temporal.jobs.job_payload import is_job_id, job_payload, request_of

@@ -22,8 +22,7 @@ from failwell.calls.idempotency import keyed
 from failwell.calls.model_calls import switch_off_sdk_retries
 from failwell.calls.operation import Operation
 from failwell.calls.retry_options import RetryOptions, merge_options
-from failwell.calls.suppress import catch_async
-from failwell.calls.suppress__on_raise import OnRaise
+from failwell.calls.suppress import OnRaise, catch_async
 from failwell.calls.task_calls import TaskFailed, open_operation, paused
 from failwell.errors.context import attach
 from failwell.errors.fault import Fault

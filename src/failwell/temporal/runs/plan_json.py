@@ -14,7 +14,6 @@ from functools import cache, partial
 from typing import Any, cast
 
 from failwell.calls import backoff, budget, policy
-from failwell.calls import policy__match as match
 from failwell.errors import axes
 from failwell.files import item_tree
 from failwell.workflows import plan as plans
@@ -23,7 +22,7 @@ from failwell.workflows.machine.retry_policy import renews
 from failwell.workflows.plan import Limits, Plan
 
 _TAG = "$"
-_MODULES = (plans, item_tree, match, policy, backoff, budget, axes)
+_MODULES = (plans, item_tree, policy, backoff, budget, axes)
 LONGEST = 8_000_000
 """Characters of JSON that are compressed into one payload. Temporal fails workflow code that runs for two seconds."""
 _UNPACKED = 4 * LONGEST

@@ -17,7 +17,7 @@ from temporalio.service import RPCError
 
 from failwell.errors.fault import Fault
 from failwell.store.event import to_json
-from failwell.store.faults__journal_faults import RunExists
+from failwell.store.faults import RunExists
 from failwell.temporal.queues import LARGEST
 from failwell.temporal.runs.hidden_variables import hide, new_mark, secret_values, secret_variable
 from failwell.temporal.runs.payloads import HEARTBEAT, event_to_json
@@ -32,8 +32,7 @@ from failwell.temporal.runs.remote_run import (
     no_worker,
     server_fault,
 )
-from failwell.temporal.runs.run_mirror__copied_events import CopiedEvents
-from failwell.temporal.runs.run_mirror__engine_record import forget_engine, write_engine
+from failwell.temporal.runs.run_mirror import CopiedEvents, forget_engine, write_engine
 from failwell.temporal.runs.run_workflow import NAME
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.fold import fold
@@ -176,7 +175,7 @@ class RemoteDriver:
         state = None
         if isinstance(event, Resume) or event.continues is not None:
             state = pack(self.state.to_dict())
-        from failwell.temporal.runs.remote_run__search_attributes import ensure_search_attributes
+        from failwell.temporal.runs.remote_run import ensure_search_attributes
 
         sources = self.settings.store.sources(remote.run)
         hidden, mark = secret_values(sources.values(), self.settings.environ), new_mark()

@@ -2,25 +2,125 @@
 
 A copy is the events of the run in the local journal. With it every command that reads a recorded run works as for a run
 of this machine.
+
+Copies the events of a run on a server into the local journal, with the files that a local run has beside it.
+
+Which server has a run: a file in the run's folder, so that commands find it without options.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from temporalio.service import RPCError
 
-from failwell.calls.clock import SYSTEM_CLOCK
+from failwell.calls.clock import SYSTEM_CLOCK, Clock
 from failwell.errors.fault import Fault
-from failwell.store.faults__journal_faults import Locked, UnknownRun
-from failwell.store.folder import make_private, run_folder
+from failwell.store.event import Event, Fact
+from failwell.store.faults import Locked, UnknownRun
+from failwell.store.folder import ENGINE, make_private, run_folder
+from failwell.store.output_log import OutputLog, recorded_output
+from failwell.store.private_files import replace_private
+from failwell.store.run_store import Store, append_with_retry
+from failwell.temporal.connection import ConnectionOptions, connection_options
 from failwell.temporal.runs.plan_json import unpack
 from failwell.temporal.runs.remote_run import NoWorker, RemoteRun, follow, no_worker, server_fault
-from failwell.temporal.runs.run_mirror__copied_events import CopiedEvents
-from failwell.temporal.runs.run_mirror__engine_record import read_engine, write_engine
 from failwell.temporal.runs.run_workflow import NAME
+from failwell.workflows.running.files import WRITTEN, write_event
+
+_ENDS = ("node:completed", "node:failed")
+
+
+class CopiedEvents:
+    """The local copy of one run. The caller holds the run's lock."""
+
+    def __init__(
+        self, store: Store, run: str, workflow: str, folder: Path, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._store, self._run, self._workflow = store, run, workflow
+        self._folder, self._clock = folder, clock
+        self._output = OutputLog(folder)
+        self._started: dict[str, Event] | None = None
+        """Step that runs → its start, which says whose output it is."""
+
+    async def add(self, facts: Sequence[Fact], lines: Sequence[Mapping[str, Any]] = ()) -> list[Event]:
+        """Record facts, log `lines` and what scripts printed, write what other programs read, and return the events.
+
+        Raises:
+            Fault: the store refuses them.
+        """
+        started = self._running_steps()
+        for line in lines:
+            self._output.add(line)
+        drafts = (Event(-1, kind, at, data) for kind, at, data in facts)
+        for entry in recorded_output(chain(started.values(), drafts)):
+            self._output.add(entry.to_dict())
+        # What was printed is in the log before its step ends: a follower stops at the end of the run.
+        self._output.flush()
+        events = await append_with_retry(self._store, self._run, facts, clock=self._clock)
+        for event in events:
+            self._note_step(started, event)
+            if event.type in WRITTEN:
+                write_event(self._folder, self._run, self._workflow, event)
+        return events
+
+    def close(self) -> None:
+        """Close the files."""
+        self._output.close()
+
+    def _running_steps(self) -> dict[str, Event]:
+        if self._started is None:
+            self._started = {}
+            for event in self._store.read(self._run):
+                self._note_step(self._started, event)
+        return self._started
+
+    def _note_step(self, started: dict[str, Event], event: Event) -> None:
+        path = str(event.data.get("path", ""))
+        if event.type == "node:started":
+            started[path] = event
+        elif event.type in _ENDS:
+            started.pop(path, None)
+
+
+_UNSTORED = ("api_key", "rpc_metadata")
+"""Secrets. They come from the environment, as certificates that are no files do."""
+
+
+def write_engine(folder: Path, connection: ConnectionOptions) -> None:
+    """Note in the folder of a run that this server has it."""
+    values = {
+        name: value
+        for name, value in asdict(connection).items()
+        if name not in _UNSTORED and isinstance(value, str | bool)
+    }
+    replace_private(folder / ENGINE, json.dumps({"engine": "temporal", **values}))
+
+
+def read_engine(folder: Path) -> ConnectionOptions | None:
+    """The server that has the run of this folder; `None` for a run of this machine.
+
+    Raises:
+        MissingExtra: temporalio is not installed.
+    """
+    try:
+        content: object = json.loads((folder / ENGINE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+    return connection_options(**{name: value for name, value in values.items() if name != "engine"})
+
+
+def forget_engine(folder: Path) -> None:
+    """The run is driven on this machine from now on."""
+    (folder / ENGINE).unlink(missing_ok=True)
+
 
 if TYPE_CHECKING:
     from temporalio.client import Client

@@ -18,7 +18,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from failwell.calls.suppress import catch
     from failwell.store.event import to_json
-    from failwell.store.faults__journal_faults import NotRecordable
+    from failwell.store.faults import NotRecordable
     from failwell.temporal.queues import LARGEST, instance_queue
     from failwell.temporal.runs.payloads import (
         HEARTBEAT,
@@ -41,8 +41,7 @@ with workflow.unsafe.imports_passed_through():
         unpack_plans,
     )
     from failwell.workflows.failure import derived_id
-    from failwell.workflows.machine.advance import Machine
-    from failwell.workflows.machine.advance__batch import take_turns
+    from failwell.workflows.machine.advance import Machine, take_turns
     from failwell.workflows.machine.messages import (
         Answered,
         Begin,

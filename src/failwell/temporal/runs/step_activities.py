@@ -2,6 +2,8 @@
 
 A step is run by the same executors as on one machine. It sends heartbeats, so that a dead worker is noticed and a
 cancelled step ends. A failure that the executor returns ends the activity for good: the workflow decides about repeats.
+
+What a Temporal worker needs in order to serve workflow runs.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +19,8 @@ from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
 
 from temporalio import activity
+from temporalio.worker import UnsandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from failwell.calls.budget import Budget
 from failwell.calls.clock import SYSTEM_CLOCK
@@ -28,6 +33,7 @@ from failwell.store.folder import make_private, run_folder, state_folder
 from failwell.temporal.runs.hidden_variables import hide, reveal, secret_values, secret_variable
 from failwell.temporal.runs.payloads import failure_payload, fit, step_error, too_large, unfit
 from failwell.temporal.runs.plan_json import pack, plans_to_json, request_from_json
+from failwell.temporal.runs.run_workflow import RunWorkflow
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.messages import Request
 from failwell.workflows.running.executor import Executor, Success, Tools, run_step
@@ -159,7 +165,7 @@ class StepActivities:
 
         agents = self._agents.setdefault(model, AgentExecutor(self._folder, None, model=model))
         if node_type == "stage":
-            from failwell.workflows.stages.nodes__stage_nodes import StageExecutor
+            from failwell.workflows.stages.nodes import StageExecutor
 
             return StageExecutor(agents)
         return agents
@@ -307,3 +313,33 @@ def _local_path(path: str, cwd: str | None) -> str:
     if path == cwd:
         return own
     return own + path[len(cwd) :] if path.startswith(f"{cwd.rstrip('/')}/") else path
+
+
+_BEAT = timedelta(seconds=1)
+"""How often heartbeats reach the server at most. A cancelled step learns of it by one."""
+PASSED_THROUGH = ("failwell", "jsonschema_rs", "minijinja", "yaml")
+"""Modules that the workflow's sandbox does not load again: ours, which are pure there, and compiled ones."""
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """Runs workflow code in Temporal's sandbox."""
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    )
+
+
+def run_worker_options(
+    steps: StepActivities, *workflows: type[Any], is_sandboxed: bool = True
+) -> dict[str, Any]:
+    """Options of a `temporalio.worker.Worker` on the task queue of workflow runs. Close `steps` after it has ended.
+
+    The sandbox finds workflow code that is not deterministic. Workers of users do without it: it costs a fifth of the
+    processor time of a step, and the code that it would check is the same as in the tests.
+    """
+    return {
+        "workflows": [RunWorkflow, *workflows],
+        "activities": steps.activities,
+        "workflow_runner": workflow_runner() if is_sandboxed else UnsandboxedWorkflowRunner(),
+        "max_heartbeat_throttle_interval": _BEAT,
+        "default_heartbeat_throttle_interval": _BEAT,
+    }

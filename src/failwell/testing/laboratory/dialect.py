@@ -1,16 +1,18 @@
-"""A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs."""
+"""A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs.
+
+Why a request is refused, and the small questions that every check asks.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any, cast
 
 from failwell.errors.axes import Certainty
 from failwell.errors.kind_registry import kind as registered
 from failwell.testing.laboratory.delay_forms import EVERYWHERE, FORMS, tell
-from failwell.testing.laboratory.lab_reply import Answer, Declined, LabCall, Reply
-from failwell.testing.laboratory.lab_reply__turn import LabTurn
-from failwell.testing.laboratory.scenario import SCENARIOS, Truth
-from failwell.testing.laboratory.scenario__transport_faults import BELOW
+from failwell.testing.laboratory.lab_reply import Answer, Declined, LabCall, LabTurn, Reply
+from failwell.testing.laboratory.scenario import BELOW, SCENARIOS, Truth
 
 _SHORTEST_LONG_WAIT = 6 * 3600
 """Seconds after which a rate limit counts as a quota; the rules of `adapters.ranks` say the same."""
@@ -84,3 +86,31 @@ class Dialect:
             is_long = wait is not None and wait >= _SHORTEST_LONG_WAIT
             return replace(known, kind="provider.quota_exhausted" if is_long else known.kind, wait=wait)
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a provider says about a conversation that it does not accept."""
+
+    message: str
+    param: str | None = None
+    """The member of the request, where the provider names one."""
+    code: str | None = None
+    """The provider's code, where it has one."""
+    kind: str | None = None
+    """The provider's type of the error, where it has several."""
+
+
+def members(value: object) -> dict[str, Any]:
+    """A JSON object, or an empty one if the value is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """A JSON list, or an empty one if the value is something else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def is_text(value: object) -> bool:
+    """Whether the value is a string with at least one letter."""
+    return isinstance(value, str) and value != ""

@@ -1,9 +1,14 @@
-"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway if the scenario says so."""
+"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway if the scenario says so.
 
+The binary frames of AWS event streams: lengths, headers, a payload, and a checksum over each part.
+"""
+
+import json
 import re
 import socket
 import struct
 import sys
+from binascii import crc32
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
@@ -234,3 +239,34 @@ def _first_lines(reply: Reply, keep: bool) -> bytes:
         if (name, value) in reply.headers or name not in own
     ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+_STRING = 7
+"""The type number of a header whose value is a text."""
+
+
+def frame(headers: dict[str, str], payload: bytes) -> bytes:
+    """One message, framed."""
+    fields = b"".join(_header(name, value) for name, value in headers.items())
+    prelude = struct.pack("!II", len(fields) + len(payload) + 16, len(fields))
+    checked = prelude + struct.pack("!I", crc32(prelude)) + fields + payload
+    return checked + struct.pack("!I", crc32(checked))
+
+
+def aws_event(kind: str, body: object) -> bytes:
+    """An event of a stream."""
+    return _message({":event-type": kind, ":message-type": "event"}, body)
+
+
+def aws_exception(kind: str, message: str) -> bytes:
+    """A modelled exception in the middle of a stream."""
+    return _message({":exception-type": kind, ":message-type": "exception"}, {"message": message})
+
+
+def _message(headers: dict[str, str], body: object) -> bytes:
+    return frame({**headers, ":content-type": "application/json"}, json.dumps(body).encode())
+
+
+def _header(name: str, value: str) -> bytes:
+    header, content = name.encode(), value.encode()
+    return struct.pack("!B", len(header)) + header + struct.pack("!BH", _STRING, len(content)) + content

@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from failwell.testing.laboratory.http_wire import Connection, Gone, Head
-from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
-from failwell.testing.laboratory.lab_reply__turn import LabTurn
+from failwell.testing.laboratory.lab_reply import LabCall, LabTurn, Reply, as_json
 from failwell.testing.laboratory.lab_routes import (
     NoSuchFailure,
     Route,
@@ -368,3 +367,13 @@ def _knock(port: int) -> None:
         socket.create_connection((_HOST, port), timeout=1).close()
     except OSError:
         return
+
+
+def lab(*, stall: float = LONG, strict: bool = False, delay: float | None = None) -> Lab:
+    """A laboratory on a free port of this machine, open while its `with` block runs.
+
+    `stall` is how many seconds the slow scenarios take before they answer; the default is longer
+    than any client waits. With `strict` it refuses conversations that the provider would refuse, such as
+    a tool call without its result. `delay` is how many seconds a rate limit asks for; without it each form has its own.
+    """
+    return Lab(stall=stall, strict=strict, delay=delay)

@@ -129,7 +129,7 @@ class AgentExecutor:
     def _queue(self) -> "InteractionQueue":
         """Where people are asked; a queue without answerers fails every question."""
         if self._interactions is None:
-            from failwell.agents.audit__interaction_audit import record_event
+            from failwell.agents.audit import record_event
             from failwell.agents.people.queue import InteractionQueue
 
             observe = None if self._audit is None else partial(record_event, self._audit)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.calls.shared_budget import SharedBudget
 from failwell.errors.frozen import frozen
+from failwell.workflows.agent_steps.conversations import Conversations
 from failwell.workflows.agent_steps.step_log import AgentLog
 from failwell.workflows.agent_steps.step_settings import (
     AgentSettings,
@@ -13,7 +14,6 @@ from failwell.workflows.agent_steps.step_settings import (
     granted_names,
     model_specs,
 )
-from failwell.workflows.agent_steps.visit__conversations import Conversations
 from failwell.workflows.machine.messages import Request
 from failwell.workflows.running.executor import Tools
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from failwell.agents.models import ModelSpec
     from failwell.agents.people.queue import InteractionQueue
     from failwell.agents.recovery import Recovery
-    from failwell.agents.tool_calls import Dispatcher
-    from failwell.agents.tool_calls__once import OnceCalls
+    from failwell.agents.tool_calls import Dispatcher, OnceCalls
     from failwell.agents.tools.tool import Approver, Tool
     from failwell.calls.attempt_loop import AttemptEvent
     from failwell.calls.budget import Budget
@@ -136,7 +135,7 @@ class AgentRun:
 
     def once_calls(self, scope: str) -> "OnceCalls":
         """What keeps the calls in `scope` from happening twice."""
-        from failwell.agents.tool_calls__once import OnceCalls
+        from failwell.agents.tool_calls import OnceCalls
 
         return OnceCalls(self._claims, scope)
 
@@ -255,7 +254,7 @@ class AgentRun:
         """The tools that a file defines."""
         tools = self._open.get(plan.file)
         if tools is None:
-            from failwell.agents.tools.tool__registry import open_tools
+            from failwell.agents.tools.registry import open_tools
 
             tools = open_tools(plan.tool_definitions, folder=Path(plan.folder), runner=self._runner)
             self._open[plan.file] = tools

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match
 from failwell.errors.axes import Category
 from failwell.errors.kind_registry import find_kind, is_owned
 from failwell.errors.kinds_table import CATALOGUE

@@ -1,16 +1,35 @@
-"""Rules about single steps: template syntax, missing executors, limits, inputs of sub-workflows."""
+"""Rules about single steps: template syntax, missing executors, limits, inputs of sub-workflows.
+
+Rules about what agents are given: skills and plugins are there, and a session has one user at a time.
+
+Rules about stages: what their templates read from the context, the tools that they allow, and their names.
+"""
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from typing import Any
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflows.check.check_context import CheckContext, PlacedNode
 from failwell.workflows.check.findings import error, softened, warning
-from failwell.workflows.compile.step_index import FLOW, INPUTS
-from failwell.workflows.plan import Plan, WaitSpec, WorkflowSpec
-from failwell.workflows.template.mistakes__template_errors import MistakeType
+from failwell.workflows.check.template_texts import STAGE_NAMES
+from failwell.workflows.compile.step_index import FLOW, INPUTS, NAMES
+from failwell.workflows.plan import (
+    AgentSpec,
+    ForEachSpec,
+    Node,
+    ParallelSpec,
+    Plan,
+    StageSpec,
+    Template,
+    WaitSpec,
+    WorkflowSpec,
+)
+from failwell.workflows.skills.plugins import find_plugin
+from failwell.workflows.skills.skills import SkillInvalid, find_skills
+from failwell.workflows.template.template_errors import MistakeType
 
 _HINT = "look for a missing brace, quote or `end…`"
 _HINTS: dict[str, str] = {
@@ -138,3 +157,148 @@ def _inputs(context: CheckContext, placed: PlacedNode, spec: WorkflowSpec, child
             message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not pass it"
             hint = f"add `{key}` to its `input_mapping`"
             yield error(placed.node.place, message, path=path, hint=hint)
+
+
+WARN_BYTES = 65_536
+"""Bytes of skills in the instructions of an agent that are worth a warning."""
+
+
+def agents(context: CheckContext) -> Iterator[Mistake]:
+    """Check the skills, plugins and sessions of agents."""
+    runtime = context.plan.runtime
+    yield from _entries(context, runtime, None, "workflow.runtime")
+    for node, _, path, _ in context.placed_nodes:
+        if isinstance(node.spec, AgentSpec):
+            yield from _entries(context, node.spec.settings, node, path)
+    yield from _sessions(context)
+
+
+def _entries(
+    context: CheckContext, settings: Mapping[str, Any], node: Node | None, path: str
+) -> Iterator[Mistake]:
+    folder, place = context.plan.folder, None if node is None else node.place
+    sources: Mapping[str, Any] = context.plan.runtime.get("plugin_sources") or {}
+    size = 0
+    for index, entry in enumerate(settings.get("skills") or ()):
+        try:
+            size += sum(skill.size for skill in find_skills(_plain(entry), folder))
+        except SkillInvalid as invalid:
+            yield error(place, str(invalid), path=f"{path}.skills[{index}]")
+    for index, entry in enumerate(settings.get("plugins") or ()):
+        try:
+            size += sum(skill.size for skill in find_plugin(_plain(entry), _plain(sources), folder).skills)
+        except SkillInvalid as invalid:
+            yield error(place, str(invalid), path=f"{path}.plugins[{index}]")
+    limits: Mapping[str, Any] = context.plan.runtime.get("skill_injection") or {}
+    most = limits.get("warn_bytes", WARN_BYTES)
+    if most is not None and size > most:
+        yield warning(
+            place,
+            f"the skills are {size:,} bytes, and every model call sends them",
+            path=f"{path}.skills",
+            hint="name fewer, or set `skill_injection.warn_bytes`",
+        )
+
+
+def _plain(value: Any) -> Any:
+    """An entry as it was written. Texts in settings of agents are templates."""
+    if isinstance(value, Template):
+        return value.text
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _sessions(context: CheckContext) -> Iterator[Mistake]:
+    """Two steps that run at once cannot continue the same conversation."""
+    for node, _, path, _ in context.placed_nodes:
+        if isinstance(node.spec, ForEachSpec) and _session(node.spec.body) and node.spec.max_concurrent > 1:
+            yield error(
+                node.place,
+                f"the items of `{node.name}` run at once and share the session `{_session(node.spec.body)}`",
+                path=f"{path}.agent.session_key",
+                hint="set `max_concurrent: 1`, or remove `session_key`",
+            )
+        if isinstance(node.spec, ParallelSpec):
+            keys = [_session(context.plan.nodes.get(member.name)) for member in node.spec.members]
+            shared = next((key for key in keys if key and keys.count(key) > 1), None)
+            if shared is not None:
+                yield error(
+                    node.place,
+                    f"members of `{node.name}` run at once and share the session `{shared}`",
+                    path=path,
+                    hint="give each its own `session_key`",
+                )
+
+
+def _session(node: Node | None) -> str:
+    if node is None or not isinstance(node.spec, AgentSpec):
+        return ""
+    return str(_plain(node.spec.settings.get("session_key")) or "")
+
+
+def stages(context: CheckContext) -> Iterator[Mistake]:
+    """Check every stage."""
+    specs = {node.name: node.spec for node in context.plan.nodes.values() if isinstance(node.spec, StageSpec)}
+    if not specs:
+        return
+    for node in context.plan.nodes.values():
+        if node.name in STAGE_NAMES or node.name == "act":
+            yield error(
+                node.place,
+                f"the name `{node.name}` has another meaning in the templates of stages",
+                path=node.name,
+                hint="choose another name",
+            )
+        if isinstance(node.spec, StageSpec) and context.is_complete(node):
+            yield from _tools(context, node, node.spec)
+            group = context.flow.owner.get(node.name)
+            if group is not None and node.spec.resolution != "abort-workflow":
+                yield warning(
+                    node.place,
+                    f"`{node.name}` runs in `{group}`, which fails with it; its `resolutionPolicy` has no effect",
+                    path=f"{node.name}.resolutionPolicy",
+                    hint="remove it",
+                )
+    if not context.knows(NAMES) or any("setup" in spec.code for spec in specs.values()):
+        # What code writes into the context is known when it runs.
+        return
+    written = sorted({key for spec in specs.values() for key in spec.setup})
+    for use in context.uses:
+        for reference in use.references:
+            root, *steps = reference.path
+            if root != "ctx" or root not in use.text.names or not steps or steps[0] in written:
+                continue
+            if reference.guarded:
+                continue
+            near = context.near(steps[0], written, "context")
+            yield error(
+                use.text.template.place,
+                f"no stage writes `{steps[0]}` into the context",
+                path=use.text.field,
+                hint=choices(near, written, "write it in the `setup` of a stage"),
+            )
+
+
+def _tools(context: CheckContext, node: Node, spec: StageSpec) -> Iterator[Mistake]:
+    """Tools that a stage allows and the file does not define."""
+    plan = context.plan
+    servers: tuple[str, ...] = tuple(plan.runtime.get("mcp_servers") or ())
+    known = {*plan.tools, *servers}
+    for name in spec.allowed_tools:
+        if name in known or name.startswith(tuple(f"{server}__" for server in servers)):
+            continue
+        hint = choices(context.near(name, known, "tools"), sorted(known), "define it under `tools`")
+        yield error(
+            node.place,
+            f"`{node.name}` allows the tool `{name}`, which the file does not define",
+            path=f"{node.name}.allowedTools",
+            hint=hint,
+        )
+    if spec.completion_tool in spec.allowed_tools or spec.completion_tool in plan.tools:
+        yield error(
+            node.place,
+            f"`{spec.completion_tool}` is a tool of the file, and `{node.name}` is complete when it is called",
+            path=f"{node.name}.completionTool",
+            hint="give the completion tool another name",
+        )

@@ -12,7 +12,7 @@ from failwell.files.disk import is_inside, project_of
 from failwell.files.mistakes import Mistake, MistakeLog
 from failwell.workflows.check.control_flow import Flow
 from failwell.workflows.check.findings import error
-from failwell.workflows.check.init__plan_rules import RULES, check
+from failwell.workflows.check.rules import RULES, check
 from failwell.workflows.check.step_rules import BUILT_IN, child_path, executors
 from failwell.workflows.compile.compiler import Compiled, PartialPlan, compile_file
 from failwell.workflows.compile.names import REGISTRY_HINT, registry_refusal

@@ -1,25 +1,86 @@
-"""`compile_file`: from a workflow file to its plan and its mistakes."""
+"""`compile_file`: from a workflow file to its plan and its mistakes.
+
+A file with one agent, read as a workflow with one step.
+
+The tree of a state machine that is written in Python, as if a workflow file had held it.
+"""
 
 import gc
 import os
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
+from failwell.errors.fault import Fault
 from failwell.errors.faults import Validation
 from failwell.errors.frozen import frozen
-from failwell.files.disk import Refused, kind_of
+from failwell.files.disk import Refused, kind_of, read
 from failwell.files.includes import Loaded, load
-from failwell.files.item_tree import Item, Place
+from failwell.files.item_tree import Item, Place, is_map
 from failwell.files.mistakes import Mistake
 from failwell.files.value_types import Invalid
-from failwell.workflows.compile.compiler__agent_file import as_workflow, is_agent_file
 from failwell.workflows.compile.file_shape import FILE
 from failwell.workflows.compile.names import REGISTRY_HINT, registry_refusal
 from failwell.workflows.compile.step_index import FLOW, SECTIONS, WorkflowMistakes, named_steps
 from failwell.workflows.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
+from failwell.workflows.stages.state_machine import machine_in
+
+_MARKS = frozenset({"model", "system_prompt", "agent"})
+"""Keys that only an agent has. One of them, and no key of a workflow, makes a file an agent."""
+_OF_WORKFLOWS = frozenset({"workflow", "agents", "parallel", "for_each"})
+_OF_THE_FILE = ("tools", "kinds")
+_OF_THE_HEAD = ("limits", "cost", "instructions", "metadata")
+_OTHER_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def is_agent_file(root: Item) -> bool:
+    """Whether a file holds one agent instead of a workflow."""
+    keys = root.keys
+    return keys is not None and not _MARKS.isdisjoint(keys) and _OF_WORKFLOWS.isdisjoint(keys)
+
+
+def as_workflow(root: Item) -> Item:
+    """The workflow whose only step is the agent of the file. Every value keeps its place."""
+    values: dict[str, Item] = dict(root.value)
+    name = values.get("name") or _item(root, _name(root.file))
+    file: dict[str, Item] = {}
+    head: dict[str, Item] = {"name": name, "entry_point": name}
+    for key in _OF_THE_FILE:
+        # A list of names belongs to the agent; definitions belong to the file.
+        if key in values and (key != "tools" or is_map(values[key].value)):
+            file[key] = values.pop(key)
+    for key in _OF_THE_HEAD:
+        if key in values:
+            head[key] = values.pop(key)
+    runtime = values.pop("runtime", None)
+    if "mcp_servers" in values:
+        inner: dict[str, Item] = {} if runtime is None or not is_map(runtime.value) else dict(runtime.value)
+        runtime = _mapping(runtime or root, {**inner, "mcp_servers": values.pop("mcp_servers")})
+    if runtime is not None:
+        head["runtime"] = runtime
+    values.setdefault("name", name)
+    values.setdefault("routes", _item(root, [_mapping(root, {"to": _item(root, "$end")})]))
+    agents = _item(root, [_mapping(root, values)])
+    return _mapping(root, {"workflow": _mapping(root, head), **file, "agents": agents})
+
+
+def _name(file: str) -> str:
+    return _OTHER_CHARACTERS.sub("-", PurePath(file).stem).strip("-") or "agent"
+
+
+def _item(near: Item, value: Any) -> Item:
+    return Item(value, near.line, near.column, near.file, near.folder)
+
+
+def _mapping(near: Item, values: dict[str, Item]) -> Item:
+    item = _item(near, values)
+    known = near.keys or {}
+    item.keys = {key: known.get(key, (value.line, value.column)) for key, value in values.items()}
+    return item
 
 
 @frozen
@@ -62,8 +123,6 @@ def compile_file(
         log = WorkflowMistakes()
         try:
             if file.endswith(".py"):
-                from failwell.workflows.compile.compiler__python_file import load_python
-
                 return load_python(file), log
             return load(file, log, environ, allow_outside=allow_outside), log
         except OSError as error:
@@ -237,3 +296,47 @@ def _children(nodes: Mapping[str, Node], file: str) -> tuple[str, ...]:
         elif isinstance(spec, WorkflowSpec) and spec.path.is_plain and "@" not in spec.path.text:
             paths[os.path.normpath(os.path.join(folder, spec.path.text))] = None  # noqa: PTH118
     return tuple(sorted(paths))
+
+
+def load_python(file: str) -> Loaded:
+    """Import the module at `file`, and return the tree of its state machine.
+
+    Raises:
+        OSError: it cannot be read.
+        Validation: it has no state machine, or cannot be imported.
+    """
+    content = read(file, file)
+    try:
+        machine, module = machine_in(Path(file))
+        document = machine.document(module)
+    except Fault:
+        raise
+    except Exception as error:
+        # Whatever the author's module raises, its file is not usable.
+        raise Validation(
+            kind="validation.config_invalid",
+            message=f"cannot import {Path(file).name}: {type(error).__name__}",
+            caller_facing=True,
+        ) from error
+    root = _item_python_file(document, 0, file)
+    stages: list[Item] = root.value["stages"].value
+    for index, stage in enumerate(machine.stages):
+        stages[index] = _item_python_file(document["stages"][index], stage.line - 1, file)
+    return Loaded(root=root, files={file: (content.digest, content.text)}, digest=content.digest)
+
+
+def _item_python_file(value: Any, line: int, file: str) -> Item:
+    """A value with one place for all of it."""
+    if isinstance(value, Mapping):
+        values = {
+            key: _item_python_file(inner, line, file)
+            for key, inner in cast("Mapping[str, Any]", value).items()
+        }
+        item = Item(values, line, 0, file)
+        item.keys = dict.fromkeys(values, (line, 0))
+        return item
+    if isinstance(value, list):
+        return Item(
+            [_item_python_file(inner, line, file) for inner in cast("list[Any]", value)], line, 0, file
+        )
+    return Item(value, line, 0, file)

@@ -21,15 +21,14 @@ from failwell.files.value_types import (
     name_of,
     type_name,
 )
-from failwell.workflows.compile.agent_settings import COST, MCP, RUNTIME
-from failwell.workflows.compile.agent_settings__tool_shapes import TOOLS
+from failwell.workflows.compile.agent_settings import COST, MCP, RUNTIME, TOOLS
 from failwell.workflows.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflows.compile.kind_shapes import SPELLING
 from failwell.workflows.compile.names import INPUT_NAME
 from failwell.workflows.compile.route_shapes import VALUES
 from failwell.workflows.compile.stage_shapes import STAGE
 from failwell.workflows.compile.step_index import FLOW, INPUTS, KINDS, NAMES
-from failwell.workflows.compile.step_keys__output_shapes import PAYLOAD, object_schema
+from failwell.workflows.compile.step_keys import PAYLOAD, object_schema
 from failwell.workflows.compile.steps import StepShape
 from failwell.workflows.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 from failwell.workflows.run_inputs import has_type

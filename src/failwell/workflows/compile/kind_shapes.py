@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match
 from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.kind_registry import (
     KIND_PATTERN,

@@ -3,8 +3,7 @@
 from typing import Any
 
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import Policy
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy
 from failwell.errors.frozen import frozen
 from failwell.files.item_tree import Item, Path, Place
 from failwell.files.mistakes import MistakeLog

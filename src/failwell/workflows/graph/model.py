@@ -8,8 +8,7 @@ from dataclasses import replace
 from posixpath import join, normpath
 from typing import Any, Literal
 
-from failwell.calls.policy import Policy
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy
 from failwell.errors.frozen import frozen
 from failwell.workflows.plan import (
     END,

@@ -3,10 +3,14 @@
 It is pure: the state passed in does not change, and the same state and event give the same result in any
 process. A turn applies the event, then processes pending scopes and groups until only the driver can
 continue, or until the turn has enough facts to be written.
+
+Takes the queued events of a run through the machine, one after another. Every driver uses it.
 """
 
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.closing import (
@@ -30,6 +34,7 @@ from failwell.workflows.machine.messages import (
     Answered,
     Begin,
     Cancel,
+    Command,
     Continue,
     Done,
     Event,
@@ -359,3 +364,46 @@ def revived(state: State) -> State:
     draft.owed, draft.waiting = [], []
     draft.seq = 0
     return draft
+
+
+Facts = list[tuple[str, float, Mapping[str, Any]]]
+"""The type, the time and the data of each fact."""
+MAX_FACTS = 1_024
+"""A batch ends after this many facts, so that they are recorded together in bounded time."""
+
+
+class Defect(NamedTuple):
+    """An event that the machine could not handle."""
+
+    event: Event
+    error: Exception
+
+
+def take_turns(
+    machine: Machine,
+    state: State,
+    queue: deque[Event],
+    *,
+    now: Callable[[], float],
+    jitter: Callable[[], float],
+) -> tuple[State, Facts, list[Command], Defect | None]:
+    """Advance `state` by the events of `queue`, which are removed from it.
+
+    Returns the state after them, what to record, and what to carry out after it is recorded. With a defect there are
+    no commands, and the state and the facts end before its event.
+    """
+    facts: Facts = []
+    commands: list[Command] = []
+    while queue and len(facts) < MAX_FACTS:
+        event = queue.popleft()
+        try:
+            turn = machine.advance(state, event)
+        except Exception as error:  # noqa: BLE001  (whatever the machine raises, its driver closes the run)
+            return state, facts, [], Defect(event, error)
+        state = turn.state
+        facts.extend([(kind, event.at, data) for kind, data in turn.facts])
+        commands.extend(turn.commands)
+        if commands and isinstance(commands[-1], Continue):
+            commands.pop()
+            queue.append(Tick(at=now(), jitter=jitter()))
+    return state, facts, commands, None

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.calls.policy__match import Match
+from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.errors.axes import Category
 from failwell.errors.report import ErrorReport
 

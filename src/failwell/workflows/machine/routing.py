@@ -3,8 +3,17 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from failwell.calls.policy import Policy, Tries, decide, exhausted_inside
-from failwell.calls.policy__verdict import Decision, GiveUp, Park, Retry, decision_text
+from failwell.calls.policy import (
+    Decision,
+    GiveUp,
+    Park,
+    Policy,
+    Retry,
+    Tries,
+    decide,
+    decision_text,
+    exhausted_inside,
+)
 from failwell.errors.axes import Blame
 from failwell.errors.report import Attempt
 from failwell.workflows.failure import Failure
@@ -12,7 +21,7 @@ from failwell.workflows.machine.context import ScopeNames
 from failwell.workflows.machine.run_state import Task
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.plan import Node, Route
-from failwell.workflows.template.render__condition import holds
+from failwell.workflows.template.condition import holds
 
 _BUG = "internal.bug"
 

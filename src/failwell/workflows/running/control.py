@@ -122,7 +122,7 @@ def _handle(driver: RunDriver, line: bytes) -> dict[str, Any]:
 
 def _answer(queue: "InteractionQueue", question: "Request", request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a question that waits in this process."""
-    from failwell.agents.people.queue__interaction_faults import AnswerInvalid, InteractionClosed
+    from failwell.agents.people.queue import AnswerInvalid, InteractionClosed
     from failwell.agents.people.requests import Answer
 
     answer = Answer(

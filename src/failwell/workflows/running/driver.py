@@ -17,12 +17,11 @@ from failwell.errors.fault import Fault
 from failwell.errors.faults import Validation
 from failwell.store.event import TERMINAL
 from failwell.store.event import Event as Entry
-from failwell.store.faults__journal_faults import NotRecordable
+from failwell.store.faults import NotRecordable
 from failwell.store.output_log import JOIN_SECONDS, OutputLog
 from failwell.store.run_store import append_with_retry
 from failwell.workflows.failure import Failure
-from failwell.workflows.machine.advance import Machine
-from failwell.workflows.machine.advance__batch import Facts, take_turns
+from failwell.workflows.machine.advance import Facts, Machine, take_turns
 from failwell.workflows.machine.messages import (
     Answered,
     Ask,

@@ -7,7 +7,7 @@ from failwell.errors.facts import UserAction
 from failwell.errors.fault import Fault
 from failwell.errors.report import Scene
 from failwell.files.mistakes import Mistake, to_json
-from failwell.store.faults__journal_faults import NotRecordable
+from failwell.store.faults import NotRecordable
 from failwell.workflows.failure import Failure
 
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from failwell.agents.people.queue import InteractionQueue
-from failwell.agents.people.queue__interaction_faults import InteractionRequired
+from failwell.agents.people.queue import InteractionQueue, InteractionRequired
 from failwell.agents.people.requests import Answer, Request
 from failwell.calls.suppress import catch_async
 from failwell.errors.redact import redact_value

@@ -2,6 +2,8 @@
 
 A non-zero exit is an ordinary result unless the author asked for typed failures. Nothing is inferred
 from exit codes or from output: only the error file describes a failure.
+
+The environment of a script: the host's, then the author's, then the variables of the run.
 """
 
 import os
@@ -13,18 +15,56 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
 
-from failwell.processes.capture import LIMIT, Capture
-from failwell.processes.capture__output_secrets import OutputSecrets
+from failwell.processes.capture import LIMIT, Capture, OutputSecrets
 from failwell.processes.run_processes import RunProcesses
 from failwell.processes.script import ScriptProcess, unbroken
+from failwell.processes.tree import MARKER
 from failwell.workflows.envelope import LARGEST, Malformed, parse, read_file
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.messages import Request
 from failwell.workflows.output_schemas import OutputSchemas
 from failwell.workflows.running.executor import Success, Tools
-from failwell.workflows.running.script_executor__script_environment import script_environment
-from failwell.workflows.running.script_result import output_of
-from failwell.workflows.running.script_result__outcome import Outcome
+from failwell.workflows.running.script_result import Outcome, output_of
+
+_MARKER = MARKER.encode()
+
+
+def script_environment(
+    author: Mapping[str, str],
+    *,
+    mark: str,
+    error_out: str,
+    usage_out: str,
+    attempt: int,
+    key: str,
+    run: str,
+) -> dict[bytes, bytes]:
+    """One script's environment. `attempt` counts from 1; the variable for it counts from 0."""
+    error_path, retries = os.fsencode(error_out), str(attempt - 1).encode()
+    environment = dict(os.environb)
+    # Marks are inherited, so that an outer run finds the processes of an inner one.
+    outer = environment.get(_MARKER)
+    # UTF-8 instead of a legacy code page; an author can override it.
+    environment[b"PYTHONUTF8"] = b"1"
+    # What a script in Python prints is seen when it prints it, not when a buffer is full.
+    environment.setdefault(b"PYTHONUNBUFFERED", b"1")
+    for name, value in author.items():
+        environment[os.fsencode(name)] = os.fsencode(value)
+    # These belong to one execution and override the values of an outer run or of the author.
+    environment.update(
+        {
+            b"FAILWELL_ERROR_OUT": error_path,
+            b"CONDUCTOR_ERROR_OUT": error_path,
+            b"FAILWELL_USAGE_OUT": os.fsencode(usage_out),
+            b"FAILWELL_RETRY_ATTEMPT": retries,
+            b"CONDUCTOR_RETRY_ATTEMPT": retries,
+            b"FAILWELL_IDEMPOTENCY_KEY": os.fsencode(key),
+            b"FAILWELL_RUN_ID": os.fsencode(run),
+            _MARKER: outer + b":" + mark.encode() if outer else mark.encode(),
+        }
+    )
+    return environment
+
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 

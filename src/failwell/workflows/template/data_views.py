@@ -7,8 +7,8 @@ all of them only read. Values inside are wrapped when they are accessed, so the 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, cast
 
+from failwell.workflows.template.lookup import NEVER_RAN
 from failwell.workflows.template.memory_budget import note_undefined
-from failwell.workflows.template.names__lookup import NEVER_RAN
 
 LARGEST_NATIVE = 2**63 - 1
 """The engine rounds or refuses some whole numbers beyond 64 bits."""

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 from failwell.workflows.template.data_views import is_missing, is_view, unwrapped, view
 from failwell.workflows.template.functions.filters import bounded
 from failwell.workflows.template.functions.library import FILTERS, FUNCTIONS, INNER, TESTS
+from failwell.workflows.template.lookup import MISSING, Names
 from failwell.workflows.template.memory_budget import LARGEST, spend, spend_text, start_budget, was_undefined
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
-from failwell.workflows.template.names__lookup import MISSING, Names
 from failwell.workflows.template.syntax.called_names import called_names, suggestion, uncalled_functions
 from failwell.workflows.template.syntax.source_guard import Source, guarded, guarded_expression
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 FUEL = 2_000_000
 """Instructions of one rendering, if each writes little."""

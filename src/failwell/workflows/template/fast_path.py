@@ -20,11 +20,11 @@ from failwell.workflows.template.environment import (
 )
 from failwell.workflows.template.functions.filters import default_filter
 from failwell.workflows.template.functions.library import FILTERS, FUNCTIONS
+from failwell.workflows.template.lookup import MISSING, NEVER_RAN, FlatNames, Names
 from failwell.workflows.template.memory_budget import LARGEST, start_budget, was_undefined
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
-from failwell.workflows.template.names__lookup import MISSING, NEVER_RAN, FlatNames, Names
 from failwell.workflows.template.syntax.called_names import uncalled_functions
 from failwell.workflows.template.syntax.source_guard import guarded, guarded_expression
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 _LONGEST = 300
 _PYTHON_FILTERS = frozenset(FILTERS)

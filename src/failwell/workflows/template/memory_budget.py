@@ -7,7 +7,7 @@ can grow a text, spends its size from this budget.
 from threading import local
 from time import monotonic, thread_time
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 LARGEST = 4 * 1024 * 1024
 """Characters of one text, and of the output."""

@@ -9,18 +9,18 @@ from typing import Any, cast
 
 from failwell.files.suggestions import nearest
 from failwell.workflows.template.data_views import type_name
-from failwell.workflows.template.mistakes__template_errors import (
+from failwell.workflows.template.lookup import MISSING, NEVER_RAN, Names
+from failwell.workflows.template.names import assigned_names, path_of, tags
+from failwell.workflows.template.syntax.expressions import parse_expression
+from failwell.workflows.template.syntax.source_guard import tag_expressions
+from failwell.workflows.template.syntax.tokenizer import Token, expression_tokens, template_tokens
+from failwell.workflows.template.syntax.tree import Expression
+from failwell.workflows.template.template_errors import (
     LIMITS,
     TIMEOUTS,
     MistakeType,
     TemplateMistake,
 )
-from failwell.workflows.template.names import assigned_names, path_of, tags
-from failwell.workflows.template.names__lookup import MISSING, NEVER_RAN, Names
-from failwell.workflows.template.syntax.expressions import parse_expression
-from failwell.workflows.template.syntax.source_guard import tag_expressions
-from failwell.workflows.template.syntax.tokenizer import Token, expression_tokens, template_tokens
-from failwell.workflows.template.syntax.tree import Expression
 
 _LONGEST = 80
 _LONGEST_TEXT = 100_000

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.workflows.plan import Template
-from failwell.workflows.template.mistakes__template_errors import TemplateMistake
 from failwell.workflows.template.syntax.block_tags import parse_block
 from failwell.workflows.template.syntax.expressions import parse_expression
 from failwell.workflows.template.syntax.tokenizer import Token, expression_tokens, template_tokens
 from failwell.workflows.template.syntax.tree import Expression, Step
+from failwell.workflows.template.template_errors import TemplateMistake
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 """The fields of a node or a group."""

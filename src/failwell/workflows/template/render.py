@@ -15,14 +15,14 @@ from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template, Value
 from failwell.workflows.template.environment import Engine
 from failwell.workflows.template.fast_path import render_fast
+from failwell.workflows.template.lookup import Names
 from failwell.workflows.template.mistakes import explain
-from failwell.workflows.template.mistakes__template_errors import (
+from failwell.workflows.template.template_errors import (
     LIMITS,
     TIMEOUTS,
     MistakeType,
     TemplateMistake,
 )
-from failwell.workflows.template.names__lookup import Names
 
 _LARGEST_PART = 1_000_000
 
@@ -184,7 +184,7 @@ def syntax_mistake(
     With `condition`, a text without `{{ }}` is an expression.
     """
     if condition and not is_rendered(template):
-        from failwell.workflows.template.render__condition import check
+        from failwell.workflows.template.condition import check
 
         mistake = _mistake(lambda: check(template.text))
     elif template.is_plain:

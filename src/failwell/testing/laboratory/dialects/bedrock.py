@@ -1,14 +1,132 @@
-"""Amazon Bedrock's Converse: the kind in a header, streams in binary frames, exceptions as events."""
+"""Amazon Bedrock's Converse: the kind in a header, streams in binary frames, exceptions as events.
+
+What Bedrock's Converse refuses: messages that do not alternate, blank texts, calls and results that do not meet.
+
+A scripted turn as a reply of Bedrock's Converse.
+"""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from failwell.errors.axes import Certainty
-from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.bedrock__bedrock_converse import refuse_converse
-from failwell.testing.laboratory.dialects.bedrock__scripts_bedrock import converse_turn
-from failwell.testing.laboratory.http_wire__eventstream import aws_event, aws_exception
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut
+from failwell.testing.laboratory.dialect import Dialect, Differs, Refusal, items, members
+from failwell.testing.laboratory.http_wire import aws_event, aws_exception
+from failwell.testing.laboratory.lab_reply import (
+    Answer,
+    LabCall,
+    LabTurn,
+    Pieces,
+    Reply,
+    always,
+    as_events,
+    as_json,
+    cut,
+)
+
+
+def refuse_converse(body: object) -> Refusal | None:
+    """Why this request is refused; `None` if its messages are in order."""
+    messages = [members(message) for message in items(members(body).get("messages"))]
+    if not messages:
+        return Refusal("The messages field is required. Add at least one message and try again.")
+    for place, message in enumerate(messages):
+        refusal = _shape(message, place)
+        if refusal is not None:
+            return refusal
+    if messages[0].get("role") != "user":
+        return Refusal(
+            "A conversation must start with a user message. Try again with a conversation that starts with a user "
+            "message."
+        )
+    if any(first.get("role") == second.get("role") for first, second in pairwise(messages)):
+        return Refusal(
+            "A conversation must alternate between user and assistant roles. Make sure the conversation alternates "
+            "between user and assistant roles and try again."
+        )
+    return _pairs(messages)
+
+
+def _shape(message: dict[str, Any], place: int) -> Refusal | None:
+    content = items(message.get("content"))
+    if not content:
+        return Refusal(
+            f"The content field in the Message object at messages.{place} is empty. Add a ContentBlock object to the "
+            "content field and try again."
+        )
+    for position, block in enumerate(map(members, content)):
+        if "text" in block and not str(block["text"]).strip():
+            return Refusal(
+                f"The text field in the ContentBlock object at messages.{place}.content.{position} is blank. Add text to "
+                "the text field, and try again."
+            )
+        result = members(block.get("toolResult"))
+        if result.get("status") == "error" and not items(result.get("content")):
+            return Refusal(
+                f"The content field at messages.{place}.content.{position}.toolResult cannot be empty when status value "
+                "is error."
+            )
+    return None
+
+
+def _pairs(messages: list[dict[str, Any]]) -> Refusal | None:
+    open_ids: list[str] = []
+    for place, message in enumerate(messages):
+        blocks = [members(block) for block in items(message["content"])]
+        answers = [members(block["toolResult"]).get("toolUseId") for block in blocks if "toolResult" in block]
+        if len(answers) > len(open_ids):
+            return Refusal(
+                f"The number of toolResult blocks at messages.{place}.content exceeds the number of toolUse blocks of "
+                "previous turn."
+            )
+        missing = [call_id for call_id in open_ids if call_id not in answers]
+        if missing:
+            return _missing(missing, place)
+        open_ids = [str(members(block["toolUse"]).get("toolUseId")) for block in blocks if "toolUse" in block]
+    return _missing(open_ids, len(messages)) if open_ids else None
+
+
+def _missing(ids: list[str], place: int) -> Refusal:
+    return Refusal(
+        f"Expected toolResult blocks at messages.{place}.content for the following Ids: {', '.join(ids)}"
+    )
+
+
+_METRICS = {"latencyMs": 41}
+
+
+def converse_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+    """The reply of Converse, whole or as a stream of binary frames."""
+    stop = "tool_use" if turn.calls else "end_turn"
+    if not call.stream:
+        message = {"message": {"role": "assistant", "content": _content(turn, number)}}
+        return as_json(200, {"output": message, "stopReason": stop, "usage": _USAGE, "metrics": _METRICS})
+    events = [aws_event("messageStart", {"role": "assistant"})]
+    for index, block in enumerate(_content(turn, number)):
+        place = {"contentBlockIndex": index}
+        deltas: list[dict[str, Any]]
+        if "toolUse" in block:
+            use = block["toolUse"]
+            begun = {"toolUseId": use["toolUseId"], "name": use["name"]}
+            events.append(aws_event("contentBlockStart", {**place, "start": {"toolUse": begun}}))
+            arguments = turn.arguments()[index - bool(turn.text)][1]
+            deltas = [{"toolUse": {"input": piece}} for piece in Pieces(arguments)]
+        else:
+            deltas = [{"text": piece} for piece in Pieces(block["text"])]
+        events += [aws_event("contentBlockDelta", {**place, "delta": delta}) for delta in deltas]
+        events.append(aws_event("contentBlockStop", place))
+    events.append(aws_event("messageStop", {"stopReason": stop}))
+    events.append(aws_event("metadata", {"usage": _USAGE, "metrics": _METRICS}))
+    return as_events(*events, kind=_STREAM)
+
+
+def _content(turn: LabTurn, number: int) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
+    for place, (name, arguments) in enumerate(turn.calls):
+        use = {"toolUseId": f"tooluse_{number}_{place}", "name": name, "input": dict(arguments)}
+        content.append({"toolUse": use})
+    return content
+
 
 _HEADERS = (("x-amzn-requestid", "lab-1f0c2a"),)
 _STREAM = "application/vnd.amazon.eventstream"

@@ -1,16 +1,22 @@
-"""Google, by the Gemini API and by Vertex AI: a canonical status, and the facts in typed details."""
+"""Google, by the Gemini API and by Vertex AI: a canonical status, and the facts in typed details.
 
+What Google's generateContent refuses: turns out of order, as many responses as there are not calls, unsigned calls.
+
+A scripted turn as a reply of Google's generateContent.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.delay_forms import EVERYWHERE, retry_details
-from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.google__google_contents import refuse_contents
-from failwell.testing.laboratory.dialects.google__scripts_google import content_turn
+from failwell.testing.laboratory.dialect import Dialect, Differs, Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
     Answer,
     LabCall,
+    LabTurn,
+    Pieces,
     Reply,
     always,
     as_events,
@@ -18,6 +24,140 @@ from failwell.testing.laboratory.lab_reply import (
     cut,
     event,
 )
+
+_SIGNED_MODELS = re.compile(r"gemini-[3-9]")
+"""Models whose function calls carry a signature that must come back."""
+
+
+def refuse_contents(body: object, path: str) -> Refusal | None:
+    """Why this request is refused; `None` if its contents are in order."""
+    contents = [members(content) for content in items(members(body).get("contents"))]
+    if not contents:
+        return Refusal("* GenerateContentRequest.contents: contents is not specified\n")
+    for place, content in enumerate(contents):
+        refusal = _shape(content, f"* GenerateContentRequest.contents[{place}]")
+        if refusal is not None:
+            return refusal
+    refusal = _order(contents)
+    if refusal is None and _SIGNED_MODELS.search(path):
+        refusal = _signatures(contents)
+    if refusal is None and contents[-1].get("role") == "model":
+        return Refusal("Please ensure that multiturn requests ends with a user role or a function response.")
+    return refusal
+
+
+def _shape(content: dict[str, Any], where: str) -> Refusal | None:
+    if content.get("role", "user") not in ("user", "model", "function"):
+        return Refusal("Please use a valid role: user, model.")
+    if not items(content.get("parts")):
+        return Refusal(f"{where}.parts: contents.parts must not be empty.\n")
+    for position, part in enumerate(items(content["parts"])):
+        data = {
+            name: value
+            for name, value in members(part).items()
+            if name not in ("thought", "thoughtSignature")
+        }
+        if not data or (data.get("text") == "" and "thoughtSignature" not in members(part)):
+            return Refusal(
+                f"{where}.parts[{position}].data: required oneof field 'data' must have one initialized field\n"
+            )
+        for kind, name in (("functionCall", "function_call"), ("functionResponse", "function_response")):
+            if kind in data and not is_text(members(data[kind]).get("name")):
+                return Refusal(f"{where}.parts[{position}].{name}.name: Name cannot be empty.\n")
+        arguments = members(data.get("functionCall")).get("args")
+        if not (arguments is None or isinstance(arguments, dict)):
+            return Refusal(
+                f"Invalid value at '{where.removeprefix('* GenerateContentRequest.')}.parts[{position}].function_call.args'"
+                " (type.googleapis.com/google.protobuf.Struct)"
+            )
+        response = members(data.get("functionResponse"))
+        if response and not isinstance(response.get("response"), dict):
+            return Refusal(f"{where}.parts[{position}].function_response.response: response is required.\n")
+    return None
+
+
+def _order(contents: list[dict[str, Any]]) -> Refusal | None:
+    open_calls = 0
+    before = ""
+    for content in contents:
+        calls, responses = _count(content, "functionCall"), _count(content, "functionResponse")
+        if responses and not open_calls:
+            return Refusal(
+                "Please ensure that function response turn comes immediately after a function call turn."
+            )
+        if responses != open_calls:
+            return Refusal(
+                "Please ensure that the number of function response parts is equal to the number of function call "
+                "parts of the function call turn."
+            )
+        role = content.get("role", "user")
+        if calls and (role != "model" or before not in ("user", "function")):
+            return Refusal(
+                "Please ensure that function call turn comes immediately after a user turn or after a function "
+                "response turn."
+            )
+        open_calls, before = calls, role
+    if open_calls:
+        return Refusal(
+            "Please ensure that the number of function response parts is equal to the number of function call parts of "
+            "the function call turn."
+        )
+    return None
+
+
+def _signatures(contents: list[dict[str, Any]]) -> Refusal | None:
+    """The first call of every step since the user's last text must be signed."""
+    start = 0
+    for place, content in enumerate(contents):
+        parts = [members(part) for part in items(content["parts"])]
+        if content.get("role", "user") == "user" and any("text" in part for part in parts):
+            start = place
+    for place in range(start, len(contents)):
+        calls = [part for part in map(members, items(contents[place]["parts"])) if "functionCall" in part]
+        if calls and not calls[0].get("thoughtSignature"):
+            name = calls[0]["functionCall"]["name"]
+            return Refusal(
+                "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+                "correctly, and missing thought_signature may lead to degraded model performance. Additional data, "
+                f"function call `default_api:{name}` , position {place + 1}. Please refer to "
+                "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+            )
+    return None
+
+
+def _count(content: dict[str, Any], kind: str) -> int:
+    return sum(kind in members(part) for part in items(content.get("parts")))
+
+
+def content_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+    """The reply of generateContent, whole or streamed. Calls come whole in a stream, as Google sends them."""
+    calls: list[dict[str, Any]] = []
+    for place, (name, arguments) in enumerate(turn.calls):
+        # Of parallel calls the first one alone is signed.
+        signature = {} if place else {"thoughtSignature": f"c2lnLWxhYi{number:02d}"}
+        calls.append({"functionCall": {"name": name, "args": dict(arguments)}, **signature})
+    if not call.stream:
+        parts: list[dict[str, Any]] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
+        parts += [{"text": turn.text}] if turn.text else []
+        return as_json(200, _chunk([*parts, *calls], number, "STOP"), kind=_KIND)
+    parts = [{"text": piece, "thought": True} for piece in Pieces(turn.thinking)]
+    parts += [{"text": piece} for piece in Pieces(turn.text)]
+    chunks = [_chunk([part], number, None) for part in [*parts, *calls]]
+    return as_events(*map(event, [*chunks, _chunk([], number, "STOP")]))
+
+
+def _chunk(parts: list[dict[str, Any]], number: int, finish: str | None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
+    return {
+        "candidates": [candidate],
+        "usageMetadata": usage,
+        "modelVersion": "gemini-lab",
+        "responseId": f"lab{number}",
+    }
+
 
 _HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
 _KIND = "application/json; charset=UTF-8"

@@ -3,8 +3,7 @@
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers
-from failwell.testing.laboratory.dialects.chat__scripts_openai_chat import USAGE, chat_turns
+from failwell.testing.laboratory.dialects.chat import USAGE, chat_answers, chat_turns
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-groq-region", "fra"), ("x-request-id", "req_lab_gq"))

@@ -4,8 +4,7 @@ from typing import Any
 
 from failwell.testing.laboratory.delay_forms import EVERYWHERE
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import TEXT, chat_answers
-from failwell.testing.laboratory.dialects.chat__scripts_openai_chat import chat_turn
+from failwell.testing.laboratory.dialects.chat import TEXT, chat_answers, chat_turn
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("x-request-id", "Root=1-lab-hf"), ("vary", "origin"))

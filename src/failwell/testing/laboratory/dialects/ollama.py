@@ -9,10 +9,17 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers
-from failwell.testing.laboratory.dialects.chat__scripts_openai_chat import chat_turn
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, as_events, as_json, cut
-from failwell.testing.laboratory.lab_reply__turn import LabTurn, Pieces
+from failwell.testing.laboratory.dialects.chat import chat_answers, chat_turn
+from failwell.testing.laboratory.lab_reply import (
+    Answer,
+    LabCall,
+    LabTurn,
+    Pieces,
+    Reply,
+    as_events,
+    as_json,
+    cut,
+)
 
 _TEXT = ("Hello", " from", " the lab.")
 _LINES = "application/x-ndjson"

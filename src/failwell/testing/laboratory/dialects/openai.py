@@ -4,14 +4,9 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers
-from failwell.testing.laboratory.dialects.chat__conversations_openai_chat import refuse_chat
-from failwell.testing.laboratory.dialects.chat__scripts_openai_chat import chat_turn
-from failwell.testing.laboratory.dialects.responses import with_responses
-from failwell.testing.laboratory.dialects.responses__conversations_openai_responses import refuse_responses
-from failwell.testing.laboratory.dialects.responses__scripts_openai_responses import response_turn
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
-from failwell.testing.laboratory.lab_reply__turn import LabTurn
+from failwell.testing.laboratory.dialects.chat import chat_answers, chat_turn, refuse_chat
+from failwell.testing.laboratory.dialects.responses import refuse_responses, response_turn, with_responses
+from failwell.testing.laboratory.lab_reply import Answer, LabCall, LabTurn, Reply, always, as_json
 
 _HEADERS = (
     ("x-request-id", "req_lab_7f3a"),

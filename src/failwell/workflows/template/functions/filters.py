@@ -19,7 +19,7 @@ from failwell.workflows.template.data_views import (
 )
 from failwell.workflows.template.functions.methods import WIDEST, bounded_width
 from failwell.workflows.template.memory_budget import LARGEST, spend, spend_text
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 LARGEST_VALUE = 8 * LARGEST
 """Characters of all texts in one value that is assigned to a name."""

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any, cast
 
 from failwell.workflows.template.data_views import type_name, unwrapped
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 _LINK = re.compile(
     r"(?P<before>^|[\s(<])(?P<url>(?:https?://|www\.)[^\s<>\"']+?)(?P<after>[.,:;!?)]*)(?=$|[\s<>])"

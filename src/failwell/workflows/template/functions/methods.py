@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from failwell.workflows.template.data_views import MISSING_VALUE, is_missing, type_name, unwrapped, view
 from failwell.workflows.template.memory_budget import LARGEST, spend_text
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 WIDEST = 10_000
 """Characters that a text may be padded to."""

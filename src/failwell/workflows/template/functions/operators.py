@@ -14,9 +14,9 @@ from failwell.workflows.template.data_views import (
     view,
 )
 from failwell.workflows.template.functions.filters import bounded, format_text
+from failwell.workflows.template.lookup import NEVER_RAN
 from failwell.workflows.template.memory_budget import LARGEST, spend, spend_text
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
-from failwell.workflows.template.names__lookup import NEVER_RAN
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 _MAX_BITS = 14_280
 """Of a whole number: as many as Python prints."""

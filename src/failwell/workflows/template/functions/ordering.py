@@ -7,7 +7,7 @@ from typing import Any, cast
 from failwell.workflows.template.data_views import MISSING_VALUE, ListView, type_name, unwrapped, view
 from failwell.workflows.template.functions.operators import path, uncomparable
 from failwell.workflows.template.memory_budget import spend
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 
 def _items(value: Any, name: str) -> list[Any]:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
 from failwell.workflows.template.syntax.expressions import Parser
 from failwell.workflows.template.syntax.tokenizer import Token
 from failwell.workflows.template.syntax.tree import Expression
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 _BARE = frozenset({"else", "raw", "endraw", "continue", "break", "block"})
 """Tags without an expression."""

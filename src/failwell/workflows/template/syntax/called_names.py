@@ -7,11 +7,11 @@ from itertools import pairwise
 from failwell.files.suggestions import nearest
 from failwell.workflows.template.functions.library import ENGINE_FUNCTIONS, FILTERS, FUNCTIONS, TESTS
 from failwell.workflows.template.functions.methods import METHOD_NAMES, replacement
-from failwell.workflows.template.mistakes__template_errors import MistakeType
 from failwell.workflows.template.names import assigned_names, tags
 from failwell.workflows.template.syntax.source_guard import OBJECTS, tag_expressions
 from failwell.workflows.template.syntax.tokenizer import template_tokens
 from failwell.workflows.template.syntax.tree import Expression, Step
+from failwell.workflows.template.template_errors import MistakeType
 
 CalledName = tuple[MistakeType, str, int, str | None]
 """The mistake if it does not exist, the name, the line, and words if it surely does not exist."""

@@ -7,9 +7,9 @@ The engine parses templates itself. This tree is for what has to be known before
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
 from failwell.workflows.template.syntax.tokenizer import Token
 from failwell.workflows.template.syntax.tree import Expression, Step
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 MAX_NESTING = 60
 """Levels of brackets and of `not`, `-` and `if`."""

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
 from failwell.workflows.template.syntax.block_tags import parse_block
 from failwell.workflows.template.syntax.expressions import parse_expression
 from failwell.workflows.template.syntax.rewriting import Edit, Rewriter, edited
 from failwell.workflows.template.syntax.tokenizer import Token, expression_tokens, template_tokens
 from failwell.workflows.template.syntax.tree import Expression
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 MAX_OPERATORS = 300
 MAX_TOKENS = 2_000

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from failwell.workflows.template.mistakes__template_errors import MistakeType, TemplateMistake
+from failwell.workflows.template.template_errors import MistakeType, TemplateMistake
 
 Token = tuple[str, Any, int, int, int]
 

@@ -1,1 +1,0 @@
-"""Successful replies with content of your own: texts, thinking and tool calls, in each provider's shape."""
