@@ -13,6 +13,7 @@ A test that is always skipped shows nothing. Whether one that may be skipped has
 import argparse
 import ast
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,11 +43,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What holds instead of an item, and the record that says why."""
+    """What holds instead of an item, and the sections that say why."""
 
     instead: str
     decisions: tuple[str, ...]
-    """Names of files in `docs/decisions`, without the ending."""
+    """Pages of `docs/decisions` with a section each: `retries#streams`."""
 
 
 class BadMark(Exception):
@@ -76,6 +77,15 @@ def read_decided(root: Path) -> Mapping[str, Decided]:
         item: Decided(instead=entry["instead"], decisions=tuple(entry["decisions"]))
         for item, entry in listed.get("decided", {}).items()
     }
+
+
+def read_sections(root: Path) -> frozenset[str]:
+    """The sections of the decisions, as they are cited: `retries#streams`."""
+    return frozenset(
+        f"{page.stem}#{_anchor(heading)}"
+        for page in (root / "docs/decisions").glob("*.md")
+        for heading in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    )
 
 
 def read_outcomes(files: Sequence[Path]) -> Mapping[str, frozenset[str]]:
@@ -134,7 +144,7 @@ def problems(
     marks: Sequence[Mark],
     waiting: Collection[str] = (),
     decided: Mapping[str, Decided] | None = None,
-    records: Collection[str] = (),
+    sections: Collection[str] = (),
 ) -> list[str]:
     """What is wrong with the table: one line each, empty if nothing is."""
     others = decided or {}
@@ -147,7 +157,7 @@ def problems(
             f"{item} names the decision `{name}`, which is not in docs/decisions"
             for item, entry in others.items()
             for name in entry.decisions or ("",)
-            if name not in records
+            if name not in sections
         ),
         *(
             f"{mark.test} claims `{mark.item}`, but it is always skipped"
@@ -205,9 +215,9 @@ def acceptance_page(root: Path = ROOT) -> str:
             "| --- | --- | --- | --- | --- |",
         ]
     for item, entry in decided.items():
-        records = ", ".join(f"[{name[:4]}](../decisions/{name}.md)" for name in entry.decisions)
+        reasons = ", ".join(_section_link(name) for name in entry.decisions)
         lines.append(
-            f"| {item} | {_cell(items[item])} | {_cell(entry.instead)} | {records} | {_tests(item, marks)} |"
+            f"| {item} | {_cell(items[item])} | {_cell(entry.instead)} | {reasons} | {_tests(item, marks)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -237,8 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BadMark, OSError) as bad:
         print(f"error: {bad}", file=sys.stderr)
         return 1
-    records = {path.stem for path in (args.root / "docs/decisions").glob("0*.md")}
-    wrong = problems(items, marks, waiting, decided, records)
+    wrong = problems(items, marks, waiting, decided, read_sections(args.root))
     if args.outcomes:
         wrong += unrun(items, marks, waiting, outcomes)
     for line in wrong:
@@ -255,6 +264,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _tests(item: str, marks: Sequence[Mark]) -> str:
     return "<br>".join(f"`{mark.test}`" for mark in marks if mark.item == item)
+
+
+def _anchor(heading: str) -> str:
+    """What a heading is called in an address."""
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+
+
+def _section_link(name: str) -> str:
+    page, _, anchor = name.partition("#")
+    return f"[{anchor.replace('-', ' ')}](../decisions/{page}.md#{anchor})"
 
 
 def _cell(text: str) -> str:

@@ -17,6 +17,7 @@ from tools.acceptance import (
     read_items,
     read_marks,
     read_outcomes,
+    read_sections,
     read_waiting,
 )
 
@@ -200,22 +201,24 @@ def test_a_run_notes_how_the_tests_of_items_ended(tmp_path: Path) -> None:
         outcomes.unlink()
 
 
-def test_what_is_decided_otherwise_has_its_record_and_a_list_of_its_own(tmp_path: Path) -> None:
+def test_what_is_decided_otherwise_names_a_section_and_has_a_list_of_its_own(tmp_path: Path) -> None:
     tree = a_tree(
         tmp_path,
         'import pytest\n@pytest.mark.acceptance("system 1", "system 2")\ndef test_it(): ...\n',
     )
     with (tree / "docs/acceptance-items.toml").open("a") as items:
-        items.write('[decided]\n"system 2" = { instead = "it leans", decisions = ["0001-leaning"] }\n')
+        items.write('[decided]\n"system 2" = { instead = "it leans", decisions = ["towers#on-leaning"] }\n')
+    (tree / "docs/decisions").mkdir()
+    (tree / "docs/decisions/towers.md").write_text("# Towers\n\n## On leaning\n")
 
-    found = problems(read_items(tree), read_marks(tree), (), read_decided(tree), {"0001-leaning"})
-    without = problems(read_items(tree), read_marks(tree), (), read_decided(tree), {"0002-other"})
+    found = problems(read_items(tree), read_marks(tree), (), read_decided(tree), read_sections(tree))
+    without = problems(read_items(tree), read_marks(tree), (), read_decided(tree), {"towers#on-falling"})
 
     assert found == []
-    assert without == ["system 2 names the decision `0001-leaning`, which is not in docs/decisions"]
+    assert without == ["system 2 names the decision `towers#on-leaning`, which is not in docs/decisions"]
     page = acceptance_page(tree)
     assert page.index("| 1 | it stands |") < page.index("## Decided otherwise") < page.index("| system 2 |")
-    assert "| it falls | it leans | [0001](../decisions/0001-leaning.md) |" in page
+    assert "| it falls | it leans | [on leaning](../decisions/towers.md#on-leaning) |" in page
 
 
 def test_an_item_that_waits_needs_no_test_and_one_that_is_shown_may_not_wait(tmp_path: Path) -> None:

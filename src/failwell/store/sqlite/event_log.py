@@ -1,6 +1,6 @@
 """The event log: numbered events in a table, appended in a transaction, read in pages, followed as they come.
 
-Runs, sessions and jobs use it, each in its own table; the decision record "One journal" says why.
+Runs, sessions and jobs use it, each in its own table; `docs/decisions/records.md` says why.
 An event is committed before it is delivered, and numbers have no gaps.
 """
 
