@@ -61,6 +61,12 @@ def test_every_link_on_a_page_leads_to_a_file(page: Path) -> None:
     assert missing == []
 
 
+def test_every_guide_is_linked_from_the_start_page() -> None:
+    linked = set(LINK.findall((ROOT / "docs/index.md").read_text("utf-8")))
+
+    assert {f"guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")} - linked == set()
+
+
 WITHHOLDING = re.compile(
     r"\b(log_report|ReportFilter|JsonFormatter|report_exception|withheld|jobs show|errors\.jsonl)\b|install\(app"
 )
