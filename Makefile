@@ -137,7 +137,7 @@ $(VENV)/.uv: $(PY) requirements/locks/dev.txt
 # Every release that is installed, also of what others need, is pinned in requirements/locks.
 $(VENV)/.project: $(VENV)/.uv pyproject.toml src/failwell/_version.py requirements/locks/dev.txt
 	@echo "installing failwell into $(VENV)"
-	@$(call install,$(PY),--constraint requirements/locks/dev.txt --editable .)
+	@$(call install,$(PY),--constraint requirements/locks/dev.txt --editable '.[engine]')
 	@touch $@
 
 $(VENV)/.agents: $(VENV)/.project

@@ -23,7 +23,7 @@ def bill_of(wheel: Path) -> dict[str, Any]:
         python = Path(folder) / "bin/python"
         _run(sys.executable, "-m", "venv", "--without-pip", folder)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-qq", "--python", str(python)]
-        _run(*pip, "install", "--constraint", str(ROOT / "requirements/locks/dev.txt"), str(wheel))
+        _run(*pip, "install", "--constraint", str(ROOT / "requirements/locks/dev.txt"), f"{wheel}[engine]")
         bill = _run(
             *(sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"),
             *("--pyproject", str(ROOT / "pyproject.toml"), str(python)),

@@ -110,9 +110,11 @@ def test_the_licence_is_apache_2() -> None:
     assert project_table()["license"] == "Apache-2.0"
 
 
-def test_the_base_install_brings_what_workflows_and_people_need_and_nothing_else() -> None:
-    dependencies = cast("list[str]", project_table()["dependencies"])
+def test_the_library_needs_nothing_and_the_engine_little() -> None:
+    table = project_table()
+    dependencies = cast("list[str]", table["optional-dependencies"]["engine"])
 
+    assert table["dependencies"] == []
     assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == [
         "cronsim",
         "jsonschema-rs",

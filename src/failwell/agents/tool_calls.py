@@ -39,6 +39,7 @@ from failwell.errors.faults import ToolTerminal, ToolTransient
 from failwell.errors.field_paths import declared_names, field_path
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.frozen import frozen
+from failwell.errors.missing_extra import need
 from failwell.errors.redact import MARK, mask_known, redact_text, redact_value
 from failwell.errors.report import ErrorReport
 from failwell.errors.safe_str import words_of
@@ -359,6 +360,7 @@ class Dispatcher:
     def _check_schema(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         validator = self._validators.get(tool.name)
         if validator is None:
+            need("jsonschema_rs", "engine")
             from jsonschema_rs import validator_for
 
             validator = self._validators[tool.name] = validator_for(

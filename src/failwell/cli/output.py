@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 from failwell.cli.exit_codes import Exit
+from failwell.errors.missing_extra import need
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +107,7 @@ def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool 
         color: Whether to use colour; by default as the terminal and `NO_COLOR` say.
         force_terminal: Whether to take the stream for a terminal; by default as it is.
     """
+    need("rich", "engine")
     from rich.console import Console
     from rich.segment import Segment
 

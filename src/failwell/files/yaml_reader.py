@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
+from failwell.errors.missing_extra import need
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path, Place, is_list, is_map
 from failwell.files.mistakes import MistakeLog
@@ -85,6 +86,7 @@ def compose(
 
     Without `environ`, `${…}` is plain text. `pure` uses PyYAML's parser instead of libyaml.
     """
+    need("yaml", "engine")
     import yaml
 
     composer = _Composer(text, file, log, environ, include, folder)

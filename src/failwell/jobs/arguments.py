@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.errors.faults import CapabilityInputError
+from failwell.errors.missing_extra import need
 from failwell.files.suggestions import unknown_word
 from failwell.jobs.job import TOO_DEEP, JobRequest, unserializable
 from failwell.jobs.settings import mistakes_of, type_text
@@ -62,6 +63,7 @@ class ArgumentCheck:
                 fields_invalid=["action"],
             )
         if validator is None:
+            need("jsonschema_rs", "engine")
             from jsonschema_rs import Draft202012Validator
 
             validator = self._validators[key] = Draft202012Validator(dict(schema))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from failwell.errors.frozen import frozen
+from failwell.errors.missing_extra import need
 
 SKIP, ONCE, ALL = "skip", "once", "all"
 MISSED = (SKIP, ONCE, ALL)
@@ -71,6 +72,7 @@ def spec_of(values: Mapping[str, Any]) -> ScheduleSpec:
 
 def cron_mistake(cron: str) -> str | None:
     """Why a cron expression is not valid; `None` if it is."""
+    need("cronsim", "engine")
     from cronsim import CronSim, CronSimError
 
     try:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from failwell.errors.faults import CapabilityConfigError
 from failwell.errors.frozen import frozen
+from failwell.errors.missing_extra import need
 from failwell.files.suggestions import unknown_word
 from failwell.jobs.faults import invalid_config
 from failwell.jobs.manifest import Manifest, Schema
@@ -95,6 +96,7 @@ def _with_defaults(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[Mistake]:
+    need("jsonschema_rs", "engine")
     from jsonschema_rs import Draft202012Validator, ValidationError
 
     # `$schema` and `$id` are notes here, and must not be fetched.

@@ -261,10 +261,12 @@ def run(args: Namespace) -> int:
 
 def _for_a_person(args: Namespace) -> bool:
     import sys
+    from importlib.util import find_spec
 
     from failwell.cli.output import is_terminal
 
-    return is_terminal(sys.stdout) or args.color == "always"
+    # The panel is drawn by rich, which comes with the extra `engine`; without it the same is said in plain text.
+    return (is_terminal(sys.stdout) or args.color == "always") and find_spec("rich") is not None
 
 
 def _panel(report: ErrorReport, args: Namespace) -> None:
