@@ -1,11 +1,8 @@
 """The page of providers speaks of every caller, of the versions that are pinned, and of no guess."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.sdks.matrix import caller, caller_names
 from tools.docs import providers
@@ -83,27 +80,3 @@ def test_the_page_counts_what_its_table_shows() -> None:
 def test_the_page_names_the_commit_it_was_made_from() -> None:
     assert re.fullmatch(r"[0-9a-f]{40}", SOURCE["commit"])
     assert f"`{SOURCE['commit'][:12]}`" in providers.providers_page()
-
-
-def test_the_page_is_stale_once_the_adapters_are_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if providers.adapters_now() is None:
-        pytest.skip("not a git checkout")
-    document = {"source": {**SOURCE, "adapters": "0" * 40}, "clients": ENTRIES}
-    (tmp_path / "providers.json").write_text(json.dumps(document), encoding="utf-8")
-    monkeypatch.setattr(providers, "RESULTS", tmp_path / "providers.json")
-
-    assert providers.main(["--check"]) == 1
-    assert "run `make providers`" in capsys.readouterr().out
-
-
-def test_the_page_is_current_for_the_adapters_it_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = {"source": {**SOURCE, "adapters": providers.adapters_now()}, "clients": ENTRIES}
-    (tmp_path / "providers.json").write_text(json.dumps(document), encoding="utf-8")
-    monkeypatch.setattr(providers, "RESULTS", tmp_path / "providers.json")
-
-    assert providers.main(["--check"]) == 0
-    assert "is that of these adapters" in capsys.readouterr().out

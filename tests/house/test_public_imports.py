@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,8 @@ PAGES = sorted(
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("docs/guides/*.md"),
         *ROOT.glob("docs/concepts/*.md"),
-        *ROOT.glob("docs/reference/kinds/*.md"),
+        # The examples of the kinds.
+        *ROOT.glob("src/failwell/errors/data/explanations/*.toml"),
         ROOT / "README.md",
     ]
 )
@@ -31,6 +33,11 @@ def code_of(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         yield 1, text
+        return
+    if path.suffix == ".toml":
+        for words in tomllib.loads(text).values():
+            if words.get("language", "python") == "python":
+                yield 1, words["example"]
         return
     for block in re.finditer(r"^( *)```python\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
         indent = len(block[1])

@@ -35,7 +35,9 @@ def test_ci_runs_the_tests_with_the_oldest_dependencies() -> None:
 def test_templates_need_a_minijinja_that_renders_them() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    [bound] = [entry for entry in project["optional-dependencies"]["engine"] if entry.startswith("minijinja>=")]
+    [bound] = [
+        entry for entry in project["optional-dependencies"]["engine"] if entry.startswith("minijinja>=")
+    ]
 
     assert tuple(map(int, bound.partition(">=")[2].split("."))) >= (2, 8)
 

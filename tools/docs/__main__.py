@@ -1,11 +1,14 @@
-"""Write docs/reference from the code, or with `--check` say which pages no longer match it."""
+"""Write the committed pages of docs/reference from the code, or with `--check` say which no longer match it.
+
+The other reference pages are not committed: `make site` writes them into the site.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.docs.pages import ROOT, NoSource, orphans, stale_pages
+from tools.docs.pages import COMMITTED, ROOT, NoSource, page_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,30 +19,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
 
     try:
-        stale = stale_pages(args.to)
-        if args.check:
-            return _refuse([*stale, *orphans(args.to)])
-        for page, text in stale.items():
-            (args.to / page).parent.mkdir(parents=True, exist_ok=True)
-            (args.to / page).write_text(text, encoding="utf-8")
-            print(f"wrote {page}")
-        for page in orphans(args.to):
-            (args.to / page).unlink()
-            print(f"removed {page}")
+        texts = {page: page_text(page) for page in COMMITTED}
     except NoSource as missing:
         print(f"error: {missing}", file=sys.stderr)
         return 1
-    return 0
-
-
-def _refuse(stale: Sequence[str]) -> int:
-    for page in stale:
-        print(f"error: docs/reference/{page} no longer matches the code", file=sys.stderr)
-    if stale:
+    stale = {page: text for page, text in texts.items() if not _same(args.to / page, text)}
+    for page, text in stale.items():
+        if args.check:
+            print(f"error: docs/reference/{page} no longer matches the code", file=sys.stderr)
+        else:
+            (args.to / page).parent.mkdir(parents=True, exist_ok=True)
+            (args.to / page).write_text(text, encoding="utf-8")
+            print(f"wrote {page}")
+    if args.check and stale:
         print("\nhint: run `make docs`", file=sys.stderr)
         return 1
-    print("docs: every reference page is current")
     return 0
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":

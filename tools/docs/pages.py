@@ -1,4 +1,4 @@
-"""Which page of docs/reference is written by which function, and whether it is still true."""
+"""Which page of docs/reference is written by which function."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -27,6 +27,9 @@ PAGES = {
 }
 """Page to the function that writes it, and its argument. Looked up by name, so that a missing source names itself."""
 
+COMMITTED = ("kinds.md", "acceptance.md")
+"""Pages that stand in the repository too: what a kind means and which test shows what is looked up without a site."""
+
 NOTE = "<!-- Written by `make docs`. Change the code or tools/docs, not this file. -->\n\n"
 
 
@@ -48,19 +51,3 @@ def page_text(page: str) -> str:
         return NOTE + write(*arguments)
     except (ImportError, FileNotFoundError) as missing:
         raise NoSource(f"docs/reference/{page} has no source: {missing}") from missing
-
-
-def stale_pages(folder: Path) -> dict[str, str]:
-    """The pages in `folder` that differ from what the code says now, each with the text it should have."""
-    current = {page: page_text(page) for page in PAGES}
-    return {page: text for page, text in current.items() if not _same(folder / page, text)}
-
-
-def orphans(folder: Path) -> list[str]:
-    """Written pages in `folder` that nothing writes any more."""
-    written = (path for path in folder.rglob("*.md") if path.read_text(encoding="utf-8").startswith(NOTE))
-    return sorted(name for path in written if (name := path.relative_to(folder).as_posix()) not in PAGES)
-
-
-def _same(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text

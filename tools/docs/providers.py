@@ -2,8 +2,7 @@
 
 Results come from `make providers`, which calls every installed SDK against the laboratory. They are kept
 in docs/reference/providers.json, so that the page can be written again without the SDKs. The file names the
-commit and the version of the adapters (git's id of their folder) that the results were seen with; `make check`
-fails once the adapters are others.
+commit that the results were seen with.
 """
 
 import argparse
@@ -44,26 +43,9 @@ def fold(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def results() -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """What was tested (`commit`, `adapters`), and the entries of each client."""
+    """What was tested (`commit`), and the entries of each client."""
     document = cast("dict[str, Any]", json.loads(RESULTS.read_text(encoding="utf-8")))
     return document["source"], document["clients"]
-
-
-def adapters_now() -> str | None:
-    """Git's id of the adapters as they are committed; None outside a checkout."""
-    return _git("rev-parse", f"HEAD:{ADAPTERS}")
-
-
-def stale() -> str | None:
-    """Why the page no longer speaks of these adapters, and what to do; None if it does."""
-    source, _ = results()
-    now = adapters_now()
-    if now is None or now == source["adapters"]:
-        return None
-    return (
-        f"docs/reference/providers.md was made from commit {source['commit'][:12]} and {ADAPTERS} has changed since: "
-        "commit, run `make providers`, and commit the page"
-    )
 
 
 def providers_page() -> str:
@@ -105,18 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fold the results of test runs into docs/reference/providers.json."""
     parser = argparse.ArgumentParser(prog="python -m tools.docs.providers", description=main.__doc__)
     parser.add_argument("results", nargs="*", type=Path, help="files that FAILWELL_MATRIX wrote")
-    parser.add_argument(
-        "--check", action="store_true", help="exit 1 if the adapters changed since the last run"
-    )
     args = parser.parse_args(arguments)
-    if args.check:
-        reason = stale()
-        print(f"error: {reason}" if reason else "docs: the page of providers is that of these adapters")
-        return 1 if reason else 0
     if not args.results:
         parser.error("name the files that FAILWELL_MATRIX wrote; `make providers` does")
-    commit, adapters = _git("rev-parse", "HEAD"), adapters_now()
-    if commit is None or adapters is None:
+    commit = _git("rev-parse", "HEAD")
+    if commit is None:
         parser.error("the results name the commit they were made from; run this in a git checkout")
     if _git("status", "--porcelain", "--", ADAPTERS):
         parser.error(f"{ADAPTERS} has changes that are not committed; commit them, then run `make providers`")
@@ -124,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         json.loads(line) for path in args.results for line in path.read_text(encoding="utf-8").splitlines()
     ]
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in fold(rows))
-    source = json.dumps({"commit": commit, "adapters": adapters})
+    source = json.dumps({"commit": commit})
     RESULTS.write_text(f'{{"source": {source},\n"clients": [\n{lines}\n]}}\n', encoding="utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)} from {len(rows)} calls")
     return 0
