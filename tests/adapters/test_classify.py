@@ -115,6 +115,7 @@ def test_401_and_403_are_for_whoever_holds_the_keys() -> None:
 
     assert (unknown.category, unknown.user_action.kind) == ("configuration", "check_credentials")
     assert (forbidden.category, forbidden.user_action.kind) == ("configuration", "request_access")
+    assert (unknown.retryable, forbidden.retryable) == (False, False)
 
 
 @pytest.mark.acceptance("pipelex 19")
@@ -410,9 +411,16 @@ def test_a_value_error_is_the_documents_fault_only_if_a_document_reader_raised_i
         space["convert"]()
     report = told(caught.value)
 
-    assert report.kind == "validation.input_invalid"
+    assert (report.kind, report.category) == ("validation.input_invalid", "user_input")
     assert report.evidence[0].rule.startswith(module.partition(".")[0])
-    assert told(FileNotFoundError(2, "gone")).kind == "internal.file_unavailable"
+
+
+@pytest.mark.acceptance("pipelex 24")
+def test_a_missing_file_is_about_its_caller_only_if_the_caller_named_it() -> None:
+    named, own = told(FileNotFoundError(2, "gone"), origin="input"), told(FileNotFoundError(2, "gone"))
+
+    assert (named.kind, named.category) == ("validation.path_not_found", "user_input")
+    assert (own.kind, own.category) == ("internal.file_unavailable", "configuration")
 
 
 # ------------------------------------------------------------------ what must not get out

@@ -56,10 +56,13 @@ class ApiError(Exception):
 
 
 @pytest.mark.acceptance("pipelex 1")
-def test_a_minimal_report_writes_only_what_it_has() -> None:
-    written = a_report(caller_facing=False).to_dict()
+def test_a_minimal_report_writes_what_follows_from_its_kind_and_nothing_else() -> None:
+    fault = failwell.Fault(kind="external.mail.bounced", message="The letter came back.")
 
-    assert set(written) == ALWAYS | {"origin"}
+    written = json.loads(failwell.describe(fault, scene=Scene()).to_json())
+
+    assert set(written) == ALWAYS | {"caller_facing", "evidence", "origin"}
+    assert (written["error_type"], written["message"]) == ("Fault", "The letter came back.")
     assert not nulls_in(written)
 
 

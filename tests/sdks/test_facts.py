@@ -143,6 +143,28 @@ def test_what_botocore_refuses_to_send_was_not_sent() -> None:
     assert (report.kind, report.certainty) == ("validation.input_invalid", "not_sent")
 
 
+@pytest.mark.acceptance("pipelex 24")
+@pytest.mark.parametrize(("name", "client"), [("openai", "OpenAI"), ("anthropic", "Anthropic")])
+def test_a_value_error_of_a_client_is_about_what_it_was_given(lab: Lab, name: str, client: str) -> None:
+    sdk = pytest.importorskip(name)
+    lab.reset()
+
+    with (
+        getattr(sdk, client)(api_key="lab", base_url=lab.url(name, "ok")) as opened,
+        pytest.raises(ValueError, match="non-empty") as caught,
+    ):
+        opened.models.retrieve("")
+
+    report = failwell.describe(caught.value)
+    assert (report.kind, report.category, report.certainty) == (
+        "validation.input_invalid",
+        "user_input",
+        "not_sent",
+    )
+    assert failwell.describe(ValueError("the same outside")).kind == "internal.bug"
+    assert lab.calls() == 0
+
+
 @pytest.mark.acceptance("pipelex 32")
 def test_the_facts_below_are_read_for_every_vendor_of_the_list() -> None:
     vendors = {

@@ -78,6 +78,19 @@ def test_a_first_call_beyond_the_budget_is_not_made(place: Place) -> None:
     assert place("audit", "show", "--type", "model:called", "--format", "json").data == []
 
 
+@pytest.mark.acceptance("relavium 31")
+def test_a_step_whose_model_has_no_price_completes_with_its_tokens_and_without_a_cost(place: Place) -> None:
+    head = 'workflow: {name: w, entry_point: a, runtime: {default_model: "scripted:replies.yaml"}}\n'
+    (place.folder / "w.yaml").write_text(head + ONE)
+    (place.folder / "replies.yaml").write_text(f"replies:\n  - {CHEAP}\n")
+
+    done = place("run", "w.yaml", "--quiet")
+
+    [completed] = [event["data"] for event in place.events if event["type"] == "node:completed"]
+    assert (done.code, completed["output"]) == (0, {"result": "hi"})
+    assert completed["usage"] == {"input_tokens": 1, "output_tokens": 500}
+
+
 @pytest.mark.acceptance("relavium 34")
 def test_a_warning_is_given_once_and_the_run_completes(place: Place) -> None:
     done = place.run(THREE, CHEAP, budget=0.1, on_exceed="warn")
