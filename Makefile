@@ -94,7 +94,6 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(PY) -m tools.docs --check
 	@$(PY) -m tools.docs.frameworks --check
 	@$(PY) -m tools.acceptance --check
-	@$(PY) -m tools.word_weights --check
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict --site-dir $(VENV)/site
 
 bench: $(VENV)/.test ## measure start-up, the error path, the loops and the rules

@@ -12,7 +12,7 @@ from typing import Any
 from failwell.adapters import codes, rules
 from failwell.adapters.saved.log_record import classify
 from failwell.adapters.saved.reading import saved_facts
-from failwell.adapters.words import grammar, reader, text_model
+from failwell.adapters.words import grammar, reader
 from tools.word_support import rows_by_alternative
 
 Item = tuple[str, str]
@@ -79,10 +79,9 @@ def macro(rows: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> float:
 
 
 def _install(lexicon: grammar.Lexicon) -> None:
-    for module in (grammar, reader, text_model, codes):
+    for module in (grammar, reader, codes):
         vars(module)["LEXICON"] = lexicon
     reader.forget()
-    text_model.forget()
     grammar.concepts_of_code.cache_clear()
     codes.said_by_code.cache_clear()
     for name in ("_said_by", "_said_by_name", "_said_by_classes"):

@@ -17,7 +17,6 @@ from typing import Any
 from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import STRUCTURES, Facts
-from failwell.adapters.guesses import guessed, read_row
 from failwell.adapters.registry import ANSWERING
 from failwell.adapters.saved.reading import is_misuse, read_saved, saved_facts
 from failwell.adapters.sdk_exceptions import gather
@@ -61,7 +60,7 @@ def read_unknown(error: BaseException, origin: Origin, by_text: Reading | None =
     if facts.status is not None and facts.status < 400 and not facts.headers and not has_status:
         # A number in `code` is anything: the exit code of a tool, the status of another protocol.
         facts.status = None
-    reading = _read(cls, facts) if by_text is None else guessed(facts, by_text, facts.message)
+    reading = _read(cls, facts) if by_text is None else by_text
     if reading is None:
         return None
     has_reply = has_status or bool(facts.headers) or isinstance(facts.body, STRUCTURES)
@@ -102,7 +101,7 @@ def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool
     is_own = not of_library or top in sys.stdlib_module_names
     if "." not in name or top in ANSWERING or (is_own and origin != "call"):
         return None
-    reading = read_row(row)
+    reading = read_saved(row)
     if reading.kind in _UNKNOWN:
         return None
     return _of_class(reading, saved_facts(row), origin, of_library=not is_own, has_reply=False)
@@ -121,7 +120,7 @@ def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
 def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
     if origin != "call" and not (origin == "code" and of_library):
         return None
-    reading = read_row(row)
+    reading = read_saved(row)
     if (
         reading.kind in _UNKNOWN
         or reading.rule.startswith("python.")
@@ -141,10 +140,10 @@ def _read(cls: type, facts: Facts) -> Reading | None:
         or facts.phase
         or isinstance(facts.body, STRUCTURES)
     ):
-        reading = guessed(facts, classify(facts), facts.message)
+        reading = classify(facts)
         if reading.kind not in _UNKNOWN:
             return reading
-    reading = read_row(row)
+    reading = read_saved(row)
     if reading.kind not in _UNKNOWN:
         return reading
     named = (read_saved(_row(above, facts)) for above in _unknown_bases(cls))

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.describe import describe
-from failwell.adapters.guesses import read_row
 from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.retry_after import LARGEST_SKEW, instant
-from failwell.adapters.saved.reading import NO_LIBRARY, is_misuse
+from failwell.adapters.saved.reading import NO_LIBRARY, is_misuse, read_saved
 from failwell.errors.facts import Origin
 from failwell.errors.fault import Fault
 from failwell.errors.headers import lower_headers
@@ -53,7 +52,7 @@ def classify(
     when = at or _sent_at(headers.get("date", "")) or datetime.now(UTC)
     name = str(row.get("exception_class") or "").rpartition(".")[2]
     reading = seen_from(
-        read_row(row, when),
+        read_saved(row, when),
         origin if origin in ORIGINS else ("code" if row.get("transport") == "local" else "call"),
         name,
         by_library=row.get("sdk") not in NO_LIBRARY and not is_misuse(str(row.get("message") or "")),

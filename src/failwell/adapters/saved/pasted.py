@@ -12,11 +12,10 @@ from typing import Any, cast
 
 from failwell.adapters.classification import Reading
 from failwell.adapters.describe import describe
-from failwell.adapters.guesses import guessed
 from failwell.adapters.origin import seen_from
 from failwell.adapters.registry import entries
 from failwell.adapters.saved.log_record import evidence_of, fields_of
-from failwell.adapters.saved.reading import read_facts, read_saved, saved_facts
+from failwell.adapters.saved.reading import read_saved
 from failwell.adapters.sdk_exceptions import PHASES
 from failwell.adapters.text.class_names import is_javascript
 from failwell.adapters.text.message import without_prefixes
@@ -55,8 +54,6 @@ _CLEAN = re.compile(
     re.IGNORECASE,
 )
 """What a program prints that found nothing wrong."""
-_LEAD = 0.3
-"""How far a guess must lead for a text of which nobody said that it is a failure."""
 _PLAIN_HOMES = frozenset({"python", "process", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
 _SEPARATOR = re.compile(r"::|\\")
@@ -136,16 +133,12 @@ def _printed(
 ) -> tuple[BaseException, TextError] | None:
     """What another language or a command printed, as a fault with its causes; `None` if nothing is known about it."""
     facts = read_text(text)
-    row = {"message": text}
-    row_facts = saved_facts(row)
-    reading = read_facts(row, row_facts)
+    reading = read_saved({"message": text})
     says_so = _LOUD.search(_CLEAN.sub("", text)) is not None
     shows_so = says_so or facts.status is not None or facts.exit_code is not None or bool(facts.errors)
     if not shows_so and reading.evidence[0].basis == "message" and reading.rule.startswith("provider."):
         # The words of any text are about something.
         return None
-    if says_so:
-        reading = guessed(row_facts, reading, text, least=_LEAD)
     reading = seen_from(reading, origin or "call", "")
     if reading.kind in _UNKNOWN:
         return None

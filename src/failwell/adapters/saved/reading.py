@@ -96,12 +96,8 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
 
     Where the row has no status, code or phase of its own, its texts are read for them.
     """
-    row = unwrapped(row)
-    return read_facts(row, saved_facts(row), now)
-
-
-def read_facts(row: Mapping[str, Any], facts: Facts, now: datetime | None = None) -> Reading:
-    """The reading of a row that nothing wraps, whose facts are gathered."""
+    row = _unwrapped(row)
+    facts = saved_facts(row)
     module, _, name = str(row.get("exception_class") or "").rpartition(".")
     if module and (known := registered(module, name)) is not None:
         return known.classified(classify(facts, now))
@@ -115,7 +111,7 @@ def read_facts(row: Mapping[str, Any], facts: Facts, now: datetime | None = None
     certain = _without_text(facts, own, class_name, now, is_reply=is_reply)
     if certain is not None:
         return certain
-    text = read_text("\n".join(texts_of(row)))
+    text = read_text("\n".join(_texts_of(row)))
     if not class_name and text.errors and _is_pythons(text.errors[0].name):
         # The text names the class that the row does not.
         return read_saved({**row, "exception_class": text.errors[0].name}, now)
@@ -187,7 +183,7 @@ def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
     return None if printed is None or printed.kind in UNKNOWN_KINDS else printed
 
 
-def unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row of what a runtime only wrapped, if the row holds nothing of a reply."""
     if any(row.get(name) is not None for name in ("http_status", "body")) or row.get("headers"):
         return row
@@ -237,7 +233,7 @@ def _is_pythons(name: str) -> bool:
     return "." in name and name.partition(".")[0] in HOMES
 
 
-def texts_of(row: Mapping[str, Any]) -> list[str]:
+def _texts_of(row: Mapping[str, Any]) -> list[str]:
     """The message of a row and those of its causes."""
     own = row.get("message")
     causes = [str(cause.get("message", "")) for cause in _dicts(row.get("cause_chain"))]
