@@ -60,15 +60,6 @@ def celery() -> Runs:
     return Runs(task(app()), task(app(), autoretry_for=(ValueError,)), task(reliability(app())))
 
 
-def ray() -> Runs:
-    from failwell.integrations.ray import reliability
-
-    library: Any = import_module("ray")
-    reliable = reliability(library.remote)(work)
-    # What runs in the worker; the way there is the same.
-    return Runs(work, work, reliable._function)  # noqa: SLF001  (Ray has no other name for it)
-
-
 def prefect() -> Runs:
     from failwell.integrations.prefect import reliability
 

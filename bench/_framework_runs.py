@@ -148,42 +148,6 @@ def google_adk() -> Runs:
     return Runs(runner(), runner(plugins.BasePlugin(name="empty")), runner(reliability()))
 
 
-def crewai() -> Runs:
-    from failwell.integrations.crewai import reliability
-
-    os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
-    library: Any = import_module("crewai")
-    base: Any = import_module("crewai.llms.base_llm").BaseLLM
-
-    def call(_self: Any, *_args: Any, **_kwargs: Any) -> str:
-        return "done"
-
-    stub = type("Stub", (base,), {"call": call})
-
-    def model() -> Any:
-        return stub(model="stub")
-
-    def crew(llm: Any) -> Any:
-        agent = library.Agent(role="a guide", goal="help", backstory="none", llm=llm)
-        task = library.Task(description="hello", expected_output="an answer", agent=agent)
-        return library.Crew(agents=[agent], tasks=[task])
-
-    plain = model()
-    reliable = reliability(crew(model())).agents[0].llm
-    return Runs(_bind(plain.call, "hello"), _bind(plain.call, "hello"), _bind(reliable.call, "hello"))
-
-
-def dspy() -> Runs:
-    from failwell.integrations.dspy import reliability
-
-    library: Any = import_module("dspy")
-    dummy: Any = import_module("dspy.utils").DummyLM
-    plain, other = (dummy([{"answer": "done"}] * 1_000_000) for _ in range(2))
-    reliable = reliability(other)["lm"]
-    library.configure(lm=plain)
-    return Runs(_bind(plain, "hello"), _bind(plain, "hello"), _bind(reliable, "hello"))
-
-
 def litellm() -> Runs:
     from failwell.integrations.litellm import reliability
 

@@ -1,4 +1,4 @@
-"""The tasks of an engine (Celery, DBOS, Prefect, Ray) under one retry authority: what every plugin for an engine holds.
+"""The tasks of an engine (Celery, DBOS, Prefect) under one retry authority: what every plugin for an engine holds.
 
 An engine stores the exception of a failed task, its text and its traceback in its own database. A plugin raises
 `TaskFailed` in its place: the report as JSON, and nothing of the exception's text.

@@ -1,7 +1,8 @@
 """instructor: `client = reliability(instructor.from_openai(OpenAI()))` repeats what the transport fails at, apart from re-asking.
 
 instructor asks the model again where its answer does not fit the schema, `max_retries` times. Failures of the call itself are
-repeated by failwell, under that, and count against the policy alone. The retries of the SDK client inside are switched off.
+repeated by failwell around that, and the question is then asked from its beginning. The retries of the SDK client inside are
+switched off.
 
 Example:
     >>> from failwell.integrations.instructor import reliability
@@ -9,33 +10,19 @@ Example:
     ...     return reliability(instructor.from_openai(client))
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator
 from functools import wraps
 from inspect import iscoroutinefunction
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
-from failwell.adapters.describe import describe
-from failwell.calls.attempt_loop import AttemptFailed, OperationEnded, notify
-from failwell.calls.chain.entry import ShortenedCall
 from failwell.calls.model_calls import ModelCalls, PluginOptions
-from failwell.calls.operation import Operation
-from failwell.calls.policy import Decision, GiveUp, Retry
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
-from failwell.calls.suppress import catch, catch_async
-from failwell.errors.context import attach
 from failwell.errors.foreign_objects import safe_getattr
 
 __all__ = ["reliability"]
 
 C = TypeVar("C")
-_PARSE_ERRORS = frozenset(
-    {"ValidationError", "JSONDecodeError", "AsyncValidationError", "ResponseParsingError"}
-)
-"""What instructor asks the model again for. It raises them of no call."""
-_ASK_AGAIN = Retry(after=0.0, why="the model is asked again for an answer that fits", charged=False)
-_ENOUGH = GiveUp(why="the model was asked as often as `max_retries` allows", exhausted=True)
 
 
 def reliability(client: C, *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]) -> C:
@@ -84,14 +71,10 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
 
         @wraps(create)
         async def create_async(*args: Any, **kwargs: Any) -> Any:
-            if not _has_schema(kwargs):
-                return await calls.run_async(provider, _model(kwargs), create, *args, **kwargs)
-            attempts = _begin(create, calls, provider, args, kwargs)
-            if attempts is None:
+            if _repeats_itself(kwargs):
                 result = await create(*args, **kwargs)
             else:
-                await attempts.operation.hold_async()
-                result = await attempts.create_async()
+                result = await calls.run_async(provider, _model(kwargs), create, *args, **kwargs)
             if calls.timeouts is None or not isinstance(result, AsyncGenerator):
                 return result
             from failwell.calls.streams.asynchronous import limit_astream
@@ -103,14 +86,10 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
 
     @wraps(create)
     def create_plain(*args: Any, **kwargs: Any) -> Any:
-        if not _has_schema(kwargs):
-            return calls.run(provider, _model(kwargs), create, *args, **kwargs)
-        attempts = _begin(create, calls, provider, args, kwargs)
-        if attempts is None:
+        if _repeats_itself(kwargs):
             result = create(*args, **kwargs)
         else:
-            attempts.operation.hold()
-            result = attempts.create()
+            result = calls.run(provider, _model(kwargs), create, *args, **kwargs)
         if calls.timeouts is None or not isinstance(result, Generator):
             return result
         from failwell.calls.streams.plain import limit_stream
@@ -121,153 +100,11 @@ def _repeated(create: Any, calls: ModelCalls, provider: str) -> Any:
     return create_plain
 
 
-def _has_schema(kwargs: dict[str, Any]) -> bool:
-    """Whether instructor's own loop runs. Without a schema it only calls the model."""
-    return kwargs.get("response_model") is not None or not isinstance(kwargs.get("max_retries", 1), int)
-
-
-def _begin(
-    create: Any, calls: ModelCalls, provider: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> "_Attempts | None":
-    """What replaces `max_retries`; `None` where a tenacity object decides."""
-    repeats = kwargs.get("max_retries", 1)
-    if not isinstance(repeats, int):
-        return None
-    operation = calls.operation(provider, _model(kwargs))
-    attempts = kwargs["max_retries"] = _Attempts(operation, repeats)
-    attempts.call = ShortenedCall(create, args, kwargs, operation.options.shrink).under(operation)
-    return attempts
+def _repeats_itself(kwargs: dict[str, Any]) -> bool:
+    """Whether the caller passed a tenacity object."""
+    return not isinstance(kwargs.get("max_retries", 1), int)
 
 
 def _model(kwargs: dict[str, Any]) -> str | None:
     model = kwargs.get("model")
     return model if isinstance(model, str) else None
-
-
-class _Attempts:
-    """What instructor takes in place of a tenacity object: an iterable of attempts, each a context manager.
-
-    A failed call is left to the operation. An answer that does not fit is repeated at once, and starts the count of
-    failed calls again: it is another question. instructor makes its request of the messages before the first attempt, so
-    it is called again with messages that were shortened.
-    """
-
-    call: ShortenedCall
-
-    def __init__(self, operation: Operation, repeats: int) -> None:
-        self.operation = operation
-        self._repeats = max(repeats, 0)
-        """How often the model may still be asked again."""
-        self._delay: float | None = None
-        self._error: Exception | None = None
-        self.attempt_number = 0
-        self._sent: Mapping[str, Any] = {}
-        """The arguments with which instructor was called last."""
-
-    def create(self) -> Any:
-        """Call instructor, and again where the messages were shortened meanwhile."""
-        while True:
-            self._sent = self.call.kwargs
-            response, error = catch(self.call)
-            if error is None:
-                return response
-            # Whatever ended the call is raised again, unless there are shorter messages to call with.
-            if not self._is_shortened:
-                raise error
-
-    async def create_async(self) -> Any:
-        """`create` of an async client."""
-        while True:
-            self._sent = self.call.kwargs
-            response, error = await catch_async(self.call)
-            if error is None:
-                return response
-            # As in `create`.
-            if not self._is_shortened:
-                raise error
-
-    @property
-    def _is_shortened(self) -> bool:
-        return self.call.kwargs is not self._sent
-
-    @property
-    def retry_state(self) -> Self:
-        """As in tenacity: it holds the number of the attempt."""
-        return self
-
-    def __iter__(self) -> Iterator[Self]:
-        while True:
-            self._begin()
-            yield self
-            self._conclude_parse()
-            error, self._error = self._error, None
-            if error is not None:
-                self._delay = self.operation.failed(error)
-                if self._delay is None:
-                    raise error
-            self.operation.wait(self._delay)
-            if error is not None and self._is_shortened:
-                raise error
-
-    async def __aiter__(self) -> AsyncIterator[Self]:
-        while True:
-            self._begin()
-            yield self
-            self._conclude_parse()
-            error, self._error = self._error, None
-            if error is not None:
-                self._delay = await self.operation.failed_async(error)
-                if self._delay is None:
-                    raise error
-            await self.operation.wait_async(self._delay)
-            if error is not None and self._is_shortened:
-                raise error
-
-    def __enter__(self) -> Self:
-        self.operation.enter()
-        return self
-
-    def __exit__(
-        self, cls: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> bool:
-        self.operation.detach()
-        if error is None:
-            self.operation.succeeded()
-            return False
-        if not isinstance(error, Exception):
-            self.operation.abandoned()
-            return False
-        self._error = error
-        return True
-
-    def _begin(self) -> None:
-        self.attempt_number += 1
-        self._delay = 0.0
-
-    def _conclude_parse(self) -> None:
-        """Raise an answer that does not fit if the model was asked often enough, and forget it otherwise."""
-        error = self._error
-        if error is None or type(error).__name__ not in _PARSE_ERRORS:
-            return
-        self._error = None
-        decision = _ASK_AGAIN if self._repeats else _ENOUGH
-        self._record(error, decision)
-        if decision is _ENOUGH:
-            raise error
-        self._repeats -= 1
-
-    def _record(self, error: Exception, decision: Decision) -> None:
-        """Write the row of a call that worked and whose answer does not fit."""
-        options, loop = self.operation.options, self.operation.failing_loop()
-        if options.guard is not None:
-            # The provider has answered.
-            options.guard.succeeded(self.operation.called)
-        loop.attempts = 0
-        loop.tries += 1
-        report = describe(error, provider=options.provider, model=options.model, origin="call")
-        wait = decision.after if isinstance(decision, Retry) else None
-        row = loop.record(report, decision, wait=wait, called=(options.provider, options.model))
-        notify(AttemptFailed(layer=loop.name, attempt=row, report=report), options.watcher)
-        if wait is None:
-            attach(error, loop.ledger())
-            notify(OperationEnded(ledger=loop.ledger(), succeeded=False), options.watcher)

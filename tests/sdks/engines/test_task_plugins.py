@@ -1,4 +1,4 @@
-"""The plugins of DBOS, Prefect and Ray: what their databases hold, and how they wait for long."""
+"""The plugins of DBOS and Prefect: what their databases hold, and how they wait for long."""
 
 import asyncio
 import logging
@@ -179,19 +179,3 @@ def test_celery_in_a_worker_process_stores_the_report_and_no_text(
     ]
     assert report.kind in stored
     assert lab.SECRET not in stored + printed
-
-
-def test_ray_refuses_what_would_repeat_twice_or_cannot_travel() -> None:
-    ray: Any = pytest.importorskip("ray", reason="`make test-sdks` runs it with ray")
-    from failwell.calls.guard import Guard
-    from failwell.integrations.ray import reliability
-
-    class Actor:
-        pass
-
-    with pytest.raises(ValueError, match="leave out `retry_exceptions`"):
-        reliability(ray.remote(retry_exceptions=True))(lambda: None)
-    with pytest.raises(TypeError, match="`Actor` is an actor"):
-        reliability(ray.remote)(Actor)
-    with pytest.raises(ValueError, match="cannot travel"):
-        reliability(ray.remote, guard=Guard())

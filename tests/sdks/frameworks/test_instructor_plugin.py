@@ -1,4 +1,4 @@
-"""instructor under the plugin: calls that fail, and answers that do not fit, are counted apart."""
+"""instructor under the plugin: calls that fail are repeated, and answers that do not fit are asked for again."""
 
 import asyncio
 import logging
@@ -66,14 +66,14 @@ def create(
     ("steps", "calls", "slept", "outcome"),
     [
         ((FITS,), 1, [], None),
-        ((FITS_NOT, FITS), 2, [0.0], None),
-        ((FITS_NOT,), 3, [0.0, 0.0], "provider.output_invalid"),
-        ((OVERLOADED, FITS_NOT, OVERLOADED, FITS), 4, [1.0, 0.0, 1.0], None),
-        ((FITS_NOT, OVERLOADED), 4, [0.0, 1.0, 2.0], "provider.overloaded"),
+        ((FITS_NOT, FITS), 2, [], None),
+        ((FITS_NOT,), 3, [], "provider.output_invalid"),
+        ((OVERLOADED, FITS_NOT, OVERLOADED, FITS), 4, [1.0, 2.0], None),
+        ((FITS_NOT, OVERLOADED), 4, [1.0, 2.0], "provider.overloaded"),
         ((lab_reply("bad_key"),), 1, [], "provider.auth"),
     ],
 )
-def test_failed_calls_and_answers_that_do_not_fit_are_counted_apart_in_one_ledger(
+def test_a_call_that_fails_is_repeated_around_the_answers_that_do_not_fit(
     kind: str, steps: tuple[Step, ...], calls: int, slept: list[float], outcome: str | None
 ) -> None:
     clock, events = FakeClock(), list[AttemptEvent]()
@@ -89,8 +89,7 @@ def test_failed_calls_and_answers_that_do_not_fit_are_counted_apart_in_one_ledge
     assert outcome == (None if error is None else describe(error).kind)
     assert len(lab.requests) == calls
     assert [row.wait for row in rows] == (slept if error is None else [*slept, None])
-    assert clock.slept == [wait for wait in slept if wait]
-    assert error is None or [row.number for row in describe(error).attempts] == [*range(1, calls + 1)]
+    assert clock.slept == slept
 
 
 def test_a_tenacity_object_of_the_caller_decides_about_everything() -> None:
@@ -130,14 +129,14 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_shortened_messages(
     assert [request["messages"][0]["content"] for request in lab.requests] == ["hello", "hi", "hi"]
 
 
-def test_an_answer_that_does_not_fit_is_no_failure_of_the_provider() -> None:
+def test_an_answer_that_does_not_fit_opens_no_breaker() -> None:
     clock = FakeClock()
     guard = Guard(clock=clock, breaker=BreakerPolicy(failures=1, rest=10))
     errors: Any = pytest.importorskip("instructor.core.exceptions")
-    for step, position in ((OVERLOADED, "open"), (FITS_NOT, "closed")):
+    for step, opens in ((OVERLOADED, True), (FITS_NOT, False)):
         with scripted_lab("openai", step) as lab, pytest.raises(errors.InstructorRetryException):
             create(lab.url, "plain", {"max_retries": 1}, clock=clock, guard=guard, attempts=1)
-        assert [state.breaker.position for state in guard.states()] == [position]
+        assert ("open" in {state.breaker.position for state in guard.states()}) is opens
         clock.advance(11)
 
 

@@ -15,7 +15,6 @@ PACKAGE = "instructor"
 OLDEST = (1, 17)
 LINE = "client = reliability(instructor.from_openai(OpenAI()))"
 ABSENT = {"tool_error": "the tool that instructor has the model call is its schema, and runs nothing"}
-TYPES = {"long_delay": "InstructorRetryException"}
 _FITS = calls_tool("Greeting", {"name": "Ada"})
 
 
