@@ -87,6 +87,15 @@ def test_the_tokens_and_the_cost_of_every_attempt_are_recorded(place: Place) -> 
     assert (second["usage"], second["cost"]) == ({"input_tokens": 9, "output_tokens": 5}, 4_700)
 
 
+@pytest.mark.acceptance("stud-cli 14")
+def test_a_requested_delay_that_cannot_be_read_is_noted_in_the_audit(place: Place) -> None:
+    place.call("run", "w.yaml", "--quiet", openai="rate_limited@garbage")
+
+    [failed] = place.call("audit", "show", "--type", "model:failed", "--format", "json", openai="ok").data
+    assert failed["data"]["kind"] == "provider.rate_limited"
+    assert failed["data"]["ignored_waits"] == {"retry-after": "soon"}
+
+
 @pytest.mark.acceptance("relavium 20")
 def test_a_piece_that_was_shown_is_followed_by_the_error_and_by_no_other_model(place: Place) -> None:
     done = place.call("chat", "w.yaml", "-p", "hello", "--format", "json", openai="broken_stream")

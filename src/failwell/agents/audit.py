@@ -103,7 +103,17 @@ class TurnAudit:
             delay=row.wait,
             reason=row.reason or "no further attempt",
             error=report.id,
+            ignored_waits=_ignored_waits(report),
         )
+
+
+def _ignored_waits(report: ErrorReport) -> dict[str, str] | None:
+    """Headers that asked for a wait which could not be understood, with what they said."""
+    if report.provider_metadata is None:
+        return None
+    headers = report.provider_metadata.headers
+    ignored = [str(one).removeprefix("header ") for one in report.details.get("ignored_waits", ())]
+    return {name: headers[name] for name in ignored if name in headers} or None
 
 
 def text_of(report: ErrorReport) -> str:
