@@ -85,6 +85,20 @@ def test_a_429_without_a_word_about_quotas_passes_after_a_wait(name: str) -> Non
     assert (report.category, report.user_action.kind) == ("transient", "wait_and_retry")
 
 
+@pytest.mark.acceptance("pipelex 13")
+@pytest.mark.parametrize("name", dialect_names())
+def test_the_429_of_each_provider_passes_after_a_wait(name: str) -> None:
+    spoken = dialect(name)
+    assert spoken is not None
+    reply = spoken.reply("rate_limited", LabCall(path="/v1/chat"))
+    assert reply is not None
+
+    report = told(a_reply(reply.status, reply.body, **dict(reply.headers)), provider=name)
+
+    assert reply.status == 429
+    assert (report.category, report.user_action.kind) == ("transient", "wait_and_retry")
+
+
 @pytest.mark.acceptance("pipelex 14")
 def test_a_429_that_speaks_of_the_plan_is_about_money() -> None:
     body = {"message": "You exceeded your current quota, please check your plan and billing details."}
@@ -176,9 +190,10 @@ def test_how_far_a_call_got_decides_even_if_it_must_not_be_repeated(
     wrapper = TIMEOUT if "Timeout" in name else CONNECTION
     error = chained(wrapper("Connection error."), a_class(f"{library}.{name}")("x"))
 
-    report = told(error, idempotent=False)
+    declared, undeclared = told(error, idempotent=False), told(error)
 
-    assert (report.category, report.certainty) == (category, certainty)
+    assert (declared.category, declared.certainty) == (category, certainty)
+    assert (undeclared.category, undeclared.certainty) == (category, certainty)
 
 
 @pytest.mark.acceptance("pipelex 25")

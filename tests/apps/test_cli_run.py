@@ -77,6 +77,19 @@ def test_a_failed_run_for_an_agent_is_one_json_object_on_stderr(tmp_path: Path) 
     assert error["error_source"][0] == "Fault @ internal.spawn_failed"
 
 
+@pytest.mark.acceptance("conductor 28")
+def test_an_error_of_a_step_without_any_route_is_unhandled(tmp_path: Path) -> None:
+    step = {"name": "probe", "type": "script", "command": "sh", "args": ["-c", RAISE % "external.git.drift"]}
+    file = a_file(tmp_path, json.dumps({"workflow": {"name": "x", "entry_point": "probe"}, "agents": [step]}))
+
+    done = run(tmp_path, file)
+
+    assert (done.code, done.out) == (3, "")
+    assert "external.git.drift" in done.err
+    last = events(tmp_path)[-1]
+    assert (last["type"], last["data"]["error_type"]) == ("run:failed", "UnhandledWorkflowError")
+
+
 @pytest.mark.acceptance("conductor 36")
 def test_an_unhandled_error_leaves_one_line_in_the_errors_file(tmp_path: Path) -> None:
     run(tmp_path, a_raising_file(tmp_path), "--run-id", "r1")

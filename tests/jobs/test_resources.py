@@ -1,6 +1,7 @@
 # pyright: reportPrivateUsage=false
 """Memory on real workers: admitted by what was learned, freed by those who hold it idle."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.jobs.queues import (
     began,
     book_of,
     types,
+    when,
 )
 from tests.jobs.workers import run, until
 
@@ -111,23 +113,33 @@ def test_a_blocked_job_says_why_once_and_the_largest_idle_holder_makes_room(tmp_
     async def work() -> None:
         gpu, go = a_gpu(tmp_path), tmp_path / "go"
         async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
-            for name, peak in (("needy", 6_000), ("small", 500), ("large", 5_000), ("busy", 1_000)):
+            wanted_go = tmp_path / "wanted_go"
+            peaks = {"needy": 4_000, "small": 300, "large": 4_000, "wanted": 4_200, "busy": 500}
+            for name, peak in peaks.items():
                 jobs.register(a_model(name), config={"gpu": str(gpu)})
                 await jobs.call(name, {"mb": peak})
                 if name == "needy":
                     await jobs.worker("needy").stop()
-            running = await jobs.submit("busy", {"mb": 1_000, "until": str(go)})
+            # Somebody waits for the largest of all, which is switched off for the moment.
+            before = await jobs.submit("wanted", {"mb": 4_200, "until": str(wanted_go)})
+            await began(wanted_go)
+            waiting = await jobs.submit("wanted", {"mb": 4_200})
+            await jobs.disable("wanted")
+            wanted_go.touch()
+            await jobs.wait(before.id)
+            running = await jobs.submit("busy", {"mb": 500, "until": str(go)})
             await began(go)
-            pids = {name: jobs.worker(name).pid for name in ("small", "busy")}
+            pids = {name: jobs.worker(name).pid for name in ("small", "wanted", "busy")}
 
-            job = await jobs.submit("needy", {"mb": 6_000})
+            job = await jobs.submit("needy", {"mb": 4_000})
             ended = await jobs.wait(job.id)
 
             assert ended.state is JobState.COMPLETED
             assert types(jobs, job) == ["submitted", "blocked", "started", "completed"]
             told = [event.data for event in jobs.store.events() if event.type == "worker:evicted"]
             assert [(one["instance"], one["how"]) for one in told] == [("large", "stopped")]
-            assert {name: jobs.worker(name).pid for name in ("small", "busy")} == pids
+            assert {name: jobs.worker(name).pid for name in ("small", "wanted", "busy")} == pids
+            assert jobs.job(waiting.id).state is JobState.PENDING
             go.touch()
             await jobs.wait(running.id)
 
@@ -148,9 +160,12 @@ def test_room_that_somebody_outside_makes_is_noticed(tmp_path: Path) -> None:
             await until(lambda: jobs.job(job.id).block_reason is not None)
             assert jobs.job(job.id).state is JobState.PENDING
             outside.write_text("0")
+            freed = time.time()
 
             assert (await jobs.wait(job.id)).state is JobState.COMPLETED
             assert types(jobs, job).count("blocked") == 1
+            # The worker starts anew, which takes most of it.
+            assert when(jobs, job, "started") - freed < 3.0
 
     run(work())
 

@@ -232,10 +232,16 @@ def test_a_shortfall_arrives_with_its_numbers() -> None:
 
 
 @pytest.mark.acceptance("cjm-substrate 17")
-def test_the_time_is_aware_utc_when_nobody_gives_one() -> None:
+@pytest.mark.parametrize("policy", list(TracebackPolicy))
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), OSError(errno.ENOSPC, "full"), CapabilityTransientError("x"), a_fault(), Exception()],
+    ids=lambda error: type(error).__name__,
+)
+def test_the_time_is_aware_utc_when_nobody_gives_one(error: BaseException, policy: TracebackPolicy) -> None:
     before = datetime.now(UTC)
 
-    summary = map_bare_exception_to_job_error(ValueError("x"))
+    summary = map_bare_exception_to_job_error(error, traceback_policy=policy)
 
     assert summary.occurred_at is not None
     assert summary.occurred_at.tzinfo is UTC

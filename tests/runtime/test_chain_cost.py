@@ -77,7 +77,10 @@ def test_a_call_that_failed_after_reporting_tokens_is_charged_to_its_own_model()
 
     chain.call()
 
-    assert [row.cost for row in chain.ledger.attempts] == [100_000_000, 2_000_000_000]
+    assert [(row.model, row.usage, row.cost) for row in chain.ledger.attempts] == [
+        ("a", {"input_tokens": MILLION, "output_tokens": 0}, 100_000_000),
+        ("b", {"input_tokens": 0, "output_tokens": MILLION}, 2_000_000_000),
+    ]
     assert chain.ledger.cost == 2_100_000_000
     assert chain.ledger.usd == 21.0
 

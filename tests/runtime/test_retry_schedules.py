@@ -31,6 +31,13 @@ def a_timeout() -> failwell.Fault:
     return a_fault(kind="provider.timeout")
 
 
+def a_reply(status: int, headers: dict[str, str] | None = None) -> httpx.HTTPStatusError:
+    """What httpx raises for a reply with a bad status."""
+    request = httpx.Request("POST", "https://api.example.com/v1")
+    reply = httpx.Response(status, headers=headers, request=request)
+    return httpx.HTTPStatusError("no", request=request, response=reply)
+
+
 @pytest.mark.acceptance("stud-cli 11")
 def test_a_rate_limit_without_a_requested_delay_makes_six_calls_over_five_growing_waits() -> None:
     clock = FakeClock()
@@ -78,16 +85,25 @@ def test_a_requested_delay_of_nothing_is_not_slept_at_all() -> None:
 
 
 @pytest.mark.acceptance("stud-cli 15", "pipelex 47")
-def test_a_server_failure_makes_three_calls_after_about_one_and_two_seconds() -> None:
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (a_reply(503), "provider.overloaded"),
+        (a_fault(kind="provider.unavailable"), "provider.unavailable"),
+    ],
+)
+def test_a_server_failure_makes_three_calls_after_about_one_and_two_seconds(
+    failure: Exception, kind: str
+) -> None:
     clock = FakeClock()
-    call = Scripted(a_fault(kind="provider.unavailable"))
+    call = Scripted(failure)
 
     error = caught(retry(clock=clock)(call))
 
     assert call.count == 3
     assert clock.slept[0] == pytest.approx(1, rel=0.2)
     assert clock.slept[1] == pytest.approx(2, rel=0.2)
-    assert failwell.describe(error).kind == "provider.unavailable"
+    assert failwell.describe(error).kind == kind
 
 
 def test_a_store_is_tried_three_times_with_linear_waits() -> None:
@@ -98,13 +114,6 @@ def test_a_store_is_tried_three_times_with_linear_waits() -> None:
 
     assert call.count == 3
     assert clock.slept == [2.0, 4.0]
-
-
-def a_reply(status: int, headers: dict[str, str] | None = None) -> httpx.HTTPStatusError:
-    """What httpx raises for a reply with a bad status."""
-    request = httpx.Request("POST", "https://api.example.com/v1")
-    reply = httpx.Response(status, headers=headers, request=request)
-    return httpx.HTTPStatusError("no", request=request, response=reply)
 
 
 def a_read_timeout() -> httpx.ReadTimeout:
@@ -214,11 +223,17 @@ def test_refused_credentials_are_tried_once_and_new_ones_are_asked_for() -> None
 
 
 @pytest.mark.parametrize(
-    "kind", ["provider.model_not_found", "provider.bad_request", "provider.content_refused"]
+    ("failure", "kind"),
+    [
+        (a_reply(404), "provider.rejected"),
+        (a_reply(400), "provider.bad_request"),
+        (a_fault(kind="provider.model_not_found"), "provider.model_not_found"),
+        (a_fault(kind="provider.content_refused"), "provider.content_refused"),
+    ],
 )
 @pytest.mark.acceptance("stud-cli 18", "pipelex 47")
-def test_what_a_repeat_does_not_cure_is_called_once_and_keeps_its_kind(kind: str) -> None:
-    call = Scripted(a_fault(kind=kind))
+def test_what_a_repeat_does_not_cure_is_called_once_and_keeps_its_kind(failure: Exception, kind: str) -> None:
+    call = Scripted(failure)
 
     error = caught(retry(clock=FakeClock())(call))
 

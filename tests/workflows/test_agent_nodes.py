@@ -380,25 +380,29 @@ def test_mistakes_in_the_definitions_of_tools_are_named_before_the_run(place: Pl
 
 
 @pytest.mark.acceptance("stud-cli 10")
-def test_the_text_of_a_failed_tool_is_shown_where_the_file_allows_it(place: Place) -> None:
+def test_the_text_of_a_failed_tool_is_shown_in_the_step_that_allows_it_and_in_no_other(place: Place) -> None:
     (place.folder / "broken_tools.py").write_text(
         "def look() -> str:\n    raise RuntimeError('the shelf 47 is empty, password=hunter2hunter2')\n"
     )
-    seen: dict[str, str] = {}
-    for detail in ("typed", "full"):
-        steps = (
-            'tools: {look: {python: "broken_tools:look", effect: read}}\n'
-            f"agents:\n  - {{name: ask, prompt: go, tool_errors: {detail}, routes: [{{to: $end}}]}}\n"
-        )
-        requests: list[Any] = []
-        with seen_by_model(requests):
-            assert place.run(steps, "{tool_calls: [{name: look}]}", "{text: done}").code == 0
-        seen[detail] = str(requests[-1])
+    steps = (
+        'tools: {look: {python: "broken_tools:look", effect: read}}\n'
+        "agents:\n"
+        "  - {name: ask, prompt: go, tool_errors: full, routes: [{to: other}]}\n"
+        "  - {name: other, prompt: go, routes: [{to: $end}]}\n"
+    )
+    turn = ("{tool_calls: [{name: look}]}", "{text: done}")
+    requests: list[Any] = []
 
-    assert "shelf 47" in seen["full"]
-    assert "hunter2" not in seen["full"]
-    assert "shelf 47" not in seen["typed"]
-    assert "tool.failed" in seen["typed"] or "internal." in seen["typed"]
+    with seen_by_model(requests):
+        done = place.run(steps, *turn, *turn)
+
+    assert done.code == 0, done.err
+    _, allowed, _, other = map(str, requests)
+    assert "the shelf 47 is empty" in allowed
+    assert "shelf" not in other
+    assert "tool.failed" in allowed
+    assert "tool.failed" in other
+    assert "hunter2" not in allowed + other
 
 
 @pytest.mark.acceptance("relavium 9")

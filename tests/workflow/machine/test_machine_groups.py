@@ -67,10 +67,12 @@ def test_a_group_that_continues_on_errors_shows_them_to_templates() -> None:
 
 @pytest.mark.acceptance("conductor 41")
 def test_the_first_failure_is_the_groups_own_when_nobody_takes_it() -> None:
-    stage = Stage(pair(), {"group/b": [fails("external.x")]}, takes={"group/a": 5.0, "group/c": 5.0}).begin()
+    failures = {"group/b": [fails("external.x", message="b was first")], "group/a": [fails("external.y")]}
+    stage = Stage(pair(), failures, takes={"group/a": 5.0, "group/c": 5.0}).begin()
 
     ended = stage.of("run:failed")[0]
-    assert ended["envelope"]["kind"] == "external.x"
+    assert ended["error_type"] == "UnhandledWorkflowError"
+    assert (ended["envelope"]["kind"], ended["envelope"]["message"]) == ("external.x", "b was first")
     assert [frame["node"] for frame in ended["frames"]] == ["b"]
 
 

@@ -61,7 +61,7 @@ def test_the_first_error_route_that_fits_wins_and_a_list_fits_its_members() -> N
     assert stage.ran == ["a", "first"]
 
 
-@pytest.mark.acceptance("conductor 28", "conductor 41")
+@pytest.mark.acceptance("conductor 28")
 def test_a_failure_without_any_route_ends_the_run_and_is_not_an_end() -> None:
     stage = Stage(a_plan(a_script("a")), {"a": [fails(message="gone")]}).begin()
 
