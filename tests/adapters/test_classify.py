@@ -119,7 +119,10 @@ def test_a_low_credit_balance_is_about_money_whatever_the_status(status: int) ->
         "type": "error",
         "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"},
     }
+    error: Any = a_class("anthropic.APIStatusError", a_class("anthropic.AnthropicError"))("x")
+    error.status_code, error.body = status, body
 
+    assert (told(error).category, told(error).user_action.kind) == ("capacity", "check_billing")
     assert told(a_reply(status, body)).category == "capacity"
 
 
@@ -320,9 +323,9 @@ def test_a_body_that_says_nothing_leaves_the_status_to_speak(body: Any) -> None:
 
 
 @pytest.mark.acceptance("anchors 3.4.6")
-@pytest.mark.parametrize("code", [1300, "1300", " 1300 "], ids=repr)
-def test_a_code_may_be_a_number_or_digits_in_a_text(code: object) -> None:
-    assert codes_of(parse_body({"code": code})) == ("1300",)
+@pytest.mark.parametrize("code", [1300, "1300", " 1300 ", "rate_limit_exceeded"], ids=repr)
+def test_a_code_may_be_a_number_a_word_or_digits_in_a_text(code: object) -> None:
+    assert codes_of(parse_body({"code": code})) == (str(code).strip(),)
     assert told(a_reply(400, {"code": code, "message": "x"})).kind == "provider.rate_limited"
 
 

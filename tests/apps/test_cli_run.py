@@ -90,6 +90,27 @@ def test_an_error_of_a_step_without_any_route_is_unhandled(tmp_path: Path) -> No
     assert (last["type"], last["data"]["error_type"]) == ("run:failed", "UnhandledWorkflowError")
 
 
+@pytest.mark.acceptance("conductor 13")
+def test_a_bad_exit_of_a_step_that_asked_for_nothing_takes_a_success_route(tmp_path: Path) -> None:
+    steps = [
+        {
+            "name": "probe", "type": "script", "command": "sh", "args": ["-c", "exit 3"],
+            "routes": [{"when": "probe.output.exit_code == 3", "to": "after"}, {"to": "$end"}],
+        },
+        {"name": "after", "type": "set", "value": "{{ probe.output.exit_code }}"},
+    ]  # fmt: skip
+    flow = {
+        "workflow": {"name": "x", "entry_point": "probe"},
+        "agents": steps,
+        "output": {"code": "{{ after.output }}"},
+    }
+
+    done = run(tmp_path, a_file(tmp_path, json.dumps(flow)), "--quiet")
+
+    assert (done.code, done.data) == (0, {"code": 3}), done.err
+    assert "node:failed" not in [one["type"] for one in events(tmp_path)]
+
+
 @pytest.mark.acceptance("conductor 36")
 def test_an_unhandled_error_leaves_one_line_in_the_errors_file(tmp_path: Path) -> None:
     run(tmp_path, a_raising_file(tmp_path), "--run-id", "r1")

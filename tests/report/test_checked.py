@@ -189,6 +189,24 @@ def test_the_family_says_who_reacts() -> None:
 
 
 @pytest.mark.acceptance("pipelex 46")
+@pytest.mark.parametrize(
+    ("provider", "reply"),
+    [
+        ("openai", chat("content_filter")),
+        ("openai", chat("stop", None, refusal="No.")),
+        ("anthropic", claude("refusal", TEXT)),
+        ("google", gemini("SAFETY")),
+        ("google", {"promptFeedback": {"blockReason": "SAFETY"}}),
+    ],
+    ids=["content_filter", "a refusal", "refusal", "SAFETY", "a blocked prompt"],
+)
+def test_what_a_provider_refuses_to_say_is_about_the_content(provider: str, reply: Any) -> None:
+    report = failwell.describe(caught(provider, reply))
+
+    assert (report.kind, report.category, report.retryable) == (REFUSED, "content", False)
+
+
+@pytest.mark.acceptance("pipelex 46")
 def test_an_answer_that_was_withheld_was_begun_and_a_prompt_that_was_blocked_was_not() -> None:
     withheld = failwell.describe(caught("google", gemini("SAFETY")))
     blocked = failwell.describe(caught("google", {"promptFeedback": {"blockReason": "OTHER"}}))
