@@ -52,27 +52,6 @@ def test_a_result_comes_back_as_it_was_returned() -> None:
     assert run(work()) == given
 
 
-def test_a_worker_that_was_woken_for_nothing_still_answers() -> None:
-    async def work() -> Any:
-        async with a_worker() as (worker, _):
-            await worker.start()
-            for _ in range(3):
-                worker.wake()
-                worker.await_next()
-            return await worker.call("one", {"value": 7}), await worker.call("two", {"value": 8})
-
-    assert run(work()) == (7, 8)
-
-
-def test_a_worker_that_has_no_process_is_not_woken() -> None:
-    async def work() -> int:
-        async with a_worker() as (worker, _):
-            worker.wake()
-            return worker.generation
-
-    assert run(work()) == 0
-
-
 def test_a_function_is_a_capability_too() -> None:
     async def work() -> Any:
         async with a_worker("sample:double") as (worker, _):

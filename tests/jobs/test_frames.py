@@ -125,30 +125,3 @@ def test_what_a_signal_handler_writes_waits_for_the_frame_that_it_interrupted() 
     arrived = _written_while_a_handler(lambda line: line.send({"between": 1}))
 
     assert [list(one) for one in arrived] == [["first"], ["between"], ["last"]]
-
-
-def test_a_line_waits_for_what_was_announced_and_takes_nothing_of_it() -> None:
-    ours, theirs = socket.socketpair()
-    line = wire.Line(ours)
-    line.expect(0.0)
-
-    theirs.sendall(wire.encoded({"type": "call"}))
-    # With nothing to read, this would take until the test is stopped.
-    line.expect(3_600.0)
-
-    assert line.receive() == {"type": "call"}
-    ours.close()
-    theirs.close()
-
-
-def test_a_line_does_not_wait_for_what_it_has_already() -> None:
-    ours, theirs = socket.socketpair()
-    line = wire.Line(ours)
-    theirs.sendall(wire.encoded({"number": 1}) + wire.encoded({"number": 2}))
-    assert line.receive() == {"number": 1}
-
-    line.expect(3_600.0)
-
-    assert line.receive() == {"number": 2}
-    ours.close()
-    theirs.close()

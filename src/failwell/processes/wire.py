@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from json import encoder
-from time import monotonic
 from typing import Any, cast
 
 PROTOCOL = 1
@@ -228,14 +227,6 @@ class Line:
         except OSError:
             return True
         return True
-
-    def expect(self, seconds: float) -> None:
-        """Wait without sleeping until there is something to receive, `seconds` at most."""
-        if self._poll is None or self._buffered:
-            return
-        end = monotonic() + seconds
-        while not self._poll(0) and monotonic() < end:
-            pass
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""

@@ -24,7 +24,6 @@ from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.total_limit import TotalLimit
 from failwell.jobs.queue.admission import Admission, Intake
 from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
-from failwell.jobs.queue.busy_wait import BusyWait, count_cores
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
@@ -137,7 +136,6 @@ class Queue:
         self.intake = Intake(self.state, self._record, self._ends, self.cancel, self.over)
         self.listener = WorkerListener(self.state, self._record, self.hub, self._admission)
         self._changes = StoreChanges(store, self.state.live)
-        self._busy_wait = BusyWait(self.state.loop, count_cores())
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -148,9 +146,6 @@ class Queue:
         state = self.state
         self.outside.refill()
         starting = [] if self._record.trouble is not None else self._admission.admit()
-        if len(starting) == 1:
-            worker = state.instances[starting[0].request.instance].worker
-            self._busy_wait.before_start(worker, is_only_job=len(state.live) == 1)
         if not self._record.write(starting, self._launch):
             return
         if self._empty is not None and not state.live and not self._empty.done():
@@ -161,8 +156,6 @@ class Queue:
         instances = self.state.instances
         for entry in starting:
             self.attempts.launch(entry, instances[entry.request.instance])
-        if len(self.state.live) == 1 and starting[0].is_sent:
-            self._busy_wait.started(instances[starting[0].request.instance].worker, starting[0])
         for name in {entry.request.instance: None for entry in starting}:
             instances[name].worker.flush()
 

@@ -19,7 +19,7 @@ def boot() -> None:
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     # A `failwell` that is installed beside the capability may have another version, so ours has another name.
     root = os.path.dirname(os.path.dirname(folder))
-    for name in ("", ".jobs", ".jobs.child", ".processes"):
+    for name in ("", ".jobs", ".jobs.worker_process", ".processes"):
         # Packages without their `__init__`, which may import what only the host has.
         package = type(sys)("_failwell_worker" + name)
         package.__path__ = [root + name.replace(".", os.sep)]

@@ -27,8 +27,6 @@ from .subject import WHOLE_MODULE, Subject, find_capabilities
 from .values import frame_of
 
 _PIPED = encoded({"type": "piped"})
-_SOON = 0.0005
-"""Seconds within which a call follows that was announced. To record its start takes a fifth of that."""
 
 
 def work(line: int) -> int:
@@ -136,8 +134,6 @@ class _Worker:
             job = frame["job"]
             call = self._calls[job] = Call(self._line, job, self._name, frame.get("window", 0))
             self._inbox.add((frame, call))
-        elif kind == "wake":
-            self._line.expect(_SOON)
         elif kind == "more":
             call = self._calls.get(frame["job"])
             if call is not None:

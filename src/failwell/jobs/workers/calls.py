@@ -139,11 +139,6 @@ class Calls:
         """The jobs that are running, without calls of hooks."""
         return tuple(job for job in self._pending if not job.startswith("#"))
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no call is in flight."""
-        return not self._pending
-
     def running(self, job: str) -> PendingCall | None:
         """The call of `job`, unless it was answered."""
         call = self._pending.get(job)

@@ -329,14 +329,6 @@ class Worker(Protocol):
         """
         ...
 
-    def wake(self) -> None:
-        """Wake the process if it waits for calls, because one follows at once. Nothing is called by this."""
-        ...
-
-    def await_next(self) -> None:
-        """Let the process wait without sleeping, once it has answered what was begun. `flush` sends this too."""
-        ...
-
     def flush(self) -> None:
         """Send the calls that were begun."""
         ...

@@ -10,9 +10,6 @@ from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.workers.lifecycle import Config, WorkerLifecycle
 from failwell.jobs.workers.protocol import Answer, CancelPhased, WorkerState, encode_call
 from failwell.jobs.workers.startup import Startup, inspect_capability
-from failwell.processes.wire import encoded
-
-_WAKE = encoded({"type": "wake"})
 
 
 class SupervisedWorker(WorkerLifecycle):
@@ -46,17 +43,6 @@ class SupervisedWorker(WorkerLifecycle):
             return False
         self._calls.begin(job, encode_call(job, action, arguments), timeout, done)
         return True
-
-    def wake(self) -> None:
-        """Wake the process if it waits for calls; see `Worker.wake`."""
-        if self._state is WorkerState.READY and self._calls.is_idle and self._process is not None:
-            self._process.write(_WAKE)
-            self._process.flush()
-
-    def await_next(self) -> None:
-        """Let the process wait for a call without sleeping; see `Worker.await_next`."""
-        if self._process is not None:
-            self._process.write(_WAKE)
 
     def flush(self) -> None:
         """Send calls that were begun; see `Worker.flush`."""
