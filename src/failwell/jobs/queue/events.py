@@ -160,24 +160,12 @@ class Subscription:
 class Hub:
     """Delivers the events of the queue to subscribers."""
 
-    def __init__(self, read: Read, latest: Callable[[], int]) -> None:
-        """Create it; `latest` asks the store for the number of the latest event."""
+    def __init__(self, read: Read, last: int) -> None:
         self.read = read
-        self._latest = latest
-        self._last: int | None = latest()
+        self.last = last
+        """The number of the latest event."""
         self._listening: set[ref[Subscription]] = set()
         """Weak references: a subscriber that leaves its loop need not unsubscribe."""
-
-    @property
-    def last(self) -> int:
-        """The number of the latest event."""
-        if self._last is None:
-            self._last = self._latest()
-        return self._last
-
-    def has_risen(self, last: int | None) -> None:
-        """Note the number of the latest event, or that it is not known: then the store is asked when it is needed."""
-        self._last = last
 
     def subscribe(
         self, job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool = False
@@ -204,8 +192,7 @@ class Hub:
         for subscription in self._subscriptions():
             for event in events:
                 subscription.offer(event)
-        if self._last is not None:
-            self._last = max([self._last, *(event.seq for event in events)])
+        self.last = max([self.last, *(event.seq for event in events)])
 
     def catch_up(self, until: int | None = None) -> None:
         """Deliver what other processes have stored, up to the event with this number."""

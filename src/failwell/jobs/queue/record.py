@@ -100,7 +100,6 @@ class Record:
                 released=[entry.key for entry in released.values() if entry.key is not None]
                 if released
                 else (),
-                numbered=self.hub.has_subscribers,
             )
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
@@ -123,10 +122,7 @@ class Record:
             # Before all else: the workers run while this process does the rest.
             launch(starting)
         self._stored(rows, done)
-        if done.last is None:
-            self.hub.has_risen(None)
-        else:
-            self._publish(events, done, done.last - done.callbacks)
+        self._publish(events, done, done.last - done.callbacks)
         if released:
             self._let_go(released)
         self._state.store.wake_followers()
@@ -160,7 +156,7 @@ class Record:
         if self.hub.has_subscribers:
             self.hub.catch_up(first - 1)
             self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(events)])
-        self.hub.has_risen(last)
+        self.hub.last = last
         if done.callbacks:
             self._look_outside()
 

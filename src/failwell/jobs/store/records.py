@@ -145,8 +145,8 @@ class Committed(NamedTuple):
     """Job → key, for new rows."""
     twins: Mapping[str, str]
     """Job → the earlier job with the same idempotency key. The new one was not stored."""
-    last: int | None
-    """The number of the last event; `None` if nobody asked for it."""
+    last: int
+    """The number of the last event."""
     cancelled: Collection[str] = ()
     """Jobs that were to start and that another process had cancelled. Their start was not stored."""
     callbacks: int = 0
@@ -184,7 +184,6 @@ class JobStore(Protocol):
         host: int | None = None,
         released: Sequence[int] = (),
         firing: "Firing | None" = None,
-        numbered: bool = True,
     ) -> Committed:
         """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
 
@@ -194,8 +193,6 @@ class JobStore(Protocol):
         New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
         the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
         `Committed.cancelled`. A host wakes the followers itself, after it has sent to the workers what it starts.
-
-        Without `numbered`, the number of the last event need not be returned, which is faster.
 
         Raises:
             Fault: nothing was stored.

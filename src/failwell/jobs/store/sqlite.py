@@ -48,7 +48,6 @@ from failwell.jobs.store.records import (
 )
 from failwell.jobs.store.schedules import Firing
 from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
-from failwell.jobs.store.single_commit import SingleCommits
 from failwell.store.event import Event
 from failwell.store.faults import StoreFull
 from failwell.store.folder import JOURNAL
@@ -111,7 +110,6 @@ class SqliteJobs(SideTables):
         self.wake_host: Callable[[], object] = self._host.wake
         self.wake_followers: Callable[[], object] = self._followers.wake
         super().__init__(database)
-        self._single = SingleCommits(database)
 
     # -------------------------------------------------------------- writing
 
@@ -126,16 +124,10 @@ class SqliteJobs(SideTables):
         host: int | None = None,
         released: Sequence[int] = (),
         firing: Firing | None = None,
-        numbered: bool = True,
     ) -> Committed:
-        committed = None
-        is_short = len(jobs) == 1 and not (profiles or applied or released or group or firing)
-        if is_short and host is not None and not numbered:
-            committed = self._single.write(jobs[0], events, host)
-        if committed is None:
-            committed = self._database.write(
-                write_commit, jobs, events, profiles, applied, group, host, released, firing
-            )
+        committed = self._database.write(
+            write_commit, jobs, events, profiles, applied, group, host, released, firing
+        )
         if host is None:
             self._followers.wake()
         self._database.written(len(jobs) + len(events))

@@ -178,16 +178,6 @@ class Database:
                     connection.execute("ROLLBACK")
             return result
 
-    def write_one(self, statement: str, values: Sequence[Any]) -> int | None:
-        """Execute one statement that is a transaction of its own, and return the last row; `None` if a constraint refuses it."""
-        with self.turn:
-            try:
-                return self.connection.execute(statement, values).lastrowid or 0
-            except sqlite3.IntegrityError:
-                return None
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
-
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
         """The connection, for a block of statements outside a transaction."""

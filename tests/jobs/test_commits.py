@@ -1,6 +1,5 @@
-"""The start and the completion of a job, each written by one statement: the same as by a transaction of several."""
+"""What a host commits: starts, completions, counts, and what belongs to another host."""
 
-import asyncio
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -15,7 +14,6 @@ from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.store.event import Event
-from tests.jobs.queues import a_capability, a_runtime
 
 
 def _started() -> Job:
@@ -23,23 +21,16 @@ def _started() -> Job:
     return job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at)
 
 
-def _start(
-    store: SqliteJobs, job: Job, host: int, *, numbered: bool = False, in_one: bool | None = None
-) -> Job:
+def _start(store: SqliteJobs, job: Job, host: int) -> Job:
     events = [Event(0, word, 1.0, {}, job.id) for word in ("submitted", "started")]
-    done = store.commit([job_values(job, None)], events, host=host, numbered=numbered)
-    # One statement does not return the number of the last event.
-    assert in_one is None or in_one is (done.last is None)
+    done = store.commit([job_values(job, None)], events, host=host)
     return replace(job, key=done.keys[job.id])
 
 
-def _complete(
-    store: SqliteJobs, job: Job, host: int, *, numbered: bool = False, in_one: bool | None = None
-) -> None:
+def _complete(store: SqliteJobs, job: Job, host: int) -> None:
     ended = job.moved(JobState.COMPLETED, result={"é": [1, None]}, completed_at=job.submitted_at)
     event = Event(0, "completed", 1.0, {}, job.id)
-    done = store.commit([job_values(ended, JobState.RUNNING)], [event], host=host, numbered=numbered)
-    assert in_one is None or in_one is (done.last is None)
+    store.commit([job_values(ended, JobState.RUNNING)], [event], host=host)
 
 
 def _tables(state: Path) -> dict[str, list[Any]]:
@@ -55,47 +46,6 @@ def _note(state: Path, counts: str | None) -> None:
         raw.execute(
             "INSERT INTO job_events (type, at, data, counts) VALUES ('noted', 1.0, '{}', ?)", (counts,)
         )
-
-
-def test_one_statement_writes_what_a_transaction_of_several_writes(tmp_path: Path) -> None:
-    jobs = [_started() for _ in range(3)]
-    tables: list[dict[str, list[Any]]] = []
-    for name, numbered in (("several", True), ("one", False)):
-        with closing(SqliteJobs(tmp_path / name)) as store, store.hosting(1) as host:
-            store.commit(events=[Event(0, "worker:started", 1.0, {})])
-            stored = [_start(store, job, host.key, numbered=numbered, in_one=not numbered) for job in jobs]
-            _complete(store, stored[1], host.key, numbered=numbered, in_one=not numbered)
-            assert store.counts() == {**dict.fromkeys(store.counts(), 0), "running": 2, "completed": 1}
-            assert [event.type for event in store.events(job=jobs[1].id)] == [
-                "submitted",
-                "started",
-                "completed",
-            ]
-            found = store.find(jobs[1].id)
-        assert found is not None
-        assert (found.state, found.result) == (JobState.COMPLETED, {"é": [1, None]})
-        tables.append(_tables(tmp_path / name))
-
-    assert tables[0] == tables[1]
-
-
-def test_one_statement_is_what_a_host_writes_while_nobody_listens(tmp_path: Path) -> None:
-    """The number of the latest event is asked for again by the first listener."""
-
-    async def scene() -> None:
-        async with a_runtime(tmp_path, a_capability()) as runtime:
-            await runtime.call("worker", {"value": 1})
-            before = runtime.queue.hub.last
-            await runtime.call("worker", {"value": 2})
-            with runtime.events() as events:
-                assert runtime.queue.hub.last == before + 3
-                await runtime.call("worker", {"value": 3})
-                heard = [await anext(events) for _ in range(3)]
-            assert [(event.seq - before, event.type) for event in heard] == [
-                (4, "submitted"), (5, "started"), (6, "completed"),
-            ]  # fmt: skip
-
-    asyncio.run(scene())
 
 
 @pytest.mark.parametrize("counts", [None, "no JSON", "[1,2]", "{}"])
