@@ -1,7 +1,6 @@
 """Several hosts on one store: they share the jobs, take over from one another, and no job is run twice in silence."""
 
 import asyncio
-import os
 import signal
 import sqlite3
 from collections import Counter
@@ -12,17 +11,13 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-import pytest
-
 from failwell.errors.axes import Certainty
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.faults import HostElsewhere, LeaseLost
+from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.store.locks import ProcessLock
-from failwell.store.sqlite.database import migrate, migrations
 from tests.jobs.many_hosts import HostProcess, started_hosts
 from tests.jobs.queues import a_capability, a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until
@@ -280,67 +275,6 @@ def test_a_job_whose_host_was_killed_can_be_cancelled_though_no_other_host_runs(
 
     assert ended.error is not None
     assert (ended.state, ended.error.certainty) == (JobState.CANCELLED, Certainty.UNKNOWN)
-
-
-# -------------------------------------------------------------- stores and hosts of earlier versions
-
-OLD_JOBS = """
-INSERT INTO jobs (key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, request)
-    VALUES (1, 'done', 'worker', 'completed', 0, 1.0, 1.0, 2.0, 1, 1, 0, '{"arguments":{}}'),
-    (2, 'ran', 'worker', 'running', 0, 1.0, 1.0, NULL, 1, 1, 0, '{"arguments":{"value":2}}'),
-    (3, 'new', 'worker', 'pending', 0, 1.0, NULL, NULL, 0, 0, 0, '{"arguments":{"value":3},"deadline":4102444800.0}'),
-    (4, 'late', 'worker', 'pending', 0, 1.0, NULL, NULL, 0, 0, 0, '{"arguments":{},"deadline":2.0}'),
-    (5, 'again', 'worker', 'waiting', 0, 1.0, 1.0, NULL, 1, 1, 0, '{"arguments":{"value":5}}'),
-    (6, 'damaged', 'worker', 'pending', 0, 1.0, NULL, NULL, 0, 0, 0, '{');
-UPDATE jobs SET due = 3.0 WHERE key = 5;
-UPDATE job_counts SET count = 1 WHERE state IN ('completed', 'running', 'waiting');
-UPDATE job_counts SET count = 3 WHERE state = 'pending';
-"""
-
-
-def an_old_store(folder: Path) -> None:
-    """A store as the version before hosts left it when its host was killed."""
-    state = folder / "state"
-    (state / "jobs").mkdir(parents=True)
-    (state / "jobs" / "lock").touch()
-    with closing(sqlite3.connect(state / "journal.db", isolation_level=None)) as raw:
-        migrate(raw, state / "journal.db", [step for step in migrations() if step.number <= 5])
-        raw.executescript(OLD_JOBS)
-
-
-def test_the_jobs_of_an_earlier_version_are_run(tmp_path: Path) -> None:
-    an_old_store(tmp_path)
-
-    async def work() -> None:
-        a_registry(tmp_path)
-        async with a_runtime(tmp_path) as jobs:
-            ends = {job: await jobs.wait(job, timeout=20) for job in ("ran", "new", "late", "again")}
-
-            assert {job: end.state.value for job, end in ends.items()} == {
-                "ran": "completed", "new": "completed", "late": "failed", "again": "completed",
-            }  # fmt: skip
-            assert [ends[job].result for job in ("ran", "new", "again")] == [2, 3, 5]
-            assert types(jobs, "ran") == ["requeued", "started", "completed"]
-            assert jobs.counts()["completed"] == 4
-
-    run(work())
-
-
-def test_a_host_of_an_earlier_version_is_not_joined(tmp_path: Path) -> None:
-    an_old_store(tmp_path)
-
-    async def work() -> None:
-        with ProcessLock(tmp_path / "state" / "jobs", lambda _holder: HostElsewhere()):
-            with a_client(tmp_path) as client:
-                assert client.store.is_hosted()
-                # It runs its jobs itself, and is asked to cancel them.
-                assert client.cancel("ran")
-                assert client.find("ran").state is JobState.RUNNING
-            with pytest.raises(HostElsewhere, match=f"process {os.getpid()} .*already runs the jobs"):
-                async with Runtime(tmp_path / "state", registry=tmp_path / "registry"):
-                    raise AssertionError("beside a host that shares nothing")
-
-    run(work())
 
 
 def wait(holds: Any, seconds: float = 40.0) -> None:

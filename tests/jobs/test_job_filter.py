@@ -1,4 +1,4 @@
-"""Choosing stored jobs by their errors: rows of earlier versions and damaged ones, and the index that is used."""
+"""Choosing stored jobs by their errors: damaged rows, and the index that is used."""
 
 import sqlite3
 from contextlib import closing
@@ -10,28 +10,23 @@ from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.store.job_filter import JobFilter, condition
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.store.sqlite.database import migrate, migrations
 
 ROW = """INSERT INTO jobs (key, id, instance, state, priority, submitted, ended, attempt, charged, losses, request, error)
     VALUES (?, ?, 'worker', ?, 0, 1.0, ?, 1, 1, 0, '{"arguments":{}}', ?)"""
 
 
-def _an_old_store(folder: Path) -> None:
-    """A store of the version that had no column for the kind."""
-    folder.mkdir()
-    path = folder / "journal.db"
+def _a_store_with_a_damaged_row(folder: Path) -> None:
+    SqliteJobs(folder).close()
     report = describe(ValueError("no"))
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        migrate(raw, path, migrations()[:2])
+    with closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as raw:
         raw.execute(ROW, (1, "j1", "failed", 5.0, report.to_json()))
         raw.execute(ROW, (2, "j2", "failed", 6.0, "{broken"))
         raw.execute("UPDATE jobs SET request = '{broken' WHERE key = 2")
         raw.execute(ROW, (3, "j3", "completed", 7.0, None))
-        raw.execute("UPDATE job_counts SET count = 2 WHERE state = 'failed'")
 
 
-def test_the_kind_of_an_old_row_is_found_and_a_damaged_row_has_none(tmp_path: Path) -> None:
-    _an_old_store(tmp_path / "state")
+def test_the_kind_of_a_row_is_found_and_a_damaged_row_has_none(tmp_path: Path) -> None:
+    _a_store_with_a_damaged_row(tmp_path / "state")
     (tmp_path / "worker.toml").write_text('name = "worker"\nobject = "a:b"\n')
     registry = CapabilityRegistry(tmp_path / "registry")
     registry.add(tmp_path / "worker.toml")

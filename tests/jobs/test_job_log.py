@@ -9,7 +9,6 @@ from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.store.event import Event
-from failwell.store.sqlite.database import migrate, migrations
 
 _FRAME = 4096 + 24
 """Bytes of a page in the write-ahead log."""
@@ -27,45 +26,6 @@ def _job(number: int = 0) -> Job:
 
 def _types(store: SqliteJobs, job: str, after: int = 0) -> list[str]:
     return [event.type for event in store.events(after, job=job)]
-
-
-def _old_store(state: Path) -> None:
-    """A store of the version before, with an index of events and a table of counts."""
-    state.mkdir()
-    with closing(sqlite3.connect(state / "journal.db", isolation_level=None)) as raw:
-        migrate(raw, state / "journal.db", [step for step in migrations() if step.number <= 8])
-        raw.executescript("""
-            INSERT INTO jobs (key, id, instance, state, priority, submitted, ended, attempt, charged, losses, request)
-                VALUES (1, 'a', 'worker', 'completed', 0, 1.0, 2.0, 1, 1, 0, '{"arguments":{}}'),
-                (2, 'b', 'worker', 'pending', 0, 1.0, NULL, 0, 0, 0, '{"arguments":{}}'),
-                (3, 'c', 'worker', 'pending', 0, 1.0, NULL, 0, 0, 0, '{"arguments":{}}');
-            INSERT INTO job_events (seq, job, type, at, data) VALUES (1, 1, 'submitted', 1.0, '{}'),
-                (2, 2, 'submitted', 1.0, '{}'), (3, NULL, 'worker:started', 1.0, '{}'), (4, 1, 'started', 1.0, '{}'),
-                (5, 1, 'completed', 2.0, '{}'), (6, 3, 'submitted', 2.0, '{}');
-            UPDATE job_counts SET count = 1 WHERE state = 'completed';
-            UPDATE job_counts SET count = 2 WHERE state = 'pending';
-        """)
-
-
-def test_events_and_counts_of_the_version_before_are_taken_over(tmp_path: Path) -> None:
-    _old_store(tmp_path / "state")
-    with closing(SqliteJobs(tmp_path / "state")) as store:
-        assert _types(store, "a") == ["submitted", "started", "completed"]
-        assert [event.seq for event in store.events(1, job="a")] == [4, 5]
-        assert _types(store, "b") == ["submitted"]
-        assert [event.seq for event in store.events()] == [1, 2, 3, 4, 5, 6]
-        assert {state: number for state, number in store.counts().items() if number} == {
-            "pending": 2, "completed": 1,
-        }  # fmt: skip
-
-        forgotten = store.forget(states=["completed"])
-
-        assert (forgotten.jobs, forgotten.events) == (("a",), 3)
-        assert store.counts()["completed"] == 0
-        assert [event.seq for event in store.events()] == [2, 3, 6]
-        [job] = _submitted(store, _job())
-        assert [event.seq for event in store.events(job=job.id)] == [7]
-        assert store.counts()["pending"] == 3
 
 
 def test_the_events_of_a_job_are_those_of_all_commits_also_without_its_row(tmp_path: Path) -> None:

@@ -17,11 +17,6 @@ from failwell.store.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnav
 from failwell.store.sqlite.database import (
     CHECKPOINT_EVERY,
     Checkpointer,
-    Migration,
-    migrate,
-    migrations,
-    statements,
-    version_of,
 )
 from failwell.store.sqlite.run_store import SqliteStore
 from tests.journal.building import a_fact, a_run, completed
@@ -51,7 +46,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def an_old_journal(folder: Path, events: int = 3) -> Path:
+def a_journal(folder: Path, events: int = 3) -> Path:
     with closing(SqliteStore(folder)) as store:
         a_run(store, "r1", *[a_fact(pad="x" * 500)] * events)
         return store.path
@@ -86,7 +81,7 @@ def test_a_journal_kept_busy_by_another_is_unavailable_and_worth_another_try(tmp
 
 
 def test_a_journal_that_may_not_be_written_is_not_tried_again(tmp_path: Path) -> None:
-    path = an_old_journal(tmp_path)
+    path = a_journal(tmp_path)
     with (
         closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as read_only,
         pytest.raises(sqlite3.Error) as refusal,
@@ -112,7 +107,7 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, content: byt
 
 
 def test_a_damaged_journal_is_said_to_be_damaged(tmp_path: Path) -> None:
-    path = an_old_journal(tmp_path, events=200)
+    path = a_journal(tmp_path, events=200)
     with path.open("r+b") as file:
         file.seek(4096 * 12)
         file.write(b"\xff" * 4096 * 12)
@@ -124,7 +119,7 @@ def test_a_damaged_journal_is_said_to_be_damaged(tmp_path: Path) -> None:
 
 
 def test_an_event_that_is_no_json_any_more_is_damage(tmp_path: Path) -> None:
-    path = an_old_journal(tmp_path)
+    path = a_journal(tmp_path)
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE events SET data = '{' WHERE seq = 2")
 
@@ -154,7 +149,7 @@ def test_a_state_folder_that_is_a_file_is_refused_with_the_way_out(tmp_path: Pat
 
 
 def test_a_journal_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) -> None:
-    path = an_old_journal(tmp_path)
+    path = a_journal(tmp_path)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("PRAGMA user_version = 999")
         raw.execute("PRAGMA journal_mode = DELETE")
@@ -183,60 +178,12 @@ def test_only_the_owner_can_read_what_is_recorded(tmp_path: Path, mask: int) -> 
 
 
 def test_a_journal_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
-    path = an_old_journal(tmp_path)
+    path = a_journal(tmp_path)
     path.chmod(0o644)
 
     SqliteStore(tmp_path).close()
 
     assert mode_of(path) == 0o600
-
-
-def a_migration(folder: Path, number: int, script: str) -> Migration:
-    file = folder / f"{number:04d}_x.sql"
-    file.write_text(script)
-    return Migration(number, file)
-
-
-def test_steps_of_several_parts_share_one_row_of_numbers(tmp_path: Path) -> None:
-    jobs = a_migration(tmp_path, 9_001, "CREATE TABLE pieces (id INTEGER PRIMARY KEY);")
-    path = an_old_journal(tmp_path / "state")
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        migrate(connection, path, [*migrations(), jobs])
-        migrate(connection, path, [*migrations(), jobs])
-
-        assert version_of(connection) == 9_001
-        assert connection.execute("SELECT count(*) FROM pieces, runs").fetchone() == (0,)
-
-
-def test_a_step_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
-    steps = [
-        a_migration(tmp_path, 1, "CREATE TABLE a (x);"),
-        a_migration(tmp_path, 2, "CREATE TABLE b (x); CREATE TABLE a (x);"),
-    ]
-    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as connection:
-        with pytest.raises(sqlite3.Error, match="table a already exists"):
-            migrate(connection, tmp_path / "x.db", steps)
-
-        assert version_of(connection) == 0
-        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-
-
-def test_a_script_is_taken_apart_into_its_statements() -> None:
-    script = """
-    -- a comment; with a semicolon
-    CREATE TRIGGER t AFTER INSERT ON a BEGIN
-        DELETE FROM b; DELETE FROM c;
-    END;
-    INSERT INTO a VALUES (';'); SELECT 1
-    """
-
-    found = statements(script)
-
-    assert [one.split()[-1] for one in found] == ["END;", "(';');", ";"]
-
-
-def test_the_files_of_sql_are_numbered_from_one_without_gaps() -> None:
-    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
 
 
 def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:

@@ -145,22 +145,6 @@ class WorkerStartFailed(CapabilityInputError, kind="worker.start_failed"):
         return {name: value for name, value in super().own_fields().items() if value not in (None, "")}
 
 
-class HostElsewhere(Session, kind="session.locked"):
-    """A process of an earlier version runs the jobs of this store, and shares them with nobody."""
-
-    pid: int | None = None
-    host: str | None = None
-    since: str | None = None
-
-    def summary(self) -> str:
-        process = "another process" if self.pid is None else f"process {self.pid}"
-        place = "" if self.host is None else f" on {self.host}"
-        return (
-            f"{process}{place} already runs the jobs of this store with an earlier version, which does not share them;"
-            " stop it first, or give another `--store DIR`"
-        )
-
-
 class LeaseLost(Session, kind="session.locked"):
     """Another host has taken over jobs that this one still has."""
 

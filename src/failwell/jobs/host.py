@@ -88,11 +88,7 @@ class Hosting:
     # -------------------------------------------------------------- starting and stopping
 
     async def begin(self) -> None:
-        """Become a host of the store, take over the jobs of dead hosts and claim waiting ones.
-
-        Raises:
-            HostElsewhere: a host of an earlier version runs. Nothing is left open.
-        """
+        """Become a host of the store, take over the jobs of dead hosts and claim waiting ones. A failure leaves nothing open."""
         store = self.store
         async with AsyncExitStack() as stack:
             if store is not self._location:

@@ -94,7 +94,6 @@ class Runtime:
         """Open the store and resume its jobs.
 
         Raises:
-            HostElsewhere: a process of an earlier version runs the jobs of this store.
             EnteredTwice: this runtime is already running.
             MissingMainGuard: a worker imports the module that starts it.
         """

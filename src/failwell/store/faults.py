@@ -241,7 +241,7 @@ def damaged_record_fault(record: str, cause: BaseException) -> StoreCorrupt:
 
 
 def newer_fault(path: Path, version: int, supported: int) -> StoreNewer:
-    """The fault for a database that a newer version has migrated."""
+    """The fault for a database of a newer version."""
     return StoreNewer(
         path=str(path),
         found=version,
@@ -253,13 +253,10 @@ def newer_fault(path: Path, version: int, supported: int) -> StoreNewer:
     )
 
 
-def outdated_fault(path: Path) -> StoreUnavailable:
-    """The fault for a database of an earlier version that is read-only and so cannot be migrated."""
+def empty_fault(path: Path) -> StoreUnavailable:
+    """The fault for a database without tables that may not be written to."""
     return _unavailable(
-        f"the journal `{path}` was written by an earlier version and cannot be migrated:"
-        " it may not be written to",
-        "SQLITE_READONLY",
-        _ALLOW_WRITING,
+        f"the journal `{path}` is empty and may not be written to", "SQLITE_READONLY", _ALLOW_WRITING
     )
 
 

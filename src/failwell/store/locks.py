@@ -34,15 +34,22 @@ class Holder(NamedTuple):
     since: str | None = None
 
 
+def _not_own(holder: Holder) -> Fault:
+    return Fault(kind="internal.bug", message=f"process {holder.pid} holds a lock that is this process's own")
+
+
 class ProcessLock:
     """The exclusive lock on a folder. Use it as a context manager, or `acquire` and `release` it."""
 
-    def __init__(self, folder: Path, refusal: Callable[[Holder], Fault], clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, folder: Path, refusal: Callable[[Holder], Fault] = _not_own, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         """Nothing is locked yet.
 
         Args:
             folder: The folder to lock. It is created when the lock is acquired.
-            refusal: The fault to raise when another process, or this one, holds the lock.
+            refusal: The fault to raise when another process, or this one, holds the lock. By default a bug: no other
+                process knows the folder.
             clock: Where the pauses between attempts are spent.
         """
         self._folder = folder

@@ -49,7 +49,7 @@ def reserve_spent(folder: Path) -> Generator[None]:
     """Free the reserve for the block, so that records can be deleted on a full disk."""
     path = folder / RESERVE
     if not path.exists():
-        # No state folder, or one of an earlier version.
+        # No state folder, or one on a disk that was full.
         yield
         return
     with suppress(OSError, reason="a folder that may not be written to; the deletion will say so"):

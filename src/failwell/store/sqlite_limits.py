@@ -153,7 +153,7 @@ class SqliteLimits:
                     # It is the parent's, and must not even be closed here.
                     _of_parents.append(self._open)
                 make_private(self.folder)
-                database = Database(self.folder / DATABASE, busy=_BUSY)
+                database = Database(self.folder / DATABASE, busy=_BUSY, schema="limits")
                 self._open = (os.getpid(), database, _shared_number(self.folder / COUNTER))
             return self._open[1], self._open[2]
 

@@ -126,7 +126,9 @@ class Queue:
     ) -> None:
         """Create it; `finder` loads an instance that was not used before, `known` lists the registered capabilities."""
         self.state = QueueState(store, host, book, rules, instances, finder, known, now, jitter, self._turn)
-        self.hub = Hub(lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event())
+        self.hub = Hub(
+            lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
+        )
         self._record = Record(self.state, self.hub, self.look_outside)
         self._ends = Ends(self.state, self._record)
         self._admission = Admission(self.state, self._record, self._ends)

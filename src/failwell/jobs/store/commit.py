@@ -43,8 +43,8 @@ _COMPLETE = """UPDATE jobs SET state = 'completed', ended = ?, result = ?, error
     WHERE key = ? AND owner = ?"""
 """For jobs that complete: the other columns are as the start of the attempt wrote them."""
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
-_CANCELLED = "SELECT job FROM job_wishes WHERE wish = 'cancel'"
-_APPLIED = "DELETE FROM job_wishes WHERE key = ?"
+_CANCELLED = "SELECT job FROM job_controls WHERE action = 'cancel'"
+_APPLIED = "DELETE FROM job_controls WHERE key = ?"
 _FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _SUBMITTED, _ONCE = 0, 1, 2, 4, 6, 19
 """Positions in `Values`."""

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from failwell.calls.clock import Clock
-from failwell.jobs.faults import HostElsewhere, LeaseLost
+from failwell.jobs.faults import LeaseLost
 from failwell.jobs.store.job_log import COUNT_OPEN
 from failwell.jobs.store.records import COLUMNS, Booking, Host, Ownership, Reserved, Unowned, Want
-from failwell.store.locks import LOCK, Holder, ProcessLock, holder_of, is_held
+from failwell.store.locks import LOCK, ProcessLock, is_held
 from failwell.store.sqlite.database import Database
 
 HOSTS = "hosts"
@@ -25,8 +25,6 @@ _CHOSEN = "-chosen"
 """The end of the name of a host that runs chosen jobs only. Others read it with the lock, so it is never missing."""
 _MOMENT = 0.02
 """Seconds for which an event loop may be blocked by a database that another process has locked."""
-_EARLIER = "earlier"
-"""The name that the migration gives to the host of an earlier version."""
 SNAPSHOT = "host.json"
 """The file of a host's folder in which other processes read what it does."""
 _ROUNDING = 1.000001
@@ -94,15 +92,11 @@ class HostLease:
         """Take the lease.
 
         Raises:
-            HostElsewhere: a host of an earlier version runs; it shares the jobs with nobody.
             Fault: the store cannot be used.
         """
-        holder = holder_of(self._folder)
-        if holder is not None:
-            raise _refusal(holder)
         name = f"{os.getpid()}-{os.urandom(4).hex()}{'' if self._serves_all else _CHOSEN}"
         folder = self._folder / HOSTS / name
-        lock = ProcessLock(folder, _refusal, self._clock)
+        lock = ProcessLock(folder, clock=self._clock)
         lock.acquire()
         # The row follows the lock: a host that is listed without one is dead.
         is_listed = False
@@ -135,18 +129,13 @@ def hosts_of(connection: sqlite3.Connection, folder: Path) -> list[Host]:
     """The hosts that are listed, dead or alive."""
     rows = connection.execute("SELECT key, name, pid, lanes FROM job_hosts ORDER BY key")
     return [
-        Host(key, name, pid, _folder(folder, name), lanes, _serves_all(name))
+        Host(key, name, pid, folder / HOSTS / name, lanes, _serves_all(name))
         for key, name, pid, lanes in rows
     ]
 
 
 def _serves_all(name: str) -> bool:
     return not name.endswith(_CHOSEN)
-
-
-def _folder(jobs: Path, name: str) -> Path:
-    """The folder that a host locks. A host of an earlier version locks the folder of all jobs."""
-    return jobs if name == _EARLIER else jobs / HOSTS / name
 
 
 def live_folders(folder: Path) -> list[Path]:
@@ -166,7 +155,7 @@ def is_served(folder: Path) -> bool:
 def is_owned(connection: sqlite3.Connection, folder: Path, job: str) -> bool:
     """Whether a live host has this job."""
     owner = connection.execute(_OWNER, (job,)).fetchone()
-    return owner is not None and is_held(_folder(folder, owner[0]))
+    return owner is not None and is_held(folder / HOSTS / owner[0])
 
 
 def take_over(connection: sqlite3.Connection, host: int, dead: Sequence[Host]) -> list[tuple[Any, ...]]:
@@ -332,7 +321,7 @@ def is_unowned(connection: sqlite3.Connection, folder: Path, key: int, state: st
     if row is None or row[:2] != (state, attempt):
         return False
     owner = connection.execute("SELECT name FROM job_hosts WHERE key = ?", (row[2],)).fetchone()
-    return owner is None or not is_held(_folder(folder, owner[0]))
+    return owner is None or not is_held(folder / HOSTS / owner[0])
 
 
 def ownership(connection: sqlite3.Connection, host: int) -> Ownership:
@@ -355,7 +344,3 @@ def _delete(folder: Path) -> None:
     except OSError:
         # An empty folder without a lock is nobody's, and harms nobody.
         return
-
-
-def _refusal(holder: Holder) -> HostElsewhere:
-    return HostElsewhere(pid=holder.pid, host=holder.host, since=holder.since)

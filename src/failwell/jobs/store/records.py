@@ -384,9 +384,6 @@ class JobStore(Protocol):
 
         Within the block this store waits only briefly for a database that another process has locked: an event loop is
         blocked while it waits, and can try again later.
-
-        Raises:
-            HostElsewhere: a host of an earlier version runs, which shares the jobs with nobody.
         """
         ...
 

@@ -51,7 +51,7 @@ from failwell.jobs.store.side_tables import BRIEF, JOB_COLUMNS, SideTables
 from failwell.store.event import Event
 from failwell.store.faults import StoreFull
 from failwell.store.folder import JOURNAL
-from failwell.store.locks import LOCK, is_held
+from failwell.store.locks import is_held
 from failwell.store.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.store.sqlite.event_log import EventLog, follow
 from failwell.store.watch import Waker, Watch
@@ -63,8 +63,8 @@ _STATES = {state.value: state for state in JobState}
 _MOST_IDS = 500
 """Ids in one query."""
 _OPEN = hosts.OPEN
-_REQUEST = f"INSERT INTO job_wishes (job, wish, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND owner NOT NULL AND {_OPEN}"  # noqa: S608  (constants)
-_REQUESTS = "SELECT key, job, wish, at FROM job_wishes ORDER BY key"
+_REQUEST = f"INSERT INTO job_controls (job, action, at) SELECT id, ?, ? FROM jobs WHERE id = ? AND owner NOT NULL AND {_OPEN}"  # noqa: S608  (constants)
+_REQUESTS = "SELECT key, job, action, at FROM job_controls ORDER BY key"
 _PROFILES = f"SELECT {', '.join(PROFILE_COLUMNS)} FROM job_profiles"  # noqa: S608  (constants)
 _WAS, _KEY, _ID, _ATTEMPT = 0, 1, 2, 9
 """Positions in `Values`."""
@@ -79,12 +79,7 @@ def wake_host(state: Path) -> None:
 
 def is_hosted(state: Path) -> bool:
     """Whether a live process runs the jobs of a state folder, whoever submits them."""
-    folder = state / JOBS
-    return hosts.is_served(folder) or _is_hosted_by_earlier_version(folder)
-
-
-def _is_hosted_by_earlier_version(folder: Path) -> bool:
-    return (folder / LOCK).exists() and is_held(folder)
+    return hosts.is_served(state / JOBS)
 
 
 class SqliteJobs(SideTables):
@@ -344,7 +339,7 @@ class SqliteJobs(SideTables):
         return [job for job in map(self._job, rows) if not job.state.is_final]
 
     def is_hosted(self) -> bool:
-        return bool(hosts.live_folders(self.folder)) or _is_hosted_by_earlier_version(self.folder)
+        return bool(hosts.live_folders(self.folder))
 
     def is_served(self, job: str) -> bool:
         if is_hosted(self.folder.parent):

@@ -16,7 +16,7 @@ from failwell.errors.fault import Fault
 from failwell.store.effects.claims import Claim, EffectKey
 from failwell.store.event import to_json
 from failwell.store.folder import JOURNAL, state_folder
-from failwell.store.locks import Holder, ProcessLock, is_held
+from failwell.store.locks import ProcessLock, is_held
 from failwell.store.sqlite.database import Database, escape_surrogates, listing_query
 from failwell.store.watch import Waker, Watch
 
@@ -169,7 +169,7 @@ class SqliteClaims:
         with self._lock:
             if self._process is None:
                 name = f"{os.getpid()}-{os.urandom(4).hex()}"
-                lock = ProcessLock(self.folder / FOLDER / _PROCESSES / name, _refusal, self._clock)
+                lock = ProcessLock(self.folder / FOLDER / _PROCESSES / name, clock=self._clock)
                 lock.acquire()
                 self._process = (name, lock)
                 self._delete_dead()
@@ -184,7 +184,7 @@ class SqliteClaims:
                 # Under its lock, so that no process takes it meanwhile.
                 with (
                     suppress(Fault, reason="another process deletes it"),
-                    ProcessLock(folder, _refusal, self._clock),
+                    ProcessLock(folder, clock=self._clock),
                 ):
                     rmtree(folder, ignore_errors=True)
 
@@ -220,7 +220,3 @@ class SqliteClaims:
         if self._process is not None and self._process[0] == holder:
             return True
         return is_held(self.folder / FOLDER / _PROCESSES / holder)
-
-
-def _refusal(holder: Holder) -> Fault:
-    return Fault(kind="internal.bug", message=f"process {holder.pid} holds a lock that is this process's own")

@@ -1,9 +1,7 @@
 """The database file: opening it, transactions, and moving its write-ahead log.
 
-Private to its owner, in write-ahead mode, and of a version that this code knows. Every `sqlite3.Error`
+Private to its owner, in write-ahead mode, and with the tables of `journal.sql` or `limits.sql`. Every `sqlite3.Error`
 is translated into a fault here.
-
-Migrations: numbered SQL files that bring a database to the version that this code knows.
 """
 
 import errno
@@ -11,87 +9,25 @@ import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from failwell.calls.suppress import suppress
 from failwell.errors.fault import Fault
-from failwell.store.faults import NoFileHandle, StoreFull, newer_fault, os_fault, outdated_fault, sqlite_fault
+from failwell.store.faults import NoFileHandle, StoreFull, empty_fault, newer_fault, os_fault, sqlite_fault
 from failwell.store.folder import file_exists, make_private
 from failwell.store.locks import exclusive
 from failwell.store.private_files import create_private
 from failwell.store.reserved_space import is_short, keep_reserve
 
-
-class Migration(NamedTuple):
-    """One step: its number and its file of SQL statements."""
-
-    number: int
-    file: Path
-
-
-@cache
-def migrations() -> tuple[Migration, ...]:
-    """The migrations of this version, in order."""
-    files = sorted(Path(__file__).with_name("migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    return tuple(Migration(int(file.name[:4]), file) for file in files)
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """The number of the last migration that the database has."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Migration] | None = None) -> None:
-    """Apply the missing migrations in one transaction.
-
-    Raises:
-        StoreNewer: the database has migrations that this version does not know.
-    """
-    known = migrations() if steps is None else steps
-    latest = max(step.number for step in known)
-    if version_of(connection) == latest:
-        return
-    with transaction(connection):
-        version = version_of(connection)
-        if version > latest:
-            raise newer_fault(path, version, latest)
-        for step in known:
-            if step.number > version:
-                for statement in statements(step.file.read_text(encoding="utf-8")):
-                    connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {latest}")
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]:
-    """Run the block in one transaction: committed at its end, rolled back if anything is raised."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield connection
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def statements(script: str) -> list[str]:
-    """The statements of a script, one by one: `executescript` would commit before it starts."""
-    complete: list[str] = []
-    pending = ""
-    for part in script.split(";"):
-        pending += f"{part};"
-        # A semicolon may also be in a comment, a string or the body of a trigger.
-        if sqlite3.complete_statement(pending):
-            complete.append(pending.strip())
-            pending = ""
-    return [statement for statement in complete if statement != ";"]
-
-
 Durability = Literal["normal", "full"]
 """`normal` survives the death of the process; `full` also survives power loss, for one disk flush a commit."""
+
+Schema = Literal["journal", "limits"]
+"""Which tables a database has."""
+VERSION = 1
+"""The version of the tables, which a database keeps as `user_version`. One of a newer version is refused."""
 
 BUSY_SECONDS = 5.0
 """How long a statement waits for another process by default."""
@@ -116,9 +52,10 @@ class Database:
         durability: Durability = "normal",
         busy: float = BUSY_SECONDS,
         *,
+        schema: Schema = "journal",
         read_when_full: bool = False,
     ) -> None:
-        """Open the database; create and migrate it as needed.
+        """Open the database; create it if it is missing.
 
         With `read_when_full`, an existing one is opened for reading if the disk is full; writing raises then.
 
@@ -132,7 +69,7 @@ class Database:
         self._no_space: StoreFull | None = None
         """Why the database is only read: SQLite cannot create the files that it writes through."""
         try:
-            self.connection = connect(path, durability, busy)
+            self.connection = connect(path, durability, busy, schema)
         except StoreFull as fault:
             # Without file handles it cannot be read either.
             if not read_when_full or isinstance(fault, NoFileHandle) or not path.exists():
@@ -145,38 +82,22 @@ class Database:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
-        with self.turn:
-            try:
-                return self.connection.execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
+        with self.reading() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def read(
         self, query: Callable[Concatenate[sqlite3.Connection, _P], _T], *args: _P.args, **options: _P.kwargs
     ) -> _T:
         """Call `query` with the connection, for several statements outside a transaction."""
-        with self.turn:
-            try:
-                return query(self.connection, *args, **options)
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
+        with self.reading() as connection:
+            return query(connection, *args, **options)
 
     def write(
         self, change: Callable[Concatenate[sqlite3.Connection, _P], _T], *args: _P.args, **options: _P.kwargs
     ) -> _T:
         """Call `change` with the connection, for statements that are committed together or not at all."""
-        connection = self.connection
-        with self.turn:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                result = change(connection, *args, **options)
-                connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            return result
+        with self.transaction() as connection:
+            return change(connection, *args, **options)
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -190,12 +111,14 @@ class Database:
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """The connection, for a block of statements that are committed together or not at all."""
-        with self.turn:
+        with self.reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                with transaction(self.connection):
-                    yield self.connection
-            except sqlite3.Error as error:
-                raise self.fault(error) from error
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def fault(self, error: sqlite3.Error) -> Fault:
         """The fault for an error of a statement."""
@@ -306,8 +229,10 @@ def listing_query(
 # ---------------------------------------------------------------- opening
 
 
-def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection to the database at `path`, which is created and migrated as needed.
+def connect(
+    path: Path, durability: Durability = "normal", busy: float = BUSY_SECONDS, schema: Schema = "journal"
+) -> sqlite3.Connection:
+    """A connection to the database at `path`, which is created if it is missing.
 
     The connection is in autocommit mode, and threads may use it one at a time. In a read-only folder an
     existing database is opened for reading only.
@@ -320,7 +245,9 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
         return _connect_sealed(path, busy)
     is_new = not file_exists(path)
     _create_file(path)
-    connection = _open(path, str(path), durability, busy)
+    connection = _open(
+        path, str(path), busy, lambda connection: _prepare(connection, path, durability, schema)
+    )
     if is_new:
         keep_reserve(path.parent)
     return connection
@@ -336,24 +263,25 @@ def _connect_sealed(path: Path, busy: float) -> sqlite3.Connection:
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     mode = "mode=ro" if has_log else "immutable=1"
-    return _open(path, f"{path.absolute().as_uri()}?{mode}", None, busy)
+    return _open(
+        path, f"{path.absolute().as_uri()}?{mode}", busy, lambda connection: _check(connection, path)
+    )
 
 
-def _open(path: Path, target: str, durability: Durability | None, busy: float) -> sqlite3.Connection:
+def _open(
+    path: Path, target: str, busy: float, prepare: Callable[[sqlite3.Connection], None]
+) -> sqlite3.Connection:
     with translate_errors(path), ExitStack() as on_failure:
         connection = sqlite3.connect(
             target,
-            uri=durability is None,
+            uri=target.startswith("file:"),
             timeout=busy,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
         )
         on_failure.callback(connection.close)
-        if durability is None:
-            _is_current(connection, path)
-        else:
-            _prepare(connection, path, durability)
+        prepare(connection)
         on_failure.pop_all()
     return connection
 
@@ -395,39 +323,56 @@ def _link(draft: Path, path: Path) -> None:
         os.close(create_private(path))
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, durability: Durability, schema: Schema) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA synchronous = {durability.upper()}")
     # After a burst the log is truncated to this size.
     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_AUTO_CHECKPOINT_PAGES}")
-    if _is_current(connection, path) and _journal_mode(connection) == "wal":
+    if _version_of(connection, path) and _journal_mode(connection) == "wal":
         return
     # In one process at a time: the change of mode does not wait for others.
     with exclusive(path.with_name(f"{path.name}.setup")):
         if _journal_mode(connection) != "wal":
             connection.execute("PRAGMA journal_mode = WAL")
-        migrate(connection, path)
+        if not _version_of(connection, path):
+            _create_tables(connection, schema)
+
+
+def _create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    script = Path(__file__).with_name(f"{schema}.sql").read_text(encoding="utf-8")
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE;{script}\n;PRAGMA user_version = {VERSION};COMMIT;")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _journal_mode(connection: sqlite3.Connection) -> str:
     return connection.execute("PRAGMA journal_mode").fetchone()[0]
 
 
-def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the database has every migration.
+def _version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables; 0 if there are none.
 
     Raises:
-        StoreNewer: it has migrations that this version does not know.
-        StoreUnavailable: it misses some, and is read-only.
+        StoreNewer: it is newer than this code.
     """
-    latest = migrations()[-1].number
-    version = version_of(connection)
-    if version > latest:
-        raise newer_fault(path, version, latest)
-    if version < latest and _is_sealed(path):
-        raise outdated_fault(path)
-    return version == latest
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise newer_fault(path, version, VERSION)
+    return version
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that a database that is only read has tables.
+
+    Raises:
+        StoreNewer: it is of a newer version.
+        StoreUnavailable: it has none.
+    """
+    if not _version_of(connection, path):
+        raise empty_fault(path)
 
 
 # ---------------------------------------------------------------- checkpoints

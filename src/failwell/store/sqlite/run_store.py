@@ -49,7 +49,8 @@ _FIND = f"SELECT key, (SELECT seq {_LAST}), {_FIELDS} FROM runs WHERE id = ?"  #
 _UPDATE = """UPDATE runs SET status = ?, ended = ?, blocked_until = ?, gates = ?, kind = ?, message = ?, node = ?
     WHERE key = ?"""
 _DELETE_UNUSED = (
-    "DELETE FROM sources WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM run_sources WHERE digest = ?1)"
+    "DELETE FROM sources WHERE digest = ? AND NOT EXISTS"
+    " (SELECT 1 FROM run_sources WHERE run_sources.digest = sources.digest)"
 )
 _NAMES = (
     "id", "subject", "workflow", "file", "digest", "started", "status", "ended", "blocked_until", "gates",
@@ -86,7 +87,7 @@ class SqliteStore:
         self.folder = Path(folder)
         self.path = self.folder / JOURNAL
         self._database = Database(self.path, durability, busy, read_when_full=read_when_full)
-        # The key of the run and the number of the event are one integer: see migrations/0001_journal.sql.
+        # The key of the run and the number of the event are one integer: see journal.sql.
         self._log = EventLog(self._database, "events", "id")
         self._streams: dict[str, _Stream] = {}
         self._wakers: dict[str, Waker] = {}
@@ -190,9 +191,9 @@ class SqliteStore:
                 "INSERT OR REPLACE INTO snapshots VALUES (?,?,?)", (key, seq, escape_surrogates(state))
             )
             connection.execute(
-                "DELETE FROM snapshots WHERE run = ?1 AND seq NOT IN"
-                " (SELECT seq FROM snapshots WHERE run = ?1 ORDER BY seq DESC LIMIT 2)",
-                (key,),
+                "DELETE FROM snapshots WHERE run = ? AND seq NOT IN"
+                " (SELECT seq FROM snapshots WHERE run = ? ORDER BY seq DESC LIMIT 2)",
+                (key, key),
             )
 
     # -------------------------------------------------------------- reading
