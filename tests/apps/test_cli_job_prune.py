@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.capabilities import CapabilityRegistry
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.sqlite.run_store import SqliteStore
 from tests.apps.job_place import wait_until
 from tests.apps.running import Done, environment, failwell
@@ -81,7 +81,7 @@ class Place:
 
     def counted(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many jobs stand where: as it is kept, and as it is."""
-        with closing(SqliteJobs(self.state)) as store:
+        with closing(JobStore(self.state)) as store:
             kept = {state: count for state, count in store.counts().items() if count}
         with closing(sqlite3.connect(self.state / "journal.db")) as connection:
             real = dict(connection.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall())
@@ -384,7 +384,7 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     )
     new: list[str] = []
     longest = 0.0
-    with closing(SqliteJobs(place.state)) as store:
+    with closing(JobStore(place.state)) as store:
         from failwell.jobs.capabilities import CapabilityRegistry
         from failwell.jobs.client.queue_client import QueueClient
         from failwell.jobs.job import JobRequest
@@ -410,7 +410,7 @@ def old_ones(place: Place, number: int) -> None:
         (n, f"old-{n:06}", "echo", "completed", 0, 1.0, 1.0, 1.0, 1, 1, 0, '{"arguments":{}}', "1", f"{n},")
         for n in range(1, number + 1)
     ]
-    with closing(SqliteJobs(place.state)):
+    with closing(JobStore(place.state)):
         pass
     with closing(sqlite3.connect(place.state / "journal.db")) as connection, connection:
         connection.executemany(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.capabilities import CapabilityRegistry
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.apps.job_place import Place, finish, wait_until
 
 SCHEDULE = """
@@ -252,7 +252,7 @@ def test_a_waiting_command_leaves_the_times_of_schedules_to_hosts(place: Place) 
     _changed(place, "echo", SCHEDULE)
     place("schedules", "list")
     # As if no host had run for a while.
-    with closing(SqliteJobs(place.path("state"))) as store:
+    with closing(JobStore(place.path("state"))) as store:
         store.pause_schedule("echo/minutely", 0.0, on=True)
         store._database.connection.execute("UPDATE job_schedules SET paused = 0, handled = handled - 600")  # pyright: ignore[reportPrivateUsage]
     job = _submitted(place, "slow", f"path={place.path('foreign')}")

@@ -24,7 +24,7 @@ from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.client import Client
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.queues import OutsideWorld
 from tests.jobs.workers import SAMPLES
@@ -132,7 +132,7 @@ def kill_hosts(folder: Path, *, hosts: int, kills: int, seed: int, load: int = 1
     _register(folder, "middle", "Model", "resources = { gpu = true }", gpu=str(folder / "gpu"), keeps=False)
     begun = time.monotonic()
     with (
-        closing(SqliteJobs(folder / "state")) as store,
+        closing(JobStore(folder / "state")) as store,
         Client(folder / "state", registry=folder / "registry") as client,
         started_hosts(folder, hosts, lanes=2) as alive,
     ):
@@ -197,7 +197,7 @@ def _log_reservations(folder: Path) -> None:
         """)
 
 
-def _open(store: SqliteJobs) -> int:
+def _open(store: JobStore) -> int:
     counts = store.counts()
     return counts["pending"] + counts["running"] + counts["waiting"]
 
@@ -209,7 +209,7 @@ def _wait(holds: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _compare(folder: Path, store: SqliteJobs, seen: Campaign, log: Path) -> None:
+def _compare(folder: Path, store: JobStore, seen: Campaign, log: Path) -> None:
     jobs, events = store.jobs(), store.events()
     seen.states = Counter(job.state.value for job in jobs)
     started, again, ends = Counter[str](), Counter[str](), Counter[str]()
@@ -253,7 +253,7 @@ def flood(folder: Path, *, hosts: int, submitters: int, jobs: int, batch: int) -
     seen = Campaign(submitted=jobs)
     _register(folder, "echo", "echo", "concurrency = 8")
     with (
-        closing(SqliteJobs(folder / "state")) as store,
+        closing(JobStore(folder / "state")) as store,
         # A host whose worker starts late has less than its share of a few jobs.
         started_hosts(folder, hosts, lanes=4, warm=["echo"]) as alive,
     ):

@@ -18,7 +18,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Profile
 from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.protocol import Supervision
 from tests.jobs.workers import SAMPLES, is_alive, until
 
@@ -168,7 +168,7 @@ async def a_holder(script: str, mb: int) -> AsyncGenerator[None]:
         await other.communicate(b"")
 
 
-def change_stored(store: SqliteJobs, **changes: Any) -> None:
+def change_stored(store: JobStore, **changes: Any) -> None:
     """Let the oldest unfinished job be stored as something else, as another process would have."""
     job = store.jobs(states=("pending", "running", "waiting"))[-1]
     store.commit([job_values(replace(job, **changes), job.state)])

@@ -20,7 +20,7 @@ from failwell.jobs.job import new_job
 from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.job_filter import JobFilter
 from failwell.jobs.store.rows import job_values, new_values
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.apps.job_place import Place, finish, wait_until
 
 
@@ -30,7 +30,7 @@ def queue(tmp_path: Path) -> Generator[QueueClient]:
     for name in ("work", "report"):
         (tmp_path / f"{name}.toml").write_text(f'name = "{name}"\nobject = "a:b"\n')
         registry.add(tmp_path / f"{name}.toml")
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         yield QueueClient(store, registry)
 
 

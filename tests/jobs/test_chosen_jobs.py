@@ -14,7 +14,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Want
-from failwell.jobs.store.sqlite import ChosenJobs, SqliteJobs, is_hosted
+from failwell.jobs.store.sqlite import ChosenJobs, JobStore, is_hosted
 from tests.jobs.queues import a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until
 
@@ -25,13 +25,13 @@ def client(tmp_path: Path) -> Generator[QueueClient]:
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\nconcurrency = 4\n')
     registry = CapabilityRegistry(tmp_path / "registry")
     registry.add(file)
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         yield QueueClient(store, registry)
 
 
 @asynccontextmanager
 async def a_host_of(folder: Path, *chosen: Job) -> AsyncGenerator[Runtime]:
-    with closing(SqliteJobs(folder / "state")) as store:
+    with closing(JobStore(folder / "state")) as store:
         async with a_runtime(folder, store=ChosenJobs(store, [job.id for job in chosen])) as jobs:
             yield jobs
 
@@ -183,7 +183,7 @@ def test_a_host_of_chosen_jobs_leaves_schedules_alone(tmp_path: Path, client: Qu
 def test_a_host_that_was_taken_to_be_dead_claims_no_chosen_job(tmp_path: Path, client: QueueClient) -> None:
     job = _submitted(client, 1)
 
-    with closing(SqliteJobs(tmp_path / "state")) as store, pytest.raises(LeaseLost):
+    with closing(JobStore(tmp_path / "state")) as store, pytest.raises(LeaseLost):
         ChosenJobs(store, [job.id]).claim(99, {"worker": Want(1)}, 1, 0.0)
 
     assert [waiting.id for waiting in client.store.unowned_jobs()] == [job.id]

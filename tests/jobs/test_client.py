@@ -15,7 +15,7 @@ from failwell.jobs import AsyncClient, Client, Job, JobState, Runtime
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.waits import ClientClosed
 from failwell.jobs.faults import UnknownJob
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 from failwell.store.faults import StoreUnavailable
 from tests.jobs.queues import a_runtime, began
@@ -85,7 +85,7 @@ def test_a_client_keeps_its_store_when_its_process_changes_the_folder(
 
     with _a_client(tmp_path) as client:
         assert client.job(job.id).status() is JobState.PENDING
-    assert len(SqliteJobs(tmp_path / "state").jobs()) == 2
+    assert len(JobStore(tmp_path / "state").jobs()) == 2
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -174,7 +174,7 @@ def test_a_job_is_cancelled_on_request_and_its_result_says_so(tmp_path: Path) ->
 
 
 def test_following_a_job_reads_the_store_only_after_commits(tmp_path: Path) -> None:
-    class CountedStore(SqliteJobs):
+    class CountedStore(JobStore):
         reads = 0
 
         def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:

@@ -12,7 +12,7 @@ from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 
 
@@ -21,13 +21,13 @@ def _started() -> Job:
     return job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at)
 
 
-def _start(store: SqliteJobs, job: Job, host: int) -> Job:
+def _start(store: JobStore, job: Job, host: int) -> Job:
     events = [Event(0, word, 1.0, {}, job.id) for word in ("submitted", "started")]
     done = store.commit([job_values(job, None)], events, host=host)
     return replace(job, key=done.keys[job.id])
 
 
-def _complete(store: SqliteJobs, job: Job, host: int) -> None:
+def _complete(store: JobStore, job: Job, host: int) -> None:
     ended = job.moved(JobState.COMPLETED, result={"é": [1, None]}, completed_at=job.submitted_at)
     event = Event(0, "completed", 1.0, {}, job.id)
     store.commit([job_values(ended, JobState.RUNNING)], [event], host=host)
@@ -50,7 +50,7 @@ def _note(state: Path, counts: str | None) -> None:
 
 @pytest.mark.parametrize("counts", [None, "no JSON", "[1,2]", "{}"])
 def test_counts_that_another_program_damaged_are_counted_again(tmp_path: Path, counts: str | None) -> None:
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         first = _start(store, _started(), host.key)
         _note(tmp_path, counts)
         _start(store, _started(), host.key)
@@ -61,7 +61,7 @@ def test_counts_that_another_program_damaged_are_counted_again(tmp_path: Path, c
 
 
 def test_the_last_completion_of_a_group_submits_its_callback(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         before = _start(store, _started(), host.key)
         job = _started()
         part = GroupPart("g", JobRequest(instance="report"), is_last=True)
@@ -74,7 +74,7 @@ def test_the_last_completion_of_a_group_submits_its_callback(tmp_path: Path) -> 
 
 
 def test_the_completion_of_a_job_that_another_host_owns_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         job = _start(store, _started(), host.key)
         before = _tables(tmp_path)
 
@@ -87,7 +87,7 @@ def test_the_completion_of_a_job_that_another_host_owns_is_refused_and_leaves_no
 def test_the_start_of_a_pending_job_writes_every_column_that_changed(tmp_path: Path) -> None:
     """Several of them in one commit, each as one that is read back and written whole."""
     pending = [new_job(JobRequest(instance="worker", arguments={"number": n}), 1.0) for n in range(3)]
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         blocked = [replace(job, block_reason="`worker` is full") for job in pending]
         done = store.commit([job_values(job, None) for job in blocked], host=host.key)
         started = [
@@ -109,7 +109,7 @@ def test_the_start_of_a_pending_job_writes_every_column_that_changed(tmp_path: P
 
 def test_the_start_of_a_job_of_another_host_is_refused(tmp_path: Path) -> None:
     job = new_job(JobRequest(instance="worker"), 1.0)
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         key = store.commit([job_values(job, None)], host=host.key).keys[job.id]
         started = replace(job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at), key=key)
 

@@ -17,7 +17,7 @@ from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import LeaseLost
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.many_hosts import HostProcess, started_hosts
 from tests.jobs.queues import a_capability, a_runtime, began, types
 from tests.jobs.workers import SAMPLES, run, until
@@ -35,7 +35,7 @@ def a_registry(folder: Path, **fields: Any) -> CapabilityRegistry:
 
 @contextmanager
 def a_client(folder: Path, **fields: Any) -> Generator[QueueClient]:
-    with closing(SqliteJobs(folder / "state")) as store:
+    with closing(JobStore(folder / "state")) as store:
         yield QueueClient(store, a_registry(folder, **fields))
 
 

@@ -11,7 +11,7 @@ import pytest
 from failwell.jobs.job import JobState
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Reserved
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.queues import OutsideWorld, a_gpu, a_model, a_runtime, evicted, pids, types
 from tests.jobs.workers import run, until
 
@@ -133,7 +133,7 @@ def test_what_is_not_needed_any_more_is_given_back_and_a_busy_host_writes_nothin
 
 
 def test_a_reservation_is_refused_beyond_the_budget_and_never_where_it_shrinks(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path)) as store, store.hosting(1) as one, store.hosting(1) as other:
+    with closing(JobStore(tmp_path)) as store, store.hosting(1) as one, store.hosting(1) as other:
         first = store.reserve(one.key, {"ram": Reserved(600.0, 0.0)}, {"ram": 1_000.0})
         too_much = store.reserve(other.key, {"ram": Reserved(401.0, 0.0)}, {"ram": 1_000.0})
         enough = store.reserve(other.key, {"ram": Reserved(400.0, 9.0)}, {"ram": 1_000.0})

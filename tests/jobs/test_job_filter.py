@@ -9,14 +9,14 @@ from failwell.jobs.batch import Bulk
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.store.job_filter import JobFilter, condition
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 
 ROW = """INSERT INTO jobs (key, id, instance, state, priority, submitted, ended, attempt, charged, losses, request, error)
     VALUES (?, ?, 'worker', ?, 0, 1.0, ?, 1, 1, 0, '{"arguments":{}}', ?)"""
 
 
 def _a_store_with_a_damaged_row(folder: Path) -> None:
-    SqliteJobs(folder).close()
+    JobStore(folder).close()
     report = describe(ValueError("no"))
     with closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as raw:
         raw.execute(ROW, (1, "j1", "failed", 5.0, report.to_json()))
@@ -30,7 +30,7 @@ def test_the_kind_of_a_row_is_found_and_a_damaged_row_has_none(tmp_path: Path) -
     (tmp_path / "worker.toml").write_text('name = "worker"\nobject = "a:b"\n')
     registry = CapabilityRegistry(tmp_path / "registry")
     registry.add(tmp_path / "worker.toml")
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         bulk = Bulk(QueueClient(store, registry))
         totals = store.totals(JobFilter())
         chosen = store.select(JobFilter(kinds=("internal.",), since=4.0, until=6.0))
@@ -48,7 +48,7 @@ def test_the_kind_of_a_row_is_found_and_a_damaged_row_has_none(tmp_path: Path) -
 
 
 def test_a_choice_by_kind_or_fingerprint_uses_an_index(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path)):
+    with closing(JobStore(tmp_path)):
         pass
     with closing(sqlite3.connect(tmp_path / "journal.db")) as raw:
 

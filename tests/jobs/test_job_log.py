@@ -7,14 +7,14 @@ from pathlib import Path
 
 from failwell.jobs.job import Job, JobRequest, JobState, new_job
 from failwell.jobs.store.rows import job_values
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 
 _FRAME = 4096 + 24
 """Bytes of a page in the write-ahead log."""
 
 
-def _submitted(store: SqliteJobs, *jobs: Job, host: int | None = None) -> list[Job]:
+def _submitted(store: JobStore, *jobs: Job, host: int | None = None) -> list[Job]:
     events = [Event(0, "submitted", 1.0, {}, job.id) for job in jobs]
     store.commit([job_values(job, None) for job in jobs], events, host=host)
     return [found for job in jobs if (found := store.find(job.id)) is not None]
@@ -24,12 +24,12 @@ def _job(number: int = 0) -> Job:
     return new_job(JobRequest(instance="worker", arguments={"number": number}), 1.0)
 
 
-def _types(store: SqliteJobs, job: str, after: int = 0) -> list[str]:
+def _types(store: JobStore, job: str, after: int = 0) -> list[str]:
     return [event.type for event in store.events(after, job=job)]
 
 
 def test_the_events_of_a_job_are_those_of_all_commits_also_without_its_row(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         first, second = _submitted(store, _job(1), _job(2))
         running = first.moved(JobState.RUNNING, attempt=1)
         store.commit(
@@ -50,7 +50,7 @@ def test_counts_are_exact_without_an_event_and_after_another_program_wrote_the_l
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "state" / "journal.db"
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         assert set(store.counts().values()) == {0}
         [job] = _submitted(store, _job())
         store.commit([job_values(job.moved(JobState.CANCELLED), job.state)])
@@ -65,7 +65,7 @@ def test_counts_are_exact_without_an_event_and_after_another_program_wrote_the_l
 def test_a_job_of_a_host_writes_three_pages_at_its_start_and_two_at_its_end(tmp_path: Path) -> None:
     """One page each of jobs, ids and events; an index or a table more would cost every job a page."""
     log = tmp_path / "state" / "journal.db-wal"
-    with closing(SqliteJobs(tmp_path / "state")) as store, store.hosting(1) as host:
+    with closing(JobStore(tmp_path / "state")) as store, store.hosting(1) as host:
         pages: Sequence[int] = ()
         # The first commits also change the sizes of the tables.
         for number in range(3):

@@ -19,7 +19,7 @@ from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.protocol import Measured, WorkerEvent
 from tests.jobs.queues import (
     OutsideWorld,
@@ -51,7 +51,7 @@ async def told_to_stop(jobs: Runtime, job: Job) -> None:
 
 
 def a_client(folder: Path) -> QueueClient:
-    return QueueClient(SqliteJobs(folder / "state"), CapabilityRegistry(folder / "registry"))
+    return QueueClient(JobStore(folder / "state"), CapabilityRegistry(folder / "registry"))
 
 
 def test_a_waiting_job_never_began(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_without_a_host_a_waiting_job_never_began_and_one_that_lost_its_host_may
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
     registry = CapabilityRegistry(tmp_path / "registry")
     registry.add(file)
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         client = QueueClient(store, registry)
         lost = client.submit(JobRequest(instance="worker"))
         change_stored(store, state=JobState.RUNNING, attempt=1, charged=1)
@@ -293,10 +293,10 @@ def test_without_a_host_a_waiting_job_never_began_and_one_that_lost_its_host_may
 _CANCELLER = """
 import sys
 from pathlib import Path
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.capabilities import CapabilityRegistry
-client = QueueClient(SqliteJobs(Path(sys.argv[1]) / "state"), CapabilityRegistry(Path(sys.argv[1]) / "registry"))
+client = QueueClient(JobStore(Path(sys.argv[1]) / "state"), CapabilityRegistry(Path(sys.argv[1]) / "registry"))
 print("ready", flush=True)
 for line in sys.stdin:
     client.cancel(line.strip())

@@ -12,7 +12,7 @@ from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
 from failwell.jobs.job import Job, JobRequest, JobState, result_of
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until
 
@@ -24,7 +24,7 @@ def _another_process(folder: Path) -> Generator[QueueClient]:
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
     registry = CapabilityRegistry(folder / "registry")
     registry.add(file, replace=True)
-    store = SqliteJobs(folder / "state")
+    store = JobStore(folder / "state")
     try:
         yield QueueClient(store, registry)
     finally:
@@ -52,7 +52,7 @@ def test_calling_for_what_another_process_has_just_handed_in_waits_for_its_end(t
     run(work())
 
 
-class _Overtaken(SqliteJobs):
+class _Overtaken(JobStore):
     """A store in which something happens right after a key was looked up."""
 
     then: Callable[[], object] | None = None

@@ -21,7 +21,7 @@ from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import run, until
 
@@ -130,7 +130,7 @@ def test_a_store_that_fails_stops_submits_and_not_jobs_until_it_is_well(tmp_path
 
 
 def counted(path: Path) -> tuple[dict[str, int], dict[str, int]]:
-    with closing(SqliteJobs(path.parent)) as store:
+    with closing(JobStore(path.parent)) as store:
         kept = {state: count for state, count in store.counts().items() if count}
     with closing(sqlite3.connect(path)) as connection:
         real = dict(connection.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall())

@@ -12,7 +12,7 @@ import pytest
 
 from failwell.jobs.job import JobState
 from failwell.jobs.store.rows import moment
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.processes.tree import descendants
 from tests.jobs.queues import a_capability, a_runtime, change_stored, types
 from tests.jobs.workers import is_alive, run
@@ -70,7 +70,7 @@ def _let_go(folder: Path, many: int) -> None:
 
 
 def _compare(folder: Path, number: int, times: int) -> None:
-    store = SqliteJobs(folder / "state")
+    store = JobStore(folder / "state")
     try:
         jobs = {job.request.key: job for job in store.jobs() if job.request.key is not None}
         events = store.events()
@@ -105,7 +105,7 @@ def test_a_job_under_which_the_host_keeps_dying_is_not_started_for_ever(tmp_path
         async with a_runtime(tmp_path, a_capability("other")) as jobs:
             jobs.pause()
             job = await jobs.submit("other", {"value": 1})
-        store = SqliteJobs(tmp_path / "state")
+        store = JobStore(tmp_path / "state")
         change_stored(store, state=JobState.RUNNING, attempt=5, losses=4)
         store.close()
         async with a_runtime(tmp_path) as jobs:
@@ -125,7 +125,7 @@ def test_what_waited_goes_on_waiting(tmp_path: Path, state: str) -> None:
         async with a_runtime(tmp_path, a_capability()) as jobs:
             jobs.pause()
             job = await jobs.submit("worker", {"value": 1})
-        store = SqliteJobs(tmp_path / "state")
+        store = JobStore(tmp_path / "state")
         far = float(int(time.time()) + 3600)
         change_stored(store, state=JobState(state), not_before=moment(far) if state == "waiting" else None)
         store.close()

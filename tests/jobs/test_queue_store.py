@@ -16,7 +16,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Unowned
 from failwell.jobs.store.rows import job_values, moment
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run, until
@@ -30,7 +30,7 @@ def _in_the_registry(folder: Path) -> CapabilityRegistry:
     return registry
 
 
-class _Interrupted(SqliteJobs):
+class _Interrupted(JobStore):
     """A store where something happens right after the host read which jobs there are."""
 
     between: Any = None
@@ -47,7 +47,7 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
     async def work() -> None:
         go, made = tmp_path / "go", list[str]()
         store = _Interrupted(tmp_path / "state")
-        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
+        client = QueueClient(JobStore(tmp_path / "state"), _in_the_registry(tmp_path))
 
         def meanwhile() -> None:
             asked = JobRequest(instance="worker", arguments={"path": str(go)}, action="until")
@@ -71,7 +71,7 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
 
 def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> None:
     async def work() -> None:
-        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
+        client = QueueClient(JobStore(tmp_path / "state"), _in_the_registry(tmp_path))
         async with Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             jobs.pause()
             job = await jobs.submit("worker")
@@ -163,7 +163,7 @@ def test_nothing_is_written_after_the_end_however_the_store_fared(tmp_path: Path
     run(work())
 
 
-class _Counted(SqliteJobs):
+class _Counted(JobStore):
     """A store that notes every attempt to write."""
 
     def __init__(self, folder: Path, log: Path) -> None:
@@ -178,7 +178,7 @@ class _Counted(SqliteJobs):
 
 def test_an_old_job_that_cannot_start_here_is_not_claimed(tmp_path: Path) -> None:
     async def work() -> None:
-        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
+        client = QueueClient(JobStore(tmp_path / "state"), _in_the_registry(tmp_path))
         old = client.submit(JobRequest(instance="worker"))
         ended = [
             replace(old, key=None, id=JobId(f"x{number}"), state=JobState.COMPLETED, completed_at=moment(1.0))
@@ -201,7 +201,7 @@ def test_an_old_job_that_cannot_start_here_is_not_claimed(tmp_path: Path) -> Non
     run(work())
 
 
-class _Asked(SqliteJobs):
+class _Asked(JobStore):
     """A store that counts how often jobs are looked for and claimed."""
 
     looks = 0
@@ -216,7 +216,7 @@ class _Asked(SqliteJobs):
         return super().claim(*args, **named)
 
 
-class _Refusing(SqliteJobs):
+class _Refusing(JobStore):
     """A store that refuses one write and says when the next may succeed."""
 
     refusals = 0

@@ -11,7 +11,7 @@ from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, types
 from tests.jobs.workers import SAMPLES, run, until
 
@@ -31,7 +31,7 @@ def _in_the_registry(folder: Path, name: str, more: str = "", *, replace: bool =
 
 def _handed_in(folder: Path, instance: str) -> Job:
     """A job that another process submitted, while nothing was wrong."""
-    store = SqliteJobs(folder / "state")
+    store = JobStore(folder / "state")
     try:
         return QueueClient(store, CapabilityRegistry(folder / "registry")).submit(
             JobRequest(instance=instance)
@@ -84,7 +84,7 @@ def test_a_client_refuses_a_job_whose_stored_configuration_does_not_fit_and_stor
 
     with pytest.raises(CapabilityConfigError) as refused:
         _handed_in(tmp_path, "picky")
-    store = SqliteJobs(tmp_path / "state")
+    store = JobStore(tmp_path / "state")
     try:
         assert store.last_event() == 0
     finally:

@@ -11,7 +11,7 @@ import pytest
 from failwell.errors.faults import CapabilityConfigError, CapabilityInputError
 from failwell.jobs import Manifest, read_manifest
 from failwell.jobs.rate_limit import rate_limit_of, take
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.apps.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime, when
 from tests.jobs.workers import run
@@ -53,7 +53,7 @@ def test_a_clock_that_is_set_back_blocks_for_one_interval_at_most() -> None:
 
 def test_several_processes_share_one_limit(tmp_path: Path) -> None:
     rate = rate_limit_of("100/h", 7)
-    with closing(SqliteJobs(tmp_path)) as store:
+    with closing(JobStore(tmp_path)) as store:
         # What a slower limit, or a clock that was set back, has left is corrected in the store.
         slower = rate_limit_of("1/d")
         assert store.take_tokens("other", slower, 1, 5_000.0).granted == 1
@@ -62,7 +62,7 @@ def test_several_processes_share_one_limit(tmp_path: Path) -> None:
     granted: list[int] = []
 
     def take_some() -> None:
-        with closing(SqliteJobs(tmp_path)) as store:
+        with closing(JobStore(tmp_path)) as store:
             granted.extend(store.take_tokens("worker", rate, 1, 5_000.0).granted for _ in range(10))
 
     threads = [threading.Thread(target=take_some) for _ in range(4)]

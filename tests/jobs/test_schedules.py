@@ -20,7 +20,7 @@ from failwell.jobs.job import Job
 from failwell.jobs.schedule_spec import due_times, next_time
 from failwell.jobs.schedules import Scheduler
 from failwell.jobs.store.job_filter import JobFilter
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from tests.apps.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run, until
@@ -88,7 +88,7 @@ class _Host:
 
     def __init__(self, registry: CapabilityRegistry) -> None:
         self.now = NOON + 1
-        self.store = SqliteJobs(registry.folder)
+        self.store = JobStore(registry.folder)
         self.scheduler = Scheduler(self.store, registry, lambda: self.now)
 
     def look(self, now: float) -> list[Job]:
@@ -262,7 +262,7 @@ def test_the_commands_show_pause_run_and_remove_schedules(tmp_path: Path) -> Non
     began = datetime.now(UTC)
     (listed,) = place("schedules", "list", "--json").data
     # As if no host had run for a while: the missed time is made up for at once.
-    with closing(SqliteJobs(tmp_path / "state")) as store:
+    with closing(JobStore(tmp_path / "state")) as store:
         store.pause_schedule("echo/minutely", 0.0, on=True)
         store._database.connection.execute("UPDATE job_schedules SET paused = 0, handled = handled - 600")  # pyright: ignore[reportPrivateUsage]
     with place.start("workers", "run"), place.start("workers", "run"), place.start("workers", "run"):

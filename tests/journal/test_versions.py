@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.faults import StoreNewer, newer_fault
 from failwell.store.sqlite.database import VERSION
 from failwell.store.sqlite.run_store import SqliteStore
@@ -39,16 +39,16 @@ def test_processes_that_open_a_new_database_together_create_its_tables_once(tmp_
 
 
 def test_each_database_has_only_its_own_tables(tmp_path: Path) -> None:
-    with closing(SqliteJobs(tmp_path)), closing(SqliteLimits(tmp_path)) as limits:
+    with closing(JobStore(tmp_path)), closing(SqliteLimits(tmp_path)) as limits:
         limits.read()
 
     assert {"runs", "jobs", "effects", "audit"} < _tables(tmp_path / "journal.db")
     assert _tables(tmp_path / "limits.db") == {"limits"}
 
 
-@pytest.mark.parametrize("opened", [SqliteStore, SqliteJobs], ids=["runs", "jobs"])
+@pytest.mark.parametrize("opened", [SqliteStore, JobStore], ids=["runs", "jobs"])
 def test_a_newer_database_is_refused_by_name_and_versions(
-    tmp_path: Path, opened: type[SqliteStore | SqliteJobs]
+    tmp_path: Path, opened: type[SqliteStore | JobStore]
 ) -> None:
     opened(tmp_path).close()
     path = tmp_path / "journal.db"

@@ -69,9 +69,9 @@ def test_a_job_whose_worker_is_killed_is_started_on_another_machine(tmp_path: Pa
 
 def _jobs_in(folder: Path) -> int:
     """How many jobs the store of a worker has completed."""
-    from failwell.jobs.store.sqlite import SqliteJobs
+    from failwell.jobs.store.sqlite import JobStore
 
-    store = SqliteJobs(folder)
+    store = JobStore(folder)
     try:
         return store.counts()["completed"]
     finally:

@@ -17,7 +17,7 @@ from failwell.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from failwell.jobs.store.records import JobStore
+    from failwell.jobs.store.sqlite import JobStore
 
 _PAUSE = 0.1
 """Seconds between two drawings: a busy store commits more often than anybody can read."""

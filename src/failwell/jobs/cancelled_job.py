@@ -13,7 +13,8 @@ from failwell.jobs.store.rows import job_values, moment
 from failwell.store.event import Event
 
 if TYPE_CHECKING:
-    from failwell.jobs.store.records import JobStore, Values
+    from failwell.jobs.store.records import Values
+    from failwell.jobs.store.sqlite import JobStore
 
 
 def cancelled_report(

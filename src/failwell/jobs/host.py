@@ -17,8 +17,7 @@ from failwell.jobs.queue.snapshot import leave_picture, picture
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.schedules import Scheduler
 from failwell.jobs.store.hosts import SNAPSHOT
-from failwell.jobs.store.records import JobStore
-from failwell.jobs.store.sqlite import open_jobs
+from failwell.jobs.store.sqlite import JobStore, open_jobs
 from failwell.jobs.workers.protocol import CancelPhased, Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.processes.memory_groups import MemoryGroups
 from failwell.store.folder import make_private, state_folder

@@ -25,8 +25,8 @@ from failwell.jobs.memory.machine import Limits, Probe
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.state import DEFAULT, Rules
-from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.rows import read_result
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.protocol import Supervision
 from failwell.jobs.workers.supervisor import SupervisedWorker
 

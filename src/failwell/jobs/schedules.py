@@ -24,9 +24,9 @@ from failwell.jobs.schedule_spec import (
     due_times,
     timezone_mistake,
 )
-from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import CLIENT, MANIFEST, PROGRAM, Firing
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 
 _LONGEST = 30.0

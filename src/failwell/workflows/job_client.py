@@ -12,7 +12,7 @@ from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job, JobRequest
-from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.sqlite import JobStore
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -24,7 +24,7 @@ class JobClient:
     def __init__(self, folder: Path) -> None:
         from asyncio import get_running_loop
 
-        self._queue = QueueClient(SqliteJobs(folder), CapabilityRegistry(folder))
+        self._queue = QueueClient(JobStore(folder), CapabilityRegistry(folder))
         self._loop = get_running_loop()
         self._watch = self._queue.store.commit_watch()
         self._watch.__enter__()

@@ -195,7 +195,7 @@ def _existing(run_id: str, store: str | Path | None) -> "Generator[tuple[SqliteS
 
 
 if TYPE_CHECKING:
-    from failwell.jobs.store.sqlite import SqliteJobs
+    from failwell.jobs.store.sqlite import JobStore
     from failwell.store.sqlite.run_store import SqliteStore
 
 
@@ -250,7 +250,7 @@ class _JobLines:
         self._after = -1
         self._steps: dict[str, Mapping[str, Any]] = {}
         self._last: dict[str, int] = {}
-        self._jobs: SqliteJobs | None = None
+        self._jobs: JobStore | None = None
 
     def read(self) -> list[LogEntry]:
         """The lines that were added since the last call, the oldest first."""
@@ -268,9 +268,9 @@ class _JobLines:
 
     def _lines(self, key: str, step: Mapping[str, Any]) -> Iterator[LogEntry]:
         from failwell.jobs.output import read_lines
-        from failwell.jobs.store.sqlite import SqliteJobs
+        from failwell.jobs.store.sqlite import JobStore
 
-        self._jobs = self._jobs or SqliteJobs(self._store.folder)
+        self._jobs = self._jobs or JobStore(self._store.folder)
         job = self._jobs.find_by_key(key)
         if job is None:
             return

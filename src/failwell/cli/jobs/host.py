@@ -62,7 +62,7 @@ async def _host(
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.queue.state import Rules
     from failwell.jobs.runtime import DRAIN, Runtime
-    from failwell.jobs.store.sqlite import ChosenJobs, SqliteJobs, open_jobs
+    from failwell.jobs.store.sqlite import ChosenJobs, JobStore, open_jobs
     from failwell.jobs.workers.protocol import Supervision
 
     stop = asyncio.Event()
@@ -84,7 +84,7 @@ async def _host(
             stack.enter_context(closing(open_jobs(state_folder_of(args)))) if queue is None else queue.store
         )
         if only is not None:
-            assert isinstance(store, SqliteJobs)
+            assert isinstance(store, JobStore)
             store = ChosenJobs(store, only)
         jobs = Runtime(
             store,

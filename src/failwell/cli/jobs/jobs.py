@@ -58,12 +58,12 @@ def job_queue(
         return
     from failwell.jobs.capabilities import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
-    from failwell.jobs.store.sqlite import SqliteJobs
+    from failwell.jobs.store.sqlite import JobStore
 
     registry = registry or CapabilityRegistry(folder)
     if instance is not None and not registry.has_instance(instance):
         raise unknown_capability(registry, instance)
-    queue = QueueClient(SqliteJobs(folder, read_when_full=True), registry)
+    queue = QueueClient(JobStore(folder, read_when_full=True), registry)
     try:
         yield queue
     finally:

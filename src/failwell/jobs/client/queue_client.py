@@ -18,8 +18,8 @@ from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.settings import settle
 from failwell.jobs.store.job_filter import RETRY_KEY
-from failwell.jobs.store.records import JobStore
 from failwell.jobs.store.rows import job_values
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 
 

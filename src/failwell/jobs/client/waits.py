@@ -16,7 +16,7 @@ from failwell.errors.fault import Fault
 from failwell.errors.faults import Validation
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job
-from failwell.jobs.store.records import JobStore
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import JOB_TERMINAL
 from failwell.store.watch import Watch
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import NOTICEABLE
 from failwell.jobs.queue.order import Instance
-from failwell.jobs.store.records import Host, HostReserves, JobStore, Reserved
+from failwell.jobs.store.records import Host, HostReserves, Reserved
+from failwell.jobs.store.sqlite import JobStore
 
 
 class SharedLedger:

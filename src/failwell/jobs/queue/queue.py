@@ -31,7 +31,8 @@ from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.other_hosts import OutsideJobs
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState, Rules
-from failwell.jobs.store.records import Host, JobStore
+from failwell.jobs.store.records import Host
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.protocol import (
     CancelPhased,
     Died,

@@ -16,7 +16,7 @@ from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.order import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.hosts import SNAPSHOT, live_folders
-from failwell.jobs.store.records import JobStore
+from failwell.jobs.store.sqlite import JobStore
 from failwell.store.private_files import replace_private
 
 _MOST_WAITING = 50

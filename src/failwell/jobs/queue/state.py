@@ -15,7 +15,8 @@ from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.shared_ledger import SharedLedger
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.order import Instance, Line, Recent
-from failwell.jobs.store.records import Host, JobStore
+from failwell.jobs.store.records import Host
+from failwell.jobs.store.sqlite import JobStore
 from failwell.jobs.workers.death import kept_report
 
 DEFAULT = Policy(

@@ -34,6 +34,7 @@ class SideTables:
         self._database = database
 
     def take_tokens(self, capability: str, limit: RateLimit, count: int, now: float) -> Grant:
+        """Take up to `count` starts of a capability from its rate limit, in one transaction."""
         with self._database.transaction() as connection:
             row = connection.execute(
                 "SELECT due FROM job_rates WHERE capability = ?", (capability,)
@@ -46,6 +47,7 @@ class SideTables:
         return grant
 
     def select(self, chosen: JobFilter, *, limit: int | None = None) -> list[Job]:
+        """The jobs that a filter chooses, without their results, newest first."""
         where, values = condition(chosen)
         # The keys first: only the rows of the result are read and sorted as a whole.
         rows = self._database.rows(
@@ -57,11 +59,16 @@ class SideTables:
         return [self._job(row) for row in rows]
 
     def keys(self, chosen: JobFilter) -> list[int]:
+        """The keys of the jobs that a filter chooses, oldest first."""
         where, values = condition(chosen)
         rows = self._database.rows(f"SELECT key FROM jobs WHERE {where} ORDER BY key", values)  # noqa: S608  (constants)
         return [row[0] for row in rows]
 
     def select_keys(self, chosen: JobFilter, keys: Sequence[int], *, errors: bool = True) -> list[Job]:
+        """Those of the jobs with these keys that a filter still chooses, oldest first; without results.
+
+        Without `errors`, their errors are not read, which takes most of the time.
+        """
         where, values = condition(chosen)
         columns = BRIEF if errors else BRIEF.replace(" error,", " NULL,")
         marks = ",".join("?" * len(keys))
@@ -72,6 +79,7 @@ class SideTables:
         return [self._job(row) for row in rows]
 
     def totals(self, chosen: JobFilter) -> list[JobTotal]:
+        """How many jobs a filter chooses, by status, kind of error and instance; the largest number first."""
         where, values = condition(chosen)
         rows = self._database.rows(
             f"""SELECT state, kind, instance, count(*), max(coalesce(ended, submitted)) FROM jobs WHERE {where}
@@ -81,22 +89,27 @@ class SideTables:
         return [JobTotal(*row) for row in rows]
 
     def groups(self, name: str | None = None, *, limit: int | None = None) -> list[JobGroup]:
+        """The group with this id, or all groups, newest first."""
         return [read_group(row) for row in self._database.rows(*groups_query(name, limit))]
 
     def schedules(self) -> list[JobSchedule]:
+        """All schedules, by id."""
         return [read_schedule(row) for row in self._database.rows(SCHEDULES)]
 
     def put_schedules(
         self, specs: Mapping[str, ScheduleSpec], source: str, now: float, *, only: bool = False
     ) -> None:
+        """Store schedules under their ids; with `only`, delete the others of the same source."""
         with self._database.transaction() as connection:
             put_schedules(connection, specs, source, now, only=only)
 
     def pause_schedule(self, schedule: str, now: float, *, on: bool) -> bool:
+        """Pause or resume a schedule; whether that changed anything. Times that pass meanwhile are not missed."""
         with self._database.transaction() as connection:
             return pause_schedule(connection, schedule, now, on=on)
 
     def remove_schedule(self, schedule: str) -> bool:
+        """Remove a schedule; `False` if it does not exist."""
         with self._database.transaction() as connection:
             return remove_schedule(connection, schedule)
 

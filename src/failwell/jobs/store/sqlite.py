@@ -82,7 +82,7 @@ def is_hosted(state: Path) -> bool:
     return hosts.is_served(state / JOBS)
 
 
-class SqliteJobs(SideTables):
+class JobStore(SideTables):
     """Jobs in the SQLite database of a state folder. Threads may share one object."""
 
     def __init__(
@@ -120,6 +120,18 @@ class SqliteJobs(SideTables):
         released: Sequence[int] = (),
         firing: Firing | None = None,
     ) -> Committed:
+        """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
+
+        New jobs become members of `group`. The last end of a group submits its callback. With a `firing` of a schedule
+        that another host was faster with, nothing is stored.
+
+        New jobs belong to `host`; without one, they wait until a host claims them. So do the jobs of the host with
+        the keys `released`. The start of a stored job is refused if a request to cancel it is stored:
+        `Committed.cancelled`. A host wakes the followers itself, after it has sent to the workers what it starts.
+
+        Raises:
+            Fault: nothing was stored.
+        """
         committed = self._database.write(
             write_commit, jobs, events, profiles, applied, group, host, released, firing
         )
@@ -132,6 +144,10 @@ class SqliteJobs(SideTables):
         return committed
 
     def commit_unowned(self, jobs: Sequence[tuple[Values, Event]]) -> list[str]:
+        """Store jobs that no live host owns, each with an event; return the ids of those that were stored.
+
+        A job is left out if a live host owns it, or if its state has changed since it was read.
+        """
         with self._database.transaction() as connection:
             unchanged = [
                 (job, event)
@@ -148,18 +164,21 @@ class SqliteJobs(SideTables):
         return [job[_ID] for job, _ in unchanged]
 
     def request_control(self, job: str, action: str, at: float) -> bool:
+        """Ask the host that owns a job to do `action` with it; `False` if the job has ended or no host owns it."""
         with self._database.transaction() as connection:
             is_open = connection.execute(_REQUEST, (action, at, job)).rowcount > 0
         self._host.wake()
         return is_open
 
     def request_controls(self, jobs: Sequence[str], action: str, at: float) -> list[str]:
+        """Ask the host to do `action` with many jobs, in one transaction; returns those that have not ended."""
         with self._database.transaction() as connection:
             requested = [job for job in jobs if connection.execute(_REQUEST, (action, at, job)).rowcount > 0]
         self._host.wake()
         return requested
 
     def control_requests(self) -> list[ControlRequest]:
+        """Control requests that no host has applied yet, oldest first."""
         return [ControlRequest(*row) for row in self._database.rows(_REQUESTS)]
 
     def forget(
@@ -171,6 +190,19 @@ class SqliteJobs(SideTables):
         instance: str | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
+        """Delete ended jobs with their events and result files.
+
+        It may run beside the host. It works in small batches and blocks while it does: in a program with an event
+        loop, call it from a thread. The latest job stays, so that no number is used twice. An idempotency key is
+        deleted with its job.
+
+        Args:
+            before: Only jobs that ended before this time.
+            keep: Keep this many of the newest jobs that match `states` and `instance`.
+            states: Only jobs that ended in one of these states; all by default.
+            instance: Only jobs of this instance.
+            dry_run: Delete nothing; only return what would be deleted.
+        """
         with self._database.reading() as connection:
             old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
         parts = [Forgotten(needed=old.needed)]
@@ -215,13 +247,12 @@ class SqliteJobs(SideTables):
 
     # -------------------------------------------------------------- reading
 
-    def last_key(self) -> int:
-        return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
-
     def find(self, job: str) -> Job | None:
+        """The job with this id, if it exists."""
         return self._one("id = ?", job)
 
     def states(self, jobs: Sequence[str]) -> dict[str, JobState]:
+        """The states of these jobs; a job that does not exist is left out."""
         states: dict[str, JobState] = {}
         for start in range(0, len(jobs), _MOST_IDS):
             ids = jobs[start : start + _MOST_IDS]
@@ -234,6 +265,7 @@ class SqliteJobs(SideTables):
         return states
 
     def find_by_key(self, key: str) -> Job | None:
+        """The job with this idempotency key, if it exists."""
         return self._one("once = ?", key)
 
     def _one(self, condition: str, value: str) -> Job | None:
@@ -250,6 +282,16 @@ class SqliteJobs(SideTables):
         limit: int | None = None,
         results: bool = True,
     ) -> list[Job]:
+        """The jobs that match every filter, newest first.
+
+        Args:
+            states: In one of these states; in any state by default.
+            instance: Of this instance.
+            prefix: With an id that begins like this.
+            before: Older than the job with this id, which is the last id of the previous page.
+            limit: At most this many.
+            results: Whether to read the results too.
+        """
         statement, values = listing_query(
             "jobs",
             JOB_COLUMNS if results else BRIEF,
@@ -263,14 +305,18 @@ class SqliteJobs(SideTables):
         return [self._job(row) for row in rows]
 
     def counts(self) -> dict[str, int]:
+        """The exact number of stored jobs in each state."""
         return self._database.read(counts)
 
     def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
+        """Events with a number above `after`, in order; with `job`, only those of that job."""
         return list(self._log.read(after, limit, job=job))
 
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
     ) -> Iterator[Event]:
+        """Events as they are recorded; for one job, until it ends. Stops early when `give_up` returns true."""
+
         def read(last: int) -> Iterator[Event]:
             return self._log.read(last, job=job)
 
@@ -283,18 +329,26 @@ class SqliteJobs(SideTables):
         return follow(self.commit_watch(), read, after, is_over=is_over, give_up=give_up)
 
     def last_event(self) -> int:
+        """The number of the latest event; 0 if there is none."""
         with self._database.reading():
             return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
+        """All learned profiles."""
         return self._database.read(_profiles)
 
     # -------------------------------------------------------------- the host
 
     def hosting(self, lanes: int) -> AbstractContextManager[Host]:
+        """Hold a lease within the block: this process runs so many jobs at a time. Those that it leaves wait for another host.
+
+        Within the block this store waits only briefly for a database that another process has locked: an event loop is
+        blocked while it waits, and can try again later.
+        """
         return hosts.HostLease(self._database, self.folder, lanes, self._clock)
 
     def look(self, host: int) -> HostLook:
+        """What the others have stored, for the host with this key."""
         others, *rest = self._database.read(self._look, host)
         is_live = {other: is_held(other.folder) for other in others}
         live, dead = ([other for other in others if is_live[other] is wanted] for wanted in (True, False))
@@ -306,21 +360,41 @@ class SqliteJobs(SideTables):
         return others, hosts.reserved_elsewhere(connection, host), _profiles(connection), requests
 
     def take_over(self, host: int, dead: Sequence[Host]) -> list[Job]:
+        """Take the jobs of dead hosts over: those that only waited are released, the others are returned.
+
+        A job that is returned belongs to `host`, and is stored as it was when its host died.
+        """
         rows = self._database.write(hosts.take_over, host, dead)
         hosts.delete_folders(dead)
         return self._open_jobs(rows)
 
     def unowned(self) -> Unowned:
+        """The jobs that wait for a host to claim them."""
         return self._database.read(hosts.unowned)
 
     def unowned_jobs(self, most: int | None = None, instance: str | None = None) -> list[Job]:
+        """Waiting jobs that no host owns, without results: those that are ready, best first, then those due later."""
         return self._open_jobs(self._database.read(hosts.unowned_jobs, most, instance))
 
     def overview(self, most: int) -> tuple[list[Job], dict[str, int]]:
+        """Waiting jobs that no host owns, as `unowned_jobs` returns them, and the number of jobs in each state."""
         rows, numbers = self._database.read(_overview, most)
         return self._open_jobs(rows), numbers
 
     def claim(self, host: int, wants: Mapping[str, Want], most: int, now: float) -> list[tuple[Job, float]]:
+        """Give the host jobs that it wants and that no host owns, the best first, in one transaction.
+
+        Each comes with the time since which it waits for its turn. Jobs whose deadline has passed are given to it too, so that it fails them.
+
+        Args:
+            host: The key of the host.
+            wants: Instance → how many of its jobs.
+            most: How many in all.
+            now: The current time. Jobs that are due by then can be claimed.
+
+        Raises:
+            LeaseLost: another host has taken this one to be dead.
+        """
         return self._claimed(self._database.write(hosts.claim, host, wants, most, now))
 
     def _claimed(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Job, float]]:
@@ -329,9 +403,15 @@ class SqliteJobs(SideTables):
         return [(job, ready) for job, ready in jobs if not job.state.is_final]
 
     def ownership(self, host: int) -> Ownership:
+        """Where the jobs are that have not ended."""
         return self._database.read(hosts.ownership, host)
 
     def reserve(self, host: int, reserved: Mapping[str, Reserved], budgets: Mapping[str, float]) -> Booking:
+        """Set what a host has reserved, in one transaction.
+
+        It is refused, and nothing is stored, if more is reserved than before of a pool, and together with the other hosts
+        more than the budget of that pool.
+        """
         return self._database.write(hosts.reserve, host, reserved, budgets)
 
     def _open_jobs(self, rows: Sequence[Any]) -> list[Job]:
@@ -339,21 +419,26 @@ class SqliteJobs(SideTables):
         return [job for job in map(self._job, rows) if not job.state.is_final]
 
     def is_hosted(self) -> bool:
+        """Whether a live process runs jobs: all of them, or only those that it was started for."""
         return bool(hosts.live_folders(self.folder))
 
     def is_served(self, job: str) -> bool:
+        """Whether a live process has this job, or runs all jobs."""
         if is_hosted(self.folder.parent):
             return True
         # Without a live host, nobody has it.
         return self.is_hosted() and self._database.read(hosts.is_owned, self.folder, job)
 
     def host_watch(self) -> Watch:
+        """The watch that wakes a host."""
         return Watch(self.folder / HOST)
 
     def commit_watch(self) -> Watch:
+        """A watch that is woken by every commit of any process."""
         return Watch(self.folder)
 
     def close(self) -> None:
+        """Close the store of jobs, and release what it holds."""
         self._followers.close()
         self._host.close()
         self._database.close()
@@ -367,21 +452,21 @@ def _profiles(connection: sqlite3.Connection) -> list[Profile]:
     return [Profile(**dict(zip(PROFILE_COLUMNS, row, strict=True))) for row in connection.execute(_PROFILES)]
 
 
-def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
+def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> JobStore:
     """The jobs of a state folder; by default, the user's state folder."""
     from failwell.store.folder import state_folder
 
     path = None if folder is None else os.fspath(folder)
-    return SqliteJobs(state_folder(path), durability)
+    return JobStore(state_folder(path), durability)
 
 
-class ChosenJobs(SqliteJobs):
+class ChosenJobs(JobStore):
     """Jobs of a state folder. Their host claims the chosen ones alone, and leaves schedules to hosts that run all jobs.
 
     Other processes see from the name of the host that they cannot rely on it for other jobs.
     """
 
-    def __init__(self, store: SqliteJobs, chosen: Collection[str]) -> None:
+    def __init__(self, store: JobStore, chosen: Collection[str]) -> None:
         """Use an open store, which its owner closes; `chosen` are the ids of the jobs that may be claimed."""
         # The connection and its lock are those of `store`: opening another one takes longer than a claim.
         vars(self).update(vars(store))
