@@ -1,5 +1,6 @@
 """`pip install failwell` installs nothing else, and what needs the standard library alone works then."""
 
+import os
 import re
 import subprocess
 import sys
@@ -98,7 +99,12 @@ def test_a_command_that_needs_the_engine_names_it_and_the_others_work(bare: Path
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [bare / "failwell", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+            [bare / "failwell", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "FAILWELL_STORE": str(tmp_path / "state")},
         )
 
     for works in (
