@@ -238,7 +238,10 @@ def test_a_provider_may_forbid_the_repeat_itself(status: int) -> None:
 @pytest.mark.acceptance("pipelex 30")
 @pytest.mark.parametrize("name", ["openai", "anthropic", "google-genai", "bedrock", "mistral"])
 def test_a_prompt_that_does_not_fit_says_so_for_every_provider(name: str) -> None:
-    assert in_the_lab(name, "context_too_long") == "provider.context_too_long"
+    named = kind(in_the_lab(name, "context_too_long"))
+
+    assert (named.name, named.category) == ("provider.context_too_long", "content")
+    assert "larger context window" in named.advice
 
 
 @pytest.mark.acceptance("pipelex 31")

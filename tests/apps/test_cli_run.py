@@ -222,7 +222,7 @@ output: {{history: "{{{{ context.history | join(' ') }}}}"}}
     assert (tmp_path / "ran").read_text().split().count("first") == 1
 
 
-@pytest.mark.acceptance("conductor 62")
+@pytest.mark.acceptance("conductor 8", "conductor 62")
 def test_a_run_that_ended_well_leaves_nothing_to_resume(tmp_path: Path) -> None:
     file = a_raising_file(tmp_path, routes="      - {on_error: true, to: $end}\n")
     done = run(tmp_path, file, "--run-id", "r1")

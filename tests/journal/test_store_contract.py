@@ -122,6 +122,7 @@ def test_a_batch_that_goes_on_after_the_end_is_refused_whole(store: Store, extra
 def test_an_event_belongs_to_exactly_one_run_or_session(store: Store) -> None:
     a_run(store, "r1")
     store.create("s1", at=1.0, subject="session")
+    counted = [store.run(name).events for name in ("r1", "s1")]
 
     with pytest.raises(UnknownRun):
         store.append("neither", [a_fact()])
@@ -130,6 +131,7 @@ def test_an_event_belongs_to_exactly_one_run_or_session(store: Store) -> None:
             store.create(taken, at=2.0, subject=other)  # pyright: ignore[reportArgumentType]
 
     assert [store.run(name).subject for name in ("r1", "s1")] == ["run", "session"]
+    assert [store.run(name).events for name in ("r1", "s1")] == counted
 
 
 def test_a_session_has_numbers_of_its_own(store: Store) -> None:

@@ -174,6 +174,7 @@ def test_an_auditor_sees_kind_full_context_causes_and_the_number_of_attempts() -
 
     assert shown == a_full_report().to_dict()
     assert (shown["kind"], shown["details"]) == ("tool.timeout", {"tool": "search", "query": "inside"})
+    assert shown["error_type"] == a_full_report().error_type
     assert [cause["type"] for cause in shown["causes"]] == ["Inner"]
     assert len(shown["attempts"]) == 2
 

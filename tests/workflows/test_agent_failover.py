@@ -106,6 +106,23 @@ def test_a_piece_that_was_shown_is_followed_by_the_error_and_by_no_other_model(p
     assert place.calls == (1, 0)
 
 
+@pytest.mark.acceptance("stud-cli 25")
+def test_a_turn_that_is_sent_again_after_a_broken_stream_shows_and_records_nothing_twice(
+    place: Place,
+) -> None:
+    (place.folder / "w.yaml").write_text(
+        AGENT.replace("prompt: hello, max_attempts: 1", "prompt: hello, max_attempts: 3")
+    )
+    broken = place.call("chat", "w.yaml", "-p", "hello", "--format", "json", openai="broken_stream")
+    again = place.call("chat", "--continue", "-p", "hello", openai="ok")
+
+    shown = place.call("sessions", "show", "last", "--format", "json", openai="ok").data["conversation"]
+    assert (broken.code, again.code) == (1, 0)
+    assert place.calls == (2, 0)
+    assert (broken.out.count("Hello"), again.out) == (1, "Hello from the lab.\n")
+    assert [item["agent"] for item in shown if "agent" in item] == ["Hello from the lab."]
+
+
 @pytest.mark.acceptance("relavium 21")
 def test_a_stream_that_fails_before_its_first_piece_is_answered_by_the_next_model_alone(place: Place) -> None:
     done = place.call("chat", "w.yaml", "-p", "hello", openai="overloaded")

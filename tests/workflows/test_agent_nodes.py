@@ -405,6 +405,27 @@ def test_the_text_of_a_failed_tool_is_shown_in_the_step_that_allows_it_and_in_no
     assert "hunter2" not in allowed + other
 
 
+@pytest.mark.acceptance("stud-cli 20")
+def test_a_tool_that_timed_out_is_called_once_and_the_model_gets_the_typed_failure(place: Place) -> None:
+    (place.folder / "late_tools.py").write_text(
+        "import failwell\n\ndef look() -> str:\n    with open('calls', 'a') as file:\n        file.write('x')\n"
+        "    raise failwell.Fault(kind='tool.timeout', message='too late')\n"
+    )
+    steps = (
+        'tools: {look: {python: "late_tools:look"}}\n'
+        "agents:\n  - {name: ask, prompt: go, routes: [{to: $end}]}\n"
+    )
+    requests: list[Any] = []
+
+    with seen_by_model(requests):
+        done = place.run(steps, "{tool_calls: [{name: look}]}", "{text: done}")
+
+    assert done.code == 0, done.err
+    assert (place.folder / "calls").read_text() == "x"
+    error = json.loads(requests[-1][-1].parts[0].content)["error"]
+    assert error["kind"] == "tool.timeout"
+
+
 @pytest.mark.acceptance("relavium 9")
 def test_a_refused_answer_fails_the_node_and_is_not_repeated(place: Place) -> None:
     done = place.run(ASK, "{text: I will not, finish: content_filter}", "{text: never}")
