@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from tests.apps.running import Done, failwell
 
-RESERVED = ("workflow", "context", "output", "error", "failwell", "conductor", "_index", "_key", "_attempt")
+RESERVED = (
+    "workflow",
+    "context",
+    "output",
+    "error",
+    "failwell",
+    "conductor",
+    "self",
+    "_index",
+    "_key",
+    "_attempt",
+)
 TEMPLATE_WORDS = (
     "self",
     "loop",
@@ -38,13 +49,13 @@ def _parameters() -> list[str]:
     import_module("failwell.workflows.running.launch")
     names: set[str] = set()
     for module_name, module in list(sys.modules.items()):
-        if not module_name.startswith(("failwell.workflows", "minijinja")):
+        if not module_name.startswith(("failwell.workflows", "jinja2")):
             continue
         for _, value in inspect.getmembers(module):
             functions = [value, *vars(value).values()] if inspect.isclass(value) else [value]
             for function in functions:
                 code = getattr(function, "__code__", None)
-                names.update(code.co_varnames if code is not None else ())
+                names.update(getattr(code, "co_varnames", ()))
     return sorted(name for name in names if name.isidentifier())
 
 
@@ -101,7 +112,7 @@ def _run(folder: Path, names: list[str], variable: str) -> Done:
 
 
 @pytest.mark.parametrize(
-    "name", ["task", "node", "self", "everything", "call", "unrestricted", "extra", "owner"]
+    "name", ["task", "node", "class", "everything", "call", "unrestricted", "extra", "owner"]
 )
 def test_a_step_with_the_name_of_a_parameter_runs_as_any_other(tmp_path: Path, name: str) -> None:
     for place in range(8):

@@ -118,8 +118,8 @@ def test_the_library_needs_nothing_and_the_engine_little() -> None:
     assert table["dependencies"] == []
     assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == [
         "cronsim",
+        "jinja2",
         "jsonschema-rs",
-        "minijinja",
         "pyyaml",
         "rich",
     ]

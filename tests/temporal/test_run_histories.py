@@ -189,7 +189,7 @@ def test_the_machine_does_nothing_in_a_workflow_that_the_sandbox_forbids() -> No
     # Our own modules are loaded inside the sandbox, which refuses clocks, random numbers, files and processes.
     strict = SandboxedWorkflowRunner(
         restrictions=SandboxRestrictions.default.with_passthrough_modules(
-            "minijinja", "jsonschema_rs", "yaml"
+            "jinja2", "jsonschema_rs", "markupsafe", "yaml"
         )
     )
 

@@ -18,7 +18,7 @@ from failwell.errors.facts import Evidence, NotBefore
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport, Frame, Scene
 from failwell.errors.wire import read, to_dict
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 
 _NODE = "node"
 

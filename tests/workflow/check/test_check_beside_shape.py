@@ -155,7 +155,7 @@ def test_a_template_that_cannot_be_parsed_is_told_beside_a_mistake_of_shape() ->
     document["agents"][0] |= {"timeout": "soon", "args": ["{{ workflow.input. }}"]}
 
     assert messages(document)[1] == [
-        "`start.args[0]` cannot be read: syntax error on line 1: the end of the tag is not expected"
+        "`start.args[0]` cannot be read: syntax error on line 1: expected name or number"
     ]
 
 

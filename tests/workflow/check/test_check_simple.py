@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflows.template.names import references, simple_references
+from failwell.workflows.template.names import simple_references
+from failwell.workflows.template.references import references
 from failwell.workflows.template.render import syntax_mistake
 from tests.workflow.plans import a_text
 

@@ -14,7 +14,7 @@ from failwell.errors.axes import Category
 from failwell.workflows.failure import Failure
 from failwell.workflows.plan import DeclaredKind
 from failwell.workflows.running.script_executor import ScriptExecutor
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 from tests.workflow.run.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
 
 RAISED = {"kind": "external.git.drift", "message": "the branch moved", "details": {"branch": "main"}}

@@ -5,9 +5,8 @@ from typing import Any
 
 from failwell.files.item_tree import Place
 from failwell.workflows.plan import Template
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.lookup import MISSING
-from failwell.workflows.template.render import render
+from failwell.workflows.template.names import MISSING
+from failwell.workflows.template.render import holds, render
 
 
 class NamesFrom:

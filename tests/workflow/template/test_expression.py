@@ -6,8 +6,8 @@ import pytest
 
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template
-from failwell.workflows.template.condition import holds, read_truth
-from failwell.workflows.template.lookup import MISSING, FlatNames
+from failwell.workflows.template.names import MISSING, FlatNames
+from failwell.workflows.template.render import holds, read_truth
 from tests.workflow.template.rendering import NamesFrom
 
 ERROR = {"kind": "x.y", "message": "m", "details": {"branch": "main"}}

@@ -3,12 +3,8 @@
 import pytest
 
 from failwell.workflows.plan import Template
-from failwell.workflows.template.names import (
-    Reference,
-    ReferenceMistake,
-    input_reference,
-    references,
-)
+from failwell.workflows.template.names import Reference, ReferenceMistake, input_reference
+from failwell.workflows.template.references import references
 
 
 def found_in(text: str, *, condition: bool = False) -> set[tuple[str, bool]]:

@@ -8,7 +8,7 @@ import pytest
 from failwell.errors.fault import Fault
 from failwell.files.item_tree import Place
 from failwell.workflows.plan import Template
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 from failwell.workflows.template.render import TemplateFailed, render, render_value, syntax_mistake
 from tests.workflow.template.rendering import NamesFrom
 
@@ -166,7 +166,7 @@ def test_a_failure_says_where_and_what_with_names_and_types_and_no_text_or_data(
 
     said = f"{caught.value} {caught.value!r}"
     assert "flow.yaml:12:9" in said
-    assert "`+` between text and number, in `name.key + 1`" in said
+    assert "`+` between text and number, in `name.key + 1 if name.key != '…' else '…'`" in said
     assert not any(word in said for word in ("CANARY", "LITERAL"))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None

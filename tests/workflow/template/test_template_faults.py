@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import describe
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
+from failwell.workflows.template.render import (
+    SandboxLimit,
+    SandboxTimeout,
+    TemplateFailed,
+    holds,
+    syntax_mistake,
+)
 from tests.specimens import each
 from tests.workflow.template.rendering import NamesFrom, a_template, rendered, true
 
@@ -29,16 +34,16 @@ OPERATION = "operation that these values do not allow"
         ("{{ d.gone|json }}", TemplateFailed, "undefined value: `d.gone`"),
         ("{{ s + 1 }}", TemplateFailed, f"{OPERATION}: `+` between text and number, in `s + 1`"),
         ("{{ 1 // 0 }}", TemplateFailed, f"{OPERATION}: division by zero, in `1 // 0`"),
-        ("{{ int(s) }}", TemplateFailed, f"{OPERATION}: in `int(s)`, where `s` is text"),
-        ("{{ n | first }}", TemplateFailed, f"{OPERATION}: in `n | first`, where `n` is null"),
-        ("{{ 5 | reverse }}", TemplateFailed, f"{OPERATION}: of number, in `5 | reverse`"),
-        ("{{ true | length }}", TemplateFailed, f"{OPERATION}: of boolean, in `true | length`"),
+        ("{{ int(s) }}", TemplateFailed, f"{OPERATION}: `int` of text, in `int(s)`"),
+        ("{{ n | first }}", TemplateFailed, f"{OPERATION}: `first` of null, in `n | first`"),
+        ("{{ 5 | reverse }}", TemplateFailed, f"{OPERATION}: `reverse` of number, in `5 | reverse`"),
+        ("{{ true | length }}", TemplateFailed, f"{OPERATION}: `length` of boolean, in `true | length`"),
         ("{{ s|uper }}", TemplateFailed, "unknown filter: `uper`; did you mean `upper`?"),
         ("{{ s is strng }}", TemplateFailed, "unknown test: `strng`; did you mean `string`?"),
         ("{{ lenn(s) }}", TemplateFailed, "unknown function or method: `lenn`; did you mean `len`?"),
         ("{{ s.strp() }}", TemplateFailed, "unknown function or method: `strp`; did you mean `strip`?"),
         ("{{ s >= 90 }}", TemplateFailed, "comparison of different types: `>=` between text and number, in `s >= 90`"),
-        ("{{ '{0.__class__}'.format(s) }}", TemplateFailed, "wrong arguments: in `'…'.format(s)`, where `s` is text"),
+        ("{{ '{0.__class__}'.format(s) }}", TemplateFailed, "undefined value: a part of Python that templates do not reach, in `'…'.format(s)`"),
         ("{{ none.replace('k4n4ry', s) }}", TemplateFailed, "unknown function or method: null has no method `replace`"),
         ("{% include 'k4n4ry' %}", TemplateFailed, "included part that cannot be read"),
         ("{{ s * 1000000000 }}", SandboxLimit, "too much text or too many items"),

@@ -9,8 +9,7 @@ import pytest
 from failwell.adapters.describe import describe
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, render
+from failwell.workflows.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, holds, render
 from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"big": "x" * 1_000_000, "rows": list(range(1000))})
@@ -20,7 +19,8 @@ MEMORY = {
     "a text that doubles": "{% set ns = namespace(x='aa') %}" + DOUBLING.replace("OP", "ns.x ~ ns.x"),
     "a text that doubles by adding": "{% set ns = namespace(x='aa') %}"
     + DOUBLING.replace("OP", "ns.x + ns.x"),
-    "a nest of lists": "{% set ns = namespace(x=[1]) %}" + DOUBLING.replace("OP", "[ns.x, ns.x]"),
+    "a nest of lists": "{% set ns = namespace(x=[1]) %}"
+    + DOUBLING.replace("OP", "[ns.x, ns.x]").replace(" | length", ""),
     "a line of doublings": "{% set x = 'aa' %}" + "{% set x = x ~ x %}" * 60 + "{{ x }}",
     "a macro that doubles": "{% macro m(x) %}{{ m(x ~ x) }}{% endmacro %}{{ m('aa') }}",
     "a block that doubles": "{% set ns = namespace(x='aa') %}"
@@ -87,7 +87,7 @@ def test_a_result_that_is_no_json_value_is_fatal() -> None:
 @pytest.mark.parametrize(
     "text",
     ["{{ range }}", "{{ [len] }}", "{{ {'a': range} | tojson }}", "x {{ dict ~ 'x' }}", "{{ int | string }}",
-     "{{ range(len) }}", "{{ 'x' if dict else range }}", "{% if 1 %}{{ range }}{% endif %}"],
+     "{{ range if dict else 'x' }}", "{% if 1 %}{{ range }}{% endif %}"],
 )  # fmt: skip
 def test_a_function_that_is_not_called_is_no_value_to_write(text: str) -> None:
     with pytest.raises(SandboxLimit) as caught:

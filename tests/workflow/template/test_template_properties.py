@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.names import references
-from failwell.workflows.template.render import render, syntax_mistake
+from failwell.workflows.template.references import references
+from failwell.workflows.template.render import holds, render, syntax_mistake
 from tests.workflow.template.rendering import NamesFrom
 
 CANARY = "kanarienvogel"

@@ -80,7 +80,7 @@ def test_the_same_template_gives_the_same_each_time_it_is_met() -> None:
 
 def test_only_names_that_a_template_uses_are_asked_for() -> None:
     from failwell.workflows.plan import Template
-    from failwell.workflows.template.lookup import MISSING
+    from failwell.workflows.template.names import MISSING
     from failwell.workflows.template.render import render
 
     class LabRequest:

@@ -19,7 +19,7 @@ from failwell.temporal.queues import LARGEST
 from failwell.temporal.runs.plan_json import LONGEST, pack, unpack
 from failwell.workflows.failure import Failure, derived_id, moment
 from failwell.workflows.machine.messages import Begin, Resume
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 
 PAGE = 1_000_000
 """Characters of events or output in one reply to a query."""

@@ -63,6 +63,10 @@ with workflow.unsafe.imports_passed_through():
     from failwell.workflows.running.faults import defect_failure
     from failwell.workflows.running.gate_requests import gates_in, refusal
 
+    # These load Jinja2, which every run would load for itself later.
+    from failwell.workflows.template.environment import Environment  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from failwell.workflows.template.explain import explained  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
 NAME = "failwell.run"
 NODE_ACTIVITY = "failwell.node"
 OPEN_ACTIVITY = "failwell.open"

@@ -317,7 +317,7 @@ def _local_path(path: str, cwd: str | None) -> str:
 
 _BEAT = timedelta(seconds=1)
 """How often heartbeats reach the server at most. A cancelled step learns of it by one."""
-PASSED_THROUGH = ("failwell", "jsonschema_rs", "minijinja", "yaml")
+PASSED_THROUGH = ("failwell", "jinja2", "jsonschema_rs", "markupsafe", "yaml")
 """Modules that the workflow's sandbox does not load again: ours, which are pure there, and compiled ones."""
 
 

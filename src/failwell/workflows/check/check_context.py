@@ -10,7 +10,7 @@ from failwell.workflows.check.raisable_kinds import Raisable, Universe
 from failwell.workflows.check.template_texts import TemplateText, loop_names, texts_of_node, texts_of_workflow
 from failwell.workflows.compile.compiler import PartialPlan
 from failwell.workflows.plan import ForEachSpec, Member, Node, ParallelSpec, Plan
-from failwell.workflows.template.names import Reference, references, simple_references
+from failwell.workflows.template.names import Reference, simple_references
 from failwell.workflows.template.render import SyntaxMistake, syntax_mistake
 
 
@@ -145,6 +145,8 @@ class CheckContext:
             if simple is not None:
                 result = (simple, None)
             else:
+                from failwell.workflows.template.references import references  # it loads Jinja2
+
                 mistake = syntax_mistake(template, condition=condition)
                 result = (
                     (references(template, condition=condition), None) if mistake is None else ((), mistake)

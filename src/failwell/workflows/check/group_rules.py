@@ -14,7 +14,9 @@ _BARRED = {
     **dict.fromkeys(PEOPLE, "a person answers one thing at a time"),
     "terminate": "it would end the run while other members are running",
 }
-RESERVED = frozenset({"workflow", "context", "output", "error", "failwell", "conductor", "_index", "_key"})
+RESERVED = frozenset(
+    {"workflow", "context", "output", "error", "failwell", "conductor", "self", "_index", "_key"}
+)
 """Names with a meaning in templates. No step and no loop variable may have one."""
 
 

@@ -29,7 +29,7 @@ from failwell.workflows.plan import (
 )
 from failwell.workflows.skills.plugins import find_plugin
 from failwell.workflows.skills.skills import SkillInvalid, find_skills
-from failwell.workflows.template.template_errors import MistakeType
+from failwell.workflows.template.mistakes import MistakeType
 
 _HINT = "look for a missing brace, quote or `end…`"
 _HINTS: dict[str, str] = {

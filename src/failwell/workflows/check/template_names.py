@@ -10,7 +10,7 @@ from failwell.workflows.check.findings import HOOKS, error, softened, warning
 from failwell.workflows.check.template_texts import TemplateText
 from failwell.workflows.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflows.plan import GROUPS, Node, ParallelSpec
-from failwell.workflows.template.names import Reference, input_reference, line_of
+from failwell.workflows.template.names import Reference, input_reference
 
 OF_WORKFLOW = ("input", "dir", "file", "name", "description")
 OF_HOOK = ("execution_time", "iteration_count", "error")
@@ -55,6 +55,8 @@ def _on_its_line(mistake: Mistake, text: TemplateText, path: tuple[str, ...]) ->
     template = text.template.unfolded()
     if template.first_line is None:
         return mistake
+    from failwell.workflows.template.references import line_of  # it loads Jinja2
+
     line = line_of(template, path, condition=text.is_condition)
     return replace(mistake, place=template.place_of(line))
 

@@ -28,7 +28,7 @@ from failwell.workflows.compile.step_keys import NAME
 from failwell.workflows.compile.steps import StepShape, incomplete, node, rescued, type_of, unreadable
 from failwell.workflows.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Spec
 
-_VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
+_VARIABLES_TAKEN = ("workflow", "context", "output", "error", "self", "_index", "_key")
 _STEP = StepShape()
 MAX_NESTED = 20
 """Levels of groups that name each other as bodies."""

@@ -161,7 +161,7 @@ NAME = Text(
     "letters, digits, `_` and `-`",
     hint="templates and routes name steps, so keep it plain",
 )
-RESERVED_NAMES = frozenset({"workflow", "context"})
+RESERVED_NAMES = frozenset({"workflow", "context", "self"})
 """Names with another meaning in templates."""
 _TEMPLATES = ListOf(Templated(allow_empty=True))
 _REFERENCE = Text(rf"{names.dotted(2)}\??", "a dotted reference, such as `finder.output.files`")

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from failwell.workflows.machine.run_state import Scope, State
 from failwell.workflows.plan import GROUPS, AgentSpec, CallSpec, Node, Plan, ScriptSpec, Template
-from failwell.workflows.template.lookup import MISSING, NEVER_RAN
-from failwell.workflows.template.names import InputReference, input_reference
+from failwell.workflows.template.names import MISSING, NEVER_RAN, InputReference, input_reference
 from failwell.workflows.template.render import render, render_value
 
 _OWN = ("workflow", "context", "failwell", "conductor")

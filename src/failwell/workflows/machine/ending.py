@@ -21,7 +21,7 @@ from failwell.workflows.machine.run_state import Task
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.output_schemas import OutputSchemas, SchemaMismatch
 from failwell.workflows.plan import END, GROUPS, Node, Route
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 from failwell.workflows.template.render import render, render_value
 
 _COMPUTED = frozenset({"set", "workflow"})

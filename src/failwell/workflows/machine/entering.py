@@ -17,8 +17,7 @@ from failwell.workflows.machine.scopes import open_scope, terminate
 from failwell.workflows.machine.stages import begin_stage
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.plan import Node, NotificationSpec, SetSpec, Template, WaitSpec, WorkflowSpec
-from failwell.workflows.template.lookup import MISSING
-from failwell.workflows.template.names import whole_reference
+from failwell.workflows.template.names import MISSING, whole_reference
 from failwell.workflows.template.render import render, render_value
 from failwell.workflows.template.values import as_mapped, as_set_value, duration
 

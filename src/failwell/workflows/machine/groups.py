@@ -12,8 +12,8 @@ from failwell.workflows.machine.limits import deadline, set_timer
 from failwell.workflows.machine.run_state import Group, Task, below, failure_in
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.plan import ForEachSpec, Node, ParallelSpec
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
+from failwell.workflows.template.render import holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from failwell.workflows.machine.context import ScopeNames
 from failwell.workflows.machine.run_state import Task
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.plan import Node, Route
-from failwell.workflows.template.condition import holds
+from failwell.workflows.template.render import holds
 
 _BUG = "internal.bug"
 

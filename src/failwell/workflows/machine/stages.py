@@ -39,10 +39,8 @@ from failwell.workflows.machine.routing import (
 from failwell.workflows.machine.run_state import Task
 from failwell.workflows.machine.turn import Turn
 from failwell.workflows.plan import END, PHASES, Check, Node, ParallelSpec, PhaseName, StageSpec, Template
-from failwell.workflows.template.condition import holds
-from failwell.workflows.template.lookup import MISSING
-from failwell.workflows.template.names import whole_reference
-from failwell.workflows.template.render import render, render_value
+from failwell.workflows.template.names import MISSING, whole_reference
+from failwell.workflows.template.render import holds, render, render_value
 from failwell.workflows.template.values import as_set_value
 
 

@@ -16,7 +16,7 @@ from failwell.workflows.machine.messages import Request
 from failwell.workflows.output_schemas import OutputSchemas, SchemaMismatch
 from failwell.workflows.plan import Plan
 from failwell.workflows.running.executor import Success
-from failwell.workflows.template.lookup import MISSING
+from failwell.workflows.template.names import MISSING
 
 _LONGEST_WORD = 16
 """More characters than a literal or an escape has, which may be cut in half."""

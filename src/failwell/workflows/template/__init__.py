@@ -1,6 +1,6 @@
-"""Templates and conditions: minijinja, restricted to what a workflow needs.
+"""Templates and conditions: Jinja2's immutable sandbox, with conductor's `default`, `json` and order of lookups.
 
-`render` evaluates templates, `condition` evaluates a `when`, `coerce` turns rendered text into typed values and
-`references` lists what a template refers to without running it. Data goes in as read-only views. The source
-is checked before the engine sees it, because some texts would exhaust the stack or the memory of the process.
+`render` evaluates templates and conditions, `environment` sets up Jinja2, `limits` counts the steps of a rendering and
+the size of what it creates, `references` lists what a template refers to, `explain` puts a mistake into words, and
+`values` turns rendered text into typed values. Only what renders or parses a template loads Jinja2.
 """

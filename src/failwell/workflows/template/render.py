@@ -1,4 +1,4 @@
-"""Renders the templates of a workflow.
+"""Renders the templates of a workflow, and evaluates its conditions.
 
 Only the names that a template uses are looked up. Every error becomes one of three faults. They hold the
 place of the template, the line in it, the type of mistake and the names of what caused it, and never data.
@@ -7,24 +7,24 @@ place of the template, the line in it, the type of mistake and the names of what
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template, Value
-from failwell.workflows.template.environment import Engine
-from failwell.workflows.template.fast_path import render_fast
-from failwell.workflows.template.lookup import Names
-from failwell.workflows.template.mistakes import explain
-from failwell.workflows.template.template_errors import (
-    LIMITS,
-    TIMEOUTS,
-    MistakeType,
-    TemplateMistake,
-)
+from failwell.workflows.template.limits import LARGEST
+from failwell.workflows.template.mistakes import LIMITS, TIMEOUTS, MistakeType, TemplateMistake
+from failwell.workflows.template.names import MISSING, NEVER_RAN, FlatNames, Names, is_expression
+
+if TYPE_CHECKING:
+    from failwell.workflows.template.environment import Environment
 
 _LARGEST_PART = 1_000_000
+_LONGEST = 1_000_000
+"""Characters of a template."""
+_LONGEST_TAGS = 50_000
+"""Characters of its tags, and of a condition: what Jinja2 compiles."""
 
 
 class _Failed(Fault):
@@ -118,31 +118,96 @@ class FolderParts:
         return self._texts[file], str(file.parent)
 
 
+_DOTTED = re.compile(r"\{\{[ \t]*([^\W\d]\w*(?:\.[^\W\d]\w*)*)[ \t]*\}\}")
+_WORDS = frozenset(
+    {"true", "false", "none", "True", "False", "None", "not", "self", "loop", "caller", "super"}
+)
+
+
+def _plainly(text: str, names: Names) -> str | None:
+    """A text with tags that are dotted names, without loading Jinja2; `None` if it is more, or a value is missing."""
+    pieces = _DOTTED.split(text)
+    if any("{{" in piece or "{%" in piece or "{#" in piece for piece in pieces[::2]):
+        return None
+    for index, path in enumerate(pieces[1::2]):
+        name, *steps = path.split(".")
+        value: Any = MISSING if name in _WORDS else names.get(name)
+        for step in steps:
+            value = cast("dict[str, Any]", value).get(step, MISSING) if isinstance(value, dict) else MISSING
+        if value is MISSING or value is NEVER_RAN:
+            return None
+        pieces[2 * index + 1] = str(value)
+    pieces[::2] = [piece.replace("\r\n", "\n").replace("\r", "\n") for piece in pieces[::2]]  # as Jinja2 does
+    output = "".join(pieces)
+    return output if len(output) <= LARGEST else None
+
+
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """The text that `template` renders to.
 
     Raises:
         TemplateFailed: it cannot be evaluated, as written or with these data.
-        SandboxLimit: it exceeds the memory or the depth.
+        SandboxLimit: it exceeds the size or the depth.
         SandboxTimeout: it exceeds the number of steps.
     """
     if template.is_plain:
         return template.text
-    text = render_fast(template.text, names)
-    if text is not None:
-        return text
+    text = _plainly(template.text, names)
+    return _evaluated(template, names, parts, condition=False) if text is None else text
+
+
+def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Parts | None = None) -> bool:
+    """Whether the condition `when` is true. With `{{ }}` it is rendered, and its text read as true or false.
+
+    Without, it is an expression over flattened and dotted names. `flat` has these names; the default is built from
+    `names`. Raises the faults of `render`.
+    """
+    if not is_expression(when):
+        return read_truth(render(when, names, parts))
+    return _evaluated(when, names if flat is None else flat, parts, condition=True, is_flat=flat is not None)
+
+
+_FALSE = frozenset({"false", "0", "no", ""})
+
+
+def read_truth(text: str) -> bool:
+    """Whether the text of a rendered condition is true: `false`, `0`, `no` and an empty text are false."""
+    return text.strip().lower() not in _FALSE
+
+
+def _evaluated(
+    template: Template, names: Names, parts: Parts | None, *, condition: bool, is_flat: bool = False
+) -> Any:
+    """The text of a template, or the truth of a condition without braces."""
+    from failwell.workflows.template.explain import explained, mistake_of
+
+    environment = environment_for(template, parts)
+    compiled: Any = None
     problem: TemplateMistake
-    engine = engine_for(template, parts)
     try:
-        return engine.render(template.text, template.folder, names)
-    except TemplateMistake as mistake:
-        problem = mistake
+        _check_length(template.text, condition=condition)
+        if condition:
+            compiled, dotted = environment.condition(template.text)
+            names = names if is_flat else FlatNames(names, dotted)
+            return environment.truth(compiled, names)
+        compiled = environment.template(template.text, template.folder)
+        return environment.render(compiled, names)
+    except Exception as error:  # noqa: BLE001  (a filter raises any error, and each becomes a fault)
+        problem = mistake_of(error, compiled)
     if template.written is not None:
         # The same mistake, with the line that the file has it on.
-        render(template.unfolded(), names, parts)
-    problem = engine.named(problem, template.text, template.folder)
+        _evaluated(template.unfolded(), names, parts, condition=condition, is_flat=True)
     # Raised here, the fault has no context with the original error, which may quote data.
-    raise fault(explain(problem, template.text, names, is_expression=False), template)
+    raise fault(explained(problem, template.text, names, condition=condition), template)
+
+
+def _check_length(text: str, *, condition: bool) -> None:
+    tags = len(text) if condition else sum(map(len, _TAGS.findall(text)))
+    if len(text) > _LONGEST or tags > _LONGEST_TAGS:
+        raise TemplateMistake(MistakeType.LENGTH)
+
+
+_TAGS = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 
 
 def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
@@ -183,56 +248,54 @@ def syntax_mistake(
 
     With `condition`, a text without `{{ }}` is an expression.
     """
-    if condition and not is_rendered(template):
-        from failwell.workflows.template.condition import check
-
-        mistake = _mistake(lambda: check(template.text))
-    elif template.is_plain:
+    is_bare = condition and is_expression(template)
+    if template.is_plain and not is_bare:
         return None
-    else:
-        mistake = _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
-    if mistake is not None and template.written is not None:
+    from failwell.workflows.template.explain import mistake_of
+
+    environment = environment_for(template, parts)
+    try:
+        _check_length(template.text, condition=is_bare)
+        (environment.condition if is_bare else environment.check)(template.text)
+        return None
+    except Exception as error:  # noqa: BLE001  (a mistake in a template may be any error of the compiler)
+        found = mistake_of(error)
+    mistake = SyntaxMistake(found.line or 1, found.type.value, found.detail)
+    if template.written is not None:
         return syntax_mistake(template.unfolded(), condition=condition, parts=parts) or mistake
     return mistake
 
 
-def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
-    try:
-        compile_it()
-    except TemplateMistake as mistake:
-        return SyntaxMistake(mistake.line or 1, mistake.type.value, mistake.detail)
-    return None
+_MOST_ENVIRONMENTS = 16
+_ENVIRONMENTS: OrderedDict[int, tuple[Parts, "Environment"]] = OrderedDict()
+_NAMES_PARTS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
 
 
-def is_rendered(condition: Template) -> bool:
-    """Whether a condition is a template, and not an expression."""
-    return "{{" in condition.text and "}}" in condition.text
-
-
-_ENGINES: OrderedDict[int, tuple[Parts, Engine]] = OrderedDict()
-_PLAIN = Engine()
-_MOST_ENGINES = 16
-
-
-def engine_for(template: Template, parts: Parts | None) -> Engine:
-    """The engine for `template`: one shared by all without parts, and one for each source of parts."""
+def environment_for(template: Template, parts: Parts | None) -> "Environment":
+    """The environment for `template`: one shared by all without parts, and one for each source of parts."""
     if "{%" not in template.text or not _NAMES_PARTS.search(template.text):
-        return _PLAIN
+        return _shared_environment()
     if parts is None:
         if template.folder is None:
-            return _PLAIN
+            return _shared_environment()
         parts = _folder_parts(template.folder)
-    if id(parts) not in _ENGINES:
-        # The parts are stored with their engine, so that their id is not reused.
-        _ENGINES[id(parts)] = (parts, Engine(parts.read))
-        if len(_ENGINES) > _MOST_ENGINES:
-            _ENGINES.popitem(last=False)
-    return _ENGINES[id(parts)][1]
+    if id(parts) not in _ENVIRONMENTS:
+        from failwell.workflows.template.environment import Environment
+
+        # The parts are stored with their environment, so that their id is not reused.
+        _ENVIRONMENTS[id(parts)] = (parts, Environment(parts.read))
+        if len(_ENVIRONMENTS) > _MOST_ENVIRONMENTS:
+            _ENVIRONMENTS.popitem(last=False)
+    return _ENVIRONMENTS[id(parts)][1]
 
 
-@lru_cache(maxsize=_MOST_ENGINES)
+@cache
+def _shared_environment() -> "Environment":
+    from failwell.workflows.template.environment import Environment
+
+    return Environment()
+
+
+@lru_cache(maxsize=_MOST_ENVIRONMENTS)
 def _folder_parts(folder: str) -> FolderParts:
     return FolderParts(folder)
-
-
-_NAMES_PARTS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")

@@ -1,1 +1,0 @@
-"""The filters, tests, methods and operators that templates call in Python."""

@@ -1,1 +1,0 @@
-"""Reads and rewrites the source of templates before the engine compiles it."""
