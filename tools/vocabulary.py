@@ -37,7 +37,7 @@ NAMES = {
     **dict.fromkeys(("Wishes", "wishes"), "explicit parameters"),
     **dict.fromkeys(
         ("Desk", "Shelf", "Station", "Heeding"),
-        "QueueClient, CapabilityRegistry, CowMap, Instance, ConfigWatcher",
+        "QueueClient, CapabilityRegistry, Instance, ConfigWatcher",
     ),
     **dict.fromkeys(("Ward", "Conductor"), "RunProcesses, RunCommand"),
     **dict.fromkeys(("asked",), "args"),

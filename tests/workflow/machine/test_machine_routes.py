@@ -151,18 +151,6 @@ def test_each_retry_route_counts_its_own_retries_and_waits() -> None:
     ]
 
 
-def test_a_record_without_counters_of_routes_is_read() -> None:
-    again = route_retry(max_retries=2, backoff=Backoff(first=1.0, jitter=0.0))
-    node = a_script("a", on_error("external.x", retry=again), on_error("external.y", retry=again))
-    stage = Stage(a_plan(node), {"a": [fails("external.x"), "never"]}).begin()
-    task = stage.state.tasks["a"].but(route_retries=None)
-
-    stored = type(task).from_dict(task.to_dict())
-
-    assert (stored.retries, stored.route_retries) == (1, None)
-    assert stage.state.tasks["a"].to_dict()["route_retries"] == {"0": 1}
-
-
 @pytest.mark.acceptance("conductor 52")
 def test_a_second_failure_of_another_kind_is_routed_anew() -> None:
     again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))

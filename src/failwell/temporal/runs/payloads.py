@@ -159,7 +159,9 @@ def event_to_json(event: Begin | Resume) -> str:
         data: dict[str, Any] = {
             "type": "begin", "run": event.run, "file": event.file, "inputs": dict(event.inputs), "metadata": dict(event.metadata),
         }  # fmt: skip
-        return to_json(data if event.continues is None else {**data, "continues": dict(event.continues)})
+        if event.continues is not None:
+            data |= {"continues": dict(event.continues), "state": pack(event.state)}
+        return to_json(data)
     return to_json(
         {
             "type": "resume",
@@ -182,6 +184,7 @@ def event_from_json(text: str, *, at: float, jitter: float) -> Begin | Resume:
             inputs=data["inputs"],
             metadata=data["metadata"],
             continues=data.get("continues"),
+            state=unpack(data["state"]) if "state" in data else None,
         )
     return Resume(
         at=at,

@@ -144,8 +144,6 @@ class RemoteDriver:
         write_engine(self._run_folder, connection)
         if isinstance(event, Begin):
             await self._start(event, client, remote)
-            # The first event has the state that it continues with.
-            self.state = State()
             self.state.run = run
         else:
             status = await remote.status()
@@ -172,9 +170,7 @@ class RemoteDriver:
                 self._copy.close()
 
     async def _start(self, event: Begin | Resume, client: Any, remote: RemoteRun) -> None:
-        state = None
-        if isinstance(event, Resume) or event.continues is not None:
-            state = pack(self.state.to_dict())
+        state = self.state.to_dict() if isinstance(event, Resume) else None
         from failwell.temporal.runs.remote_run import ensure_search_attributes
 
         sources = self.settings.store.sources(remote.run)
@@ -185,7 +181,7 @@ class RemoteDriver:
             "event": event_to_json(event),
             "plans": pack(hide(plans_to_json(self.plans), hidden, mark)),
             "sources": pack(sources),
-            "state": state,
+            "state": None if state is None else pack(state),
             "first": self.state.seq,
             "can_ask": self.settings.asks_limits,
             "heartbeat": self._engine.heartbeat,
@@ -194,7 +190,8 @@ class RemoteDriver:
             "worker": {"mark": mark, **self._for_workers()},
         }
         size = len(to_json(start))
-        if size > LARGEST or (state is not None and len(to_json(self.state.to_dict())) > LONGEST):
+        whole = state if isinstance(event, Resume) else event.state
+        if size > LARGEST or (whole is not None and len(to_json(whole)) > LONGEST):
             forget_engine(self._run_folder)
             raise RunTooLarge(run=remote.run, size=size)
         is_new = isinstance(event, Begin)
@@ -300,7 +297,7 @@ class RemoteDriver:
 
     async def _record(self, facts: "Sequence[Any]", lines: Sequence[Mapping[str, Any]]) -> None:
         run = self.state.run
-        self.state = fold([(kind, at, dict(data)) for kind, at, data in facts], self.state)
+        fold(facts, self.state)
         if self._copy is None:
             settings, workflow = self.settings, self.plans[self._file].name
             self._copy = CopiedEvents(settings.store, run, workflow, self._run_folder, settings.clock)

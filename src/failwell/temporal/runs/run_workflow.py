@@ -42,6 +42,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from failwell.workflows.failure import derived_id
     from failwell.workflows.machine.advance import Machine, take_turns
+    from failwell.workflows.machine.fold import fold
     from failwell.workflows.machine.messages import (
         Answered,
         Begin,
@@ -89,7 +90,9 @@ class RunWorkflow:
         self._plans = dict(unpack_plans(start["plans"]))
         self._machine = Machine(self._plans, can_ask=start.get("can_ask", False))
         state = start.get("state")
-        self._state = State() if state is None else State.from_dict(unpack(state))
+        self._restored: Mapping[str, Any] | None = None if state is None else unpack(state)
+        """The state that this execution began with."""
+        self._state = self._state_at_start()
         self._first = start.get("first", 0)
         """The number of the first event of this execution."""
         self._events: list[tuple[str, float, Mapping[str, Any]]] = []
@@ -217,12 +220,12 @@ class RunWorkflow:
     # Driving.
 
     def _advance(self) -> None:
-        before, first = self._state, self._queue[0]
-        state, facts, commands, defect = take_turns(
-            self._machine, before, self._queue, now=workflow.time, jitter=self._jitter
+        first = self._queue[0]
+        facts, commands, defect = take_turns(
+            self._machine, self._state, self._queue, now=workflow.time, jitter=self._jitter
         )
         if defect is not None:
-            self._record(state, facts)
+            self._record(facts)
             self._end_after_defect(defect.event, defect.error)
             return
         try:
@@ -231,19 +234,21 @@ class RunWorkflow:
         except NotRecordable as fault:
             self._end_after_defect(first, fault)
             return
-        self._record(state, facts)
+        self._record(facts)
         for command in commands:
             self._carry_out(command)
 
-    def _record(self, state: State, facts: "list[tuple[str, float, Mapping[str, Any]]]") -> None:
-        self._state = state
+    def _state_at_start(self) -> State:
+        return State() if self._restored is None else State.from_dict(self._restored)
+
+    def _record(self, facts: "list[tuple[str, float, Mapping[str, Any]]]") -> None:
         self._events.extend(facts)
         if self._start.get("search_attributes"):
             self._set_attributes(facts)
 
     def _end_after_defect(self, event: Event, error: Exception) -> None:
         """Stop everything, and end the run with a failure that no route takes. It can be resumed."""
-        state = self._state
+        state = self._state = fold(self._events, self._state_at_start())
         run = event.run if isinstance(event, Begin) else state.run
         task = state.tasks.get(getattr(event, "path", ""))
         failure = defect_failure(
@@ -254,7 +259,7 @@ class RunWorkflow:
         self._cancel_all()
         self._queue.clear()
         turn = self._machine.close(state, event, replace(failure, report=report))
-        self._record(turn.state, [(kind, event.at, data) for kind, data in turn.facts])
+        self._record([(kind, event.at, data) for kind, data in turn.facts])
 
     def _carry_out(self, command: Command) -> None:
         match command:

@@ -1,8 +1,8 @@
 """`Machine.advance(state, event)`: every change of a run happens here.
 
-It is pure: the state passed in does not change, and the same state and event give the same result in any
-process. A turn applies the event, then processes pending scopes and groups until only the driver can
-continue, or until the turn has enough facts to be written.
+It reads nothing but its arguments: the same state and event give the same result in any process. It writes to the state
+that is passed in. A turn applies the event, then processes pending scopes and groups until only the driver can continue,
+or until the turn has enough facts to be written.
 
 Takes the queued events of a run through the machine, one after another. Every driver uses it.
 """
@@ -64,7 +64,7 @@ class Machine:
         """Whether a person is asked for more steps at an iteration limit, instead of failing the run."""
 
     def advance(self, state: State, event: Event) -> Turn:
-        """Handle `event`. The turn holds the state after it, the facts to record, and then the commands."""
+        """Handle `event`: change `state`, and return the facts to record and then the commands."""
         turn = Turn(state, self.plans, event.at, event.jitter, can_ask=self.can_ask)
         if not turn.state.is_over:
             _apply_event(turn, event)
@@ -113,7 +113,7 @@ def _pump_scope(turn: Turn, path: str) -> None:
         turn.schedule(path)
         return
     if scope.cursor == END:
-        close_scope(turn, turn.state.scope(path))
+        close_scope(turn, scope)
         return
     at = below(path, scope.cursor)
     if at in turn.state.tasks:
@@ -176,7 +176,7 @@ def _record_start(turn: Turn, event: Begin) -> None:
     }
     if event.continues is not None:
         data["continues"] = dict(event.continues)
-        data["state"] = turn.state.to_dict()
+        data["state"] = event.state
     turn.record("run:started", data)
 
 
@@ -204,7 +204,7 @@ def _restart_tasks(turn: Turn) -> None:
     state = turn.state
     turn.pending.clear()
     state.waiting = []
-    for task in state.tasks.values():
+    for task in list(state.tasks.values()):
         match task.status:
             case "running" | "opening" if is_stopping(turn, task):
                 fail(turn, task, turn.failure("cancel.stage", CANCELLED_MEMBER, task=task))
@@ -218,8 +218,7 @@ def _restart_tasks(turn: Turn) -> None:
                 _reopen_gate(turn, task)
             case _:
                 pass
-    for path in [*state.groups, *state.scopes]:
-        turn.schedule(path)
+    turn.pending.extend([*state.groups, *state.scopes])
 
 
 def _reopen_gate(turn: Turn, task: Task) -> None:
@@ -339,31 +338,24 @@ def _run_timed_out(turn: Turn) -> None:
     end_run(turn, late, error_type="LimitReached", node=None)
 
 
-def revived(state: State) -> State:
-    """The state from which a new run continues a failed one: what failed runs again."""
-    draft = state.fork()
-    for path in draft.groups:
-        retry_items(draft.group(path))
-    for path, task in draft.tasks.items():
-        status = "group" if path in draft.groups else "child" if path in draft.scopes else None
-        if status is None:
-            if task.status in ("failed", *ACTIVE):
-                draft.tasks.pop(path)
-                if task.type == "stage" and task.parent is None:
-                    # It is the same visit, so that its cap does not keep a run from being continued.
-                    draft.scope(task.scope).visits[task.node] = task.visit - 1
-                if task.parent is not None:
-                    draft.group(task.parent).active.pop(path)
-            continue
-        draft.tasks[path] = task.but(status=status, stored=None, until=None, timed_out=False)
-        if task.parent is not None:
-            draft.group(task.parent).active[path] = True
-    draft.cancel = draft.ending = None
-    draft.leaves = 0
-    draft.status = "running"
-    draft.owed, draft.waiting = [], []
-    draft.seq = 0
-    return draft
+def revive(state: State) -> None:
+    """Make the state of a run that has failed the one that a new run continues with: what failed runs again."""
+    for group in state.groups.values():
+        retry_items(group)
+    for path, task in list(state.tasks.items()):
+        status = "group" if path in state.groups else "child" if path in state.scopes else None
+        if status is not None:
+            state.tasks[path] = task.but(status=status, stored=None, until=None, timed_out=False)
+            if task.parent is not None:
+                state.groups[task.parent].active[path] = True
+        elif task.status in ("failed", *ACTIVE):
+            del state.tasks[path]
+            if task.parent is not None:
+                state.groups[task.parent].active.pop(path, None)
+            elif task.type == "stage":
+                # It is the same visit, so that its cap does not keep a run from being continued.
+                state.scopes[task.scope].visits[task.node] = task.visit - 1
+    state.cancel = state.ending = None
 
 
 Facts = list[tuple[str, float, Mapping[str, Any]]]
@@ -386,11 +378,11 @@ def take_turns(
     *,
     now: Callable[[], float],
     jitter: Callable[[], float],
-) -> tuple[State, Facts, list[Command], Defect | None]:
-    """Advance `state` by the events of `queue`, which are removed from it.
+) -> tuple[Facts, list[Command], Defect | None]:
+    """Advance `state` by the events of `queue`, which are removed from it. Returns what to record, and what to carry out then.
 
-    Returns the state after them, what to record, and what to carry out after it is recorded. With a defect there are
-    no commands, and the state and the facts end before its event.
+    With a defect there are no commands, the facts end before its event, and the state is not usable: fold what is
+    recorded and the facts again.
     """
     facts: Facts = []
     commands: list[Command] = []
@@ -399,11 +391,10 @@ def take_turns(
         try:
             turn = machine.advance(state, event)
         except Exception as error:  # noqa: BLE001  (whatever the machine raises, its driver closes the run)
-            return state, facts, [], Defect(event, error)
-        state = turn.state
-        facts.extend([(kind, event.at, data) for kind, data in turn.facts])
+            return facts, [], Defect(event, error)
+        facts.extend((kind, event.at, data) for kind, data in turn.facts)
         commands.extend(turn.commands)
         if commands and isinstance(commands[-1], Continue):
             commands.pop()
             queue.append(Tick(at=now(), jitter=jitter()))
-    return state, facts, commands, None
+    return facts, commands, None

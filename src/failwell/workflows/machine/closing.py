@@ -119,8 +119,7 @@ def finish_turn(turn: Turn) -> None:
     state = turn.state
     if state.is_over or turn.pending or state.leaves:
         return
-    tasks = state.tasks.values()
-    if any(task.status in ACTIVE for task in tasks):
+    if any(task.status in ACTIVE for task in state.tasks.values()):
         return
     if state.cancel is not None:
         _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
@@ -132,11 +131,11 @@ def finish_turn(turn: Turn) -> None:
         hook(turn, "on_error", error={**error, **failure.template_error})
         _finish(turn, "run:failed", data)
     else:
-        _pause(turn, tasks)
+        _pause(turn)
 
 
-def _pause(turn: Turn, tasks: list[Task]) -> None:
-    state = turn.state
+def _pause(turn: Turn) -> None:
+    state, tasks = turn.state, turn.state.tasks.values()
     gates = [task for task in tasks if task.status in ("gate", "budget") and task.gate is not None]
     timers = [
         task.until for task in tasks if task.status in ("retrying", "waiting") and task.until is not None

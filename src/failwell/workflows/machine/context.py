@@ -63,7 +63,7 @@ class ScopeNames:
             return workflow_names(self._plan, self._scope)
         if name == "context":
             # Routes are chosen before the end of their step is recorded, and see it as ended.
-            history = self._scope.past + ([] if self._ended is None else [self._ended])
+            history = [*self._scope.history, *([] if self._ended is None else [self._ended])]
             return {"iteration": len(history), "history": history}
         return {"retry_attempt": self._extra.get("_attempt", 0), "run_id": self._run}
 

@@ -19,18 +19,18 @@ from failwell.workflows.machine.run_state import (
     item_path,
 )
 
-Data = dict[str, Any]
+Data = Mapping[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool", "stage"})
 _FROM_OUTSIDE = frozenset({"human_gate:answered"})
 """Facts that are recorded while no process drives the run. They do not count as activity."""
 
 
-def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
-    """The state of a workflow's run after `facts`, each a type, a time and its data."""
-    draft = State() if state is None else state.fork()
+def fold(facts: Iterable[tuple[str, float, Mapping[str, Any]]], state: State | None = None) -> State:
+    """Write `facts`, each a type, a time and its data, into the state of a run, by default into an empty one."""
+    state = State() if state is None else state
     for kind, at, data in facts:
-        apply(draft, kind, at, data)
-    return draft
+        apply(state, kind, at, data)
+    return state
 
 
 def apply(state: State, kind: str, at: float, data: Data) -> None:
@@ -100,12 +100,12 @@ def _node_started(state: State, at: float, data: Data) -> None:
     if task.type in LEAVES and (previous is None or previous.status != "running"):
         state.leaves += 1
     if task.parent is None:
-        record = state.scope(scope)
+        record = state.scopes[scope]
         record.visits[task.node] = task.visit
         if not data.get("rerun") and not data.get("approved"):
             record.iterations += 1
     else:
-        group = state.group(task.parent)
+        group = state.groups[task.parent]
         group.active[path] = True
         if task.index is not None and task.index >= group.next:
             group.next = task.index + 1
@@ -139,10 +139,10 @@ def _node_completed(state: State, _at: float, data: Data) -> None:
     if task.parent is not None:
         _settle_member(state, task, {"output": output})
         return
-    scope = state.scope(task.scope)
+    scope = state.scopes[task.scope]
     scope.outputs[task.node] = output
-    scope.errors.pop(task.node)
-    scope.remember(task.node)
+    scope.errors.pop(task.node, None)
+    scope.history.append(task.node)
 
 
 def _node_failed(state: State, _at: float, data: Data) -> None:
@@ -155,7 +155,7 @@ def _node_failed(state: State, _at: float, data: Data) -> None:
     if task.parent is not None:
         _settle_member(state, task, {"failure": failure, "output": data.get("output")})
         return
-    scope = state.scope(task.scope)
+    scope = state.scopes[task.scope]
     scope.errors[task.node] = (
         failure.template_error if isinstance(failure, Failure) else stored_template_error(failure)
     )
@@ -165,17 +165,17 @@ def _node_failed(state: State, _at: float, data: Data) -> None:
     elif "output" in data:
         scope.outputs[task.node] = data["output"]
     else:
-        scope.outputs.pop(task.node)
+        scope.outputs.pop(task.node, None)
 
 
 def _settle_member(state: State, task: Task, result: Data) -> None:
     assert task.parent is not None
     assert task.index is not None
-    group = state.group(task.parent)
-    group.active.pop(task.path)
+    group = state.groups[task.parent]
+    group.active.pop(task.path, None)
     group.results[str(task.index)] = result
     if "failure" in result:
-        group.failures = (*group.failures, task.index)
+        group.failures.append(task.index)
 
 
 def _node_retrying(state: State, _at: float, data: Data) -> None:
@@ -216,16 +216,16 @@ def _node_waiting(state: State, _at: float, data: Data) -> None:
 def _node_skipped(state: State, _at: float, data: Data) -> None:
     parent = data.get("parent")
     if parent is not None and parent in state.groups:
-        state.group(parent).results[str(data["index"])] = {"skipped": data["reason"]}
+        state.groups[parent].results[str(data["index"])] = {"skipped": data["reason"]}
 
 
 def _route_taken(state: State, _at: float, data: Data) -> None:
     path = data["path"]
-    scope = state.scope(data["scope"])
+    scope = state.scopes[data["scope"]]
     failed = state.tasks.get(path)
     if failed is not None:
         # A route handled the failure: the node is over, and nothing below it is needed any more.
-        scope.remember(failed.node)
+        scope.history.append(failed.node)
         forget(state, path)
     if scope.late == data.get("node"):
         scope.late = None
@@ -241,10 +241,10 @@ def _phase_started(state: State, _at: float, data: Data) -> None:
 def _phase_ended(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     _spend(state, data.get("usage"))
-    stage: Data = {**(task.stage or {}), "open": False, **data.get("result", {})}
+    stage: dict[str, Any] = {**(task.stage or {}), "open": False, **data.get("result", {})}
     state.tasks[task.path] = task.but(stage=stage)
     if data["phase"] == "next" and task.parent is None:
-        state.scope(task.scope).context = stage.get("context", {})
+        state.scopes[task.scope].context = stage.get("context", {})
 
 
 def _stage_failed(state: State, _at: float, data: Data) -> None:
@@ -254,19 +254,19 @@ def _stage_failed(state: State, _at: float, data: Data) -> None:
 
 
 def _stage_queued(state: State, _at: float, data: Data) -> None:
-    scope = state.scope(data["scope"])
-    scope.later = (*scope.later, data["node"])
+    scope = state.scopes[data["scope"]]
+    scope.later.append(data["node"])
 
 
 def _stage_dequeued(state: State, _at: float, data: Data) -> None:
-    scope = state.scope(data["scope"])
-    scope.later = scope.later[1:]
+    scope = state.scopes[data["scope"]]
+    del scope.later[0]
     scope.cursor = scope.late = data["node"]
 
 
 def _group_started(state: State, _at: float, data: Data) -> None:
     path = data["path"]
-    state.groups[path] = Group(path, data["type"], data["keys"], data.get("items"), keyed=data["keyed"])
+    state.groups[path] = Group(path, data["type"], data["keys"], data.get("items"), data["keyed"])
     state.tasks[path] = state.tasks[path].but(status="group", until=data.get("until"))
 
 
@@ -274,11 +274,11 @@ def _node_timeout(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     state.tasks[path] = state.tasks[path].but(timed_out=True, stored=data["failure"])
     if path in state.groups:
-        state.group(path).stopping = True
+        state.groups[path].stopping = True
 
 
 def _group_stopping(state: State, _at: float, data: Data) -> None:
-    state.group(data["path"]).stopping = True
+    state.groups[data["path"]].stopping = True
 
 
 def _workflow_opening(state: State, _at: float, data: Data) -> None:
@@ -292,7 +292,7 @@ def _workflow_started(state: State, _at: float, data: Data) -> None:
 
 
 def _workflow_ended(state: State, _at: float, data: Data) -> None:
-    scope = state.scope(data["path"])
+    scope = state.scopes[data["path"]]
     scope.ended = True
     scope.cursor = None
 
@@ -389,16 +389,16 @@ def group_output(group: Group) -> dict[str, Any]:
 
 def forget(state: State, path: str) -> None:
     """Remove an execution and what failed below it from the state."""
-    state.tasks.pop(path)
+    state.tasks.pop(path, None)
     _forget_below(state, path)
 
 
 def _forget_below(state: State, path: str) -> None:
-    group = state.groups.pop(path)
+    group = state.groups.pop(path, None)
     if group is not None:
         for index in group.failures:
             forget(state, member_path(group, index))
-    scope = state.scopes.pop(path)
+    scope = state.scopes.pop(path, None)
     if scope is not None and scope.cursor is not None:
         forget(state, below(path, scope.cursor))
 

@@ -118,22 +118,21 @@ def pump_group(turn: Turn, group: Group, enter: "Callable[..., None]") -> None:
     assert isinstance(spec, (ParallelSpec, ForEachSpec))
     window = spec.max_concurrent or len(group.keys)
     if group.stopping or turn.is_closing:
-        if not len(group.active) and not turn.is_closing:
+        if not group.active and not turn.is_closing:
             _settle(turn, task, spec)
         return
     while len(group.active) < window:
-        index = _next(turn.state.groups[group.path])
+        index = _next(group)
         if index is None:
             break
         if turn.is_full:
             turn.schedule(group.path)
             return
         waiting = len(turn.state.waiting)
-        _begin_member(turn, task, spec, group.path, index, enter)
-        group = turn.state.groups[group.path]
+        _begin_member(turn, task, spec, group, index, enter)
         if group.stopping or len(turn.state.waiting) > waiting:
             break
-    if not len(group.active) and _next(group) is None and turn.state.tasks[group.path].status == "group":
+    if not group.active and _next(group) is None and turn.state.tasks[group.path].status == "group":
         _settle(turn, task, spec)
 
 
@@ -151,11 +150,10 @@ def _begin_member(
     turn: Turn,
     task: Task,
     spec: ParallelSpec | ForEachSpec,
-    path: str,
+    group: Group,
     index: int,
     enter: "Callable[..., None]",
 ) -> None:
-    group = turn.state.groups[path]
     body = spec.body if isinstance(spec, ForEachSpec) else turn.plan(task.scope).nodes[group.keys[index]]
     member = Task(
         path=member_path(group, index),
@@ -166,11 +164,11 @@ def _begin_member(
         visit=task.visit,
         attempt=1,
         started=turn.at,
-        parent=path,
+        parent=group.path,
         index=index,
         item=group.keys[index] if isinstance(spec, ForEachSpec) else None,
     )
-    enter(turn, member, body, waits_as=path)
+    enter(turn, member, body, waits_as=group.path)
 
 
 def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
@@ -195,7 +193,7 @@ def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
 def retry_items(group: Group) -> None:
     """Remove the results of failed members, so that they run again."""
     for index in group.failures:
-        group.results.pop(str(index))
+        group.results.pop(str(index), None)
     group.next = min(group.failures, default=group.next)
-    group.failures = ()
+    group.failures = []
     group.stopping = False

@@ -25,6 +25,8 @@ class Begin:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     continues: Mapping[str, Any] | None = None
     """The ended run that this one continues: its `run` and `seq`."""
+    state: Mapping[str, Any] | None = None
+    """The state that it continues with."""
 
 
 @frozen

@@ -110,10 +110,8 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
 
 
 def _repeat_by_route(turn: Turn, task: Task, index: int, policy: Policy, failure: Failure) -> Repeat | None:
-    # Retries of a record from before each route had its own counter count for every route.
     counts = task.route_retries or {}
-    uncounted = task.retries - sum(counts.values())
-    tries = Tries(attempts=counts.get(str(index), 0) + uncounted + 1, idempotent=True)
+    tries = Tries(attempts=counts.get(str(index), 0) + 1, idempotent=True)
     repeat = _repeat(_decision(turn, task, policy, failure, tries), "route")
     return repeat if repeat is None or repeat.by == "parking" else repeat._replace(route=index)
 

@@ -136,7 +136,7 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 
 
 def _complete_scope(turn: Turn, task: Task, outputs: Any) -> None:
-    scope = turn.state.scope(task.scope)
+    scope = turn.state.scopes[task.scope]
     if outputs is None:
         close_scope(turn, scope)
     elif not task.scope:

@@ -36,7 +36,7 @@ class Turn:
     def __init__(
         self, state: State, plans: Library, at: float, jitter: float, *, can_ask: bool = False
     ) -> None:
-        self.state = state.fork()
+        self.state = state
         self.can_ask = can_ask
         """Whether a person is there to raise a limit."""
         self.plans = plans

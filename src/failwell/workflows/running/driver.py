@@ -22,6 +22,7 @@ from failwell.store.output_log import JOIN_SECONDS, OutputLog
 from failwell.store.run_store import append_with_retry
 from failwell.workflows.failure import Failure
 from failwell.workflows.machine.advance import Facts, Machine, take_turns
+from failwell.workflows.machine.fold import fold
 from failwell.workflows.machine.messages import (
     Answered,
     Ask,
@@ -49,6 +50,7 @@ from failwell.workflows.running.audit import AUDITED, record_facts
 from failwell.workflows.running.executor import Success, Tools, run_step
 from failwell.workflows.running.faults import defect_failure
 from failwell.workflows.running.files import WRITTEN, write_event, write_failures
+from failwell.workflows.running.restoring import restore
 from failwell.workflows.running.settings import DriveResult, Opener, Settings
 
 if TYPE_CHECKING:
@@ -137,30 +139,29 @@ class Driver:
         await self._cancel_all()
         event = Tick(at=self.now())
         turn = self.machine.close(self.state, event, None)
-        self.state = turn.state
         await self._write([(kind, event.at, data) for kind, data in turn.facts])
 
     async def _turn(self) -> None:
-        before, first = self.state, self._queue[0]
-        state, facts, commands, defect = take_turns(
-            self.machine, before, self._queue, now=self.now, jitter=self.settings.jitter
+        first = self._queue[0]
+        facts, commands, defect = take_turns(
+            self.machine, self.state, self._queue, now=self.now, jitter=self.settings.jitter
         )
         if defect is not None:
-            await self._end_after_defect(state, facts, defect.event, defect.error)
+            await self._end_after_defect(facts, defect.event, defect.error)
             return
-        self.state = state
         try:
             if facts and not await self._write(facts):
                 return
         except NotRecordable as fault:
-            await self._end_after_defect(before, [], first, fault)
+            await self._end_after_defect([], first, fault)
             return
         for command in commands:
             self._carry_out(command)
 
-    async def _end_after_defect(self, state: State, facts: Facts, event: Event, error: Exception) -> None:
+    async def _end_after_defect(self, facts: Facts, event: Event, error: Exception) -> None:
         """Stop everything, and end the run with a failure that no route takes. It can be resumed."""
-        run = event.run if isinstance(event, Begin) else state.run
+        run = event.run if isinstance(event, Begin) else self.state.run
+        state = self.state = fold(facts, restore(self.settings.store, run))
         task = state.tasks.get(getattr(event, "path", ""))
         failure = defect_failure(
             error, type(event).__name__, run=run, node=None if task is None else task.node
@@ -168,7 +169,6 @@ class Driver:
         await self._cancel_all()
         self._queue.clear()
         turn = self.machine.close(state, event, failure)
-        self.state = turn.state
         facts += [(kind, event.at, data) for kind, data in turn.facts]
         try:
             if not await self._write(facts):
@@ -176,7 +176,7 @@ class Driver:
         except NotRecordable as fault:
             self._end_unrecorded(fault)
             return
-        if turn.state.cancel is not None:
+        if state.cancel is not None:
             stored = failure.to_dict()
             write_failures(self._run_folder, run, self._workflow, stored, at=event.at, node=None)
         self._ended = DriveResult.of(self.state)

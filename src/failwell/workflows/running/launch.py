@@ -17,7 +17,7 @@ from failwell.files.mistakes import Mistake
 from failwell.store.folder import check_new_run_id, make_private, new_run_id, run_folder
 from failwell.store.status import record_interrupted
 from failwell.workflows.check.workflow_tree import Checked, check_file
-from failwell.workflows.machine.advance import revived
+from failwell.workflows.machine.advance import revive
 from failwell.workflows.machine.messages import Begin, Event, Resume
 from failwell.workflows.machine.run_state import State
 from failwell.workflows.plan import Plan
@@ -57,7 +57,7 @@ async def start(
     if settings.allow_outside:
         notes["allow_outside"] = True
     begin = Begin(at=now, run=name, file=plan.file, inputs=plain_inputs, metadata=notes)
-    return await _begin(settings, folder, begin, checked, checked.plans, State(), secrets, metadata)
+    return await _begin(settings, folder, begin, checked, checked.plans, secrets, metadata)
 
 
 async def resume(
@@ -127,15 +127,21 @@ async def _continue(
     folder = run_folder(settings.folder, name)
     copy_conversations(run_folder(settings.folder, run), folder)
     notes = {**state.metadata, "errors_file": str(folder / "errors.jsonl")}
-    draft = revived(state)
-    draft.limits = {**state.limits, **limits}
+    state.limits = {**state.limits, **limits}
     if "timeout_seconds" in limits or (state.ending or {}).get("error_type") == "LimitReached":
-        draft.active = 0.0
-    inputs = state.scopes[""].inputs
-    continues = {"run": run, "seq": state.seq}
-    begin = Begin(at=now, run=name, file=plan.file, inputs=inputs, metadata=notes, continues=continues)
+        state.active = 0.0
+    revive(state)
+    begin = Begin(
+        at=now,
+        run=name,
+        file=plan.file,
+        inputs=state.scopes[""].inputs,
+        metadata=notes,
+        continues={"run": run, "seq": state.seq},
+        state=state.to_dict(),
+    )
     metadata = {**state.metadata, "continues": run}
-    return await _begin(settings, folder, begin, checked, plans, draft, secrets, metadata)
+    return await _begin(settings, folder, begin, checked, plans, secrets, metadata)
 
 
 async def _begin(
@@ -144,7 +150,6 @@ async def _begin(
     begin: Begin,
     checked: Checked,
     plans: dict[str, Plan],
-    state: State,
     secrets: Mapping[str, str],
     metadata: Mapping[str, Any] | None,
 ) -> DriveResult:
@@ -161,7 +166,7 @@ async def _begin(
             sources=_texts(checked),
             metadata=metadata,
         )
-        return await _drive(settings, folder, begin.run, plans, state, begin, secrets)
+        return await _drive(settings, folder, begin.run, plans, State(), begin, secrets)
 
 
 async def _drive(

@@ -26,7 +26,7 @@ def restore(store: Store, run: str) -> State:
     events = list(store.read(run, -1 if snapshot is None else snapshot.seq))
     try:
         state = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
-        return fold([(event.type, event.at, dict(event.data)) for event in events], state)
+        return fold([(event.type, event.at, event.data) for event in events], state)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise damaged_record_fault(f"run `{run}`", error) from error
 
