@@ -1,7 +1,6 @@
 """`failwell show` as a person or a program runs it."""
 
 import re
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -76,31 +75,6 @@ def test_an_svg_is_written_where_the_name_says_so(flow: str, tmp_path: Path) -> 
 
     assert (done.code, done.out) == (Exit.DONE, "")
     assert ET.parse(tmp_path / "flow.svg").getroot().tag.endswith("svg")
-
-
-@pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="nothing here draws a PNG")
-def test_a_png_is_drawn(flow: str, tmp_path: Path) -> None:
-    assert failwell("show", flow, "--picture", "png", "-o", str(tmp_path / "flow.png")).code == Exit.DONE
-
-    assert (tmp_path / "flow.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_png_needs_a_file(flow: str) -> None:
-    done = failwell("show", flow, "--picture", "png")
-
-    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
-    assert "add `-o picture.png`" in done.err
-
-
-def test_without_a_program_that_draws_a_png_the_choices_are_named(flow: str, tmp_path: Path) -> None:
-    bare = {"PATH": str(tmp_path / "nothing")}
-
-    done = failwell("show", flow, "-o", str(tmp_path / "flow.png"), env=bare)
-
-    assert done.code == Exit.INVALID_USAGE
-    assert "nothing here turns an SVG into a PNG" in done.err
-    assert "rsvg-convert" in done.err
-    assert "cairosvg" in done.err
 
 
 def test_a_place_that_cannot_be_written_is_told(flow: str, tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
-"""`failwell show`: the graph of a workflow as text, Mermaid, SVG or PNG, or as data.
-
-An SVG becomes a PNG with whatever converter this machine has.
-"""
+"""`failwell show`: the graph of a workflow as text, Mermaid or SVG, or as data."""
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +13,8 @@ if TYPE_CHECKING:
     from failwell.workflows.plan import Plan
 
 _MOST_FILES = 200
-PICTURES = ("text", "mermaid", "svg", "png")
-_BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".png": "png", ".txt": "text"}
+PICTURES = ("text", "mermaid", "svg")
+_BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".txt": "text"}
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -29,7 +25,7 @@ def add_options(parser: ArgumentParser) -> None:
         choices=PICTURES,
         help="the picture (default: what the ending of -o says, else text)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it to a file; a PNG needs one")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it to a file")
     parser.add_argument(
         "--allow-outside", action="store_true", help="let files be included from outside of the project"
     )
@@ -83,11 +79,6 @@ def _from_name(output: str | None) -> str | None:
 
 
 def _draw(plan: "Plan", shape: "Graph", picture: str, args: Namespace) -> None:
-    if picture == "png":
-        from failwell.workflows.graph.svg import as_svg
-
-        as_png(as_svg(shape), args.output)
-        return
     if picture == "svg":
         from failwell.workflows.graph.svg import as_svg as drawn
     elif picture == "mermaid":
@@ -168,12 +159,6 @@ def _print_data(plan: "Plan", shape: "Graph", args: Namespace) -> None:
     print_text("\n".join(lines))
 
 
-_PATIENCE = 60.0
-"""Seconds that a drawing program may take."""
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_CHOICES = "`rsvg-convert` (librsvg), the Python package `cairosvg`, or Chromium"
-
-
 def write(path: str, content: bytes) -> None:
     """Write a file, whole.
 
@@ -187,110 +172,3 @@ def write(path: str, content: bytes) -> None:
             file.write(content)
     except OSError as error:
         raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error
-
-
-def as_png(svg: str, output: str | None) -> None:
-    """Write `svg` as a PNG to `output`.
-
-    Raises:
-        Usage: there is no file to write to; a terminal is no place for a PNG.
-        Validation: nothing here can turn an SVG into a PNG, or what there is failed.
-    """
-    from failwell.cli.faults import Usage
-    from failwell.errors.axes import ActionKind
-    from failwell.errors.facts import UserAction
-    from failwell.errors.faults import Validation
-
-    if output is None:
-        raise Usage(
-            message="a PNG needs a file to go to",
-            user_action=UserAction(ActionKind.CHANGE_INPUT, "add `-o picture.png`"),
-        )
-    failed: list[str] = []
-    for name, draw in _ways():
-        picture = draw(svg)
-        if picture is not None:
-            write(output, picture)
-            return
-        failed.append(name)
-    tried = f"; {', '.join(failed)} could not draw it" if failed else ""
-    raise Validation(
-        kind="validation.config_invalid",
-        message=f"nothing here turns an SVG into a PNG{tried}",
-        user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install {_CHOICES}, or use `--picture svg`"),
-    )
-
-
-def _ways() -> list[tuple[str, Callable[[str], bytes | None]]]:
-    """The converters on this machine, the best first."""
-    import shutil
-
-    ways: list[tuple[str, Callable[[str], bytes | None]]] = []
-    converter = shutil.which("rsvg-convert")
-    if converter is not None:
-        ways.append(("rsvg-convert", lambda svg: _converted(converter, svg)))
-    from importlib.util import find_spec
-
-    if find_spec("cairosvg") is not None:
-        ways.append(("cairosvg", _with_cairo))
-    browser = next((path for name in _BROWSERS if (path := shutil.which(name)) is not None), None)
-    if browser is not None:
-        ways.append(("Chromium", lambda svg: _photographed(browser, svg)))
-    return ways
-
-
-def _converted(program: str, svg: str) -> bytes | None:
-    import subprocess
-
-    try:
-        result = subprocess.run(  # noqa: S603
-            [program, "--zoom", "2", "--format", "png"],
-            input=svg.encode(),
-            capture_output=True,
-            check=False,
-            timeout=_PATIENCE,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout if result.returncode == 0 and result.stdout.startswith(b"\x89PNG") else None
-
-
-def _with_cairo(svg: str) -> bytes | None:
-    from importlib import import_module
-
-    from failwell.calls.suppress import call_hook
-
-    def draw() -> object:
-        return import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
-
-    # The package loads a C library, and whatever is wrong with it, another way is tried.
-    picture: object = call_hook(draw, reason="cairosvg could not draw a picture")
-    return picture if isinstance(picture, bytes) else None
-
-
-def _photographed(browser: str, svg: str) -> bytes | None:
-    import subprocess
-    import tempfile
-
-    width, height = _size(svg)
-    with tempfile.TemporaryDirectory(prefix="failwell-") as folder:
-        page, picture = os.path.join(folder, "graph.svg"), os.path.join(folder, "graph.png")  # noqa: PTH118
-        write(page, svg.encode())
-        command = [
-            browser, "--headless", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-            f"--user-data-dir={folder}", f"--window-size={width},{height}", f"--screenshot={picture}", f"file://{page}",
-        ]  # fmt: skip
-        try:
-            subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE)  # noqa: S603
-            with open(picture, "rb") as file:  # noqa: PTH123
-                return file.read()
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-
-
-def _size(svg: str) -> tuple[int, int]:
-    """Width and height of the picture."""
-    import re
-
-    match = re.search(r'width="(\d+)" height="(\d+)"', svg)
-    return (1200, 900) if match is None else (int(match[1]), int(match[2]))
