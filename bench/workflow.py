@@ -1,6 +1,7 @@
 """What a workflow costs: a node, an item of a loop, a script, a whole process, a resume; journal on.
 
-Loop time a node is the time that a run is driven, so that starting the interpreter and reading the file
+The cost of a node, an item and an event must not grow with their number: the program fails if one of ten thousand costs
+more than 1.5 times one of a hundred. Loop time a node is the time that a run is driven, so that starting the interpreter and reading the file
 do not count. Floors stand beside the figures: one SQLite commit, one bare process start. The figure is
 the best of several rounds, because a shared machine only ever adds time.
 """
@@ -25,6 +26,20 @@ from failwell.workflows.running.script_executor import ScriptExecutor
 from failwell.workflows.running.settings import DriveResult, RunDriver, Settings
 
 SRC = Path(__file__).resolve().parents[1] / "src"
+
+
+GROWTH = 1.5
+"""A unit of the largest size may cost so many times what one of the smallest size but one costs."""
+
+
+def numbers(count: int) -> str:
+    """Sequential `set` nodes without an expression."""
+    lines = ["workflow:", "  name: numbers", "  entry_point: n0", "agents:"]
+    for index in range(count):
+        lines += [f"  - name: n{index}", "    type: set", f"    value: {index}"]
+        if index < count - 1:
+            lines.append(f"    routes: [{{to: n{index + 1}}}]")
+    return "\n".join(lines)
 
 
 def sets(count: int) -> str:
@@ -186,13 +201,13 @@ def whole_process(folder: Path) -> tuple[float, float]:
     return best, peak
 
 
-def resume_time(folder: Path) -> tuple[float, int]:
-    """How long it takes to fold a run of ten thousand events from its journal."""
+def resume_time(folder: Path, nodes: int) -> tuple[float, int]:
+    """How long it takes to fold a run of so many nodes, each with three events, from its journal."""
     file = folder / "long.yaml"
-    file.write_text(sets(3_334))
-    store = SqliteStore(folder / "long")
+    file.write_text(sets(nodes))
+    store = SqliteStore(folder / f"long{nodes}")
     settings = Settings(
-        store=store, folder=folder / "long", executors={"script": ScriptExecutor()}, environ=os.environ
+        store=store, folder=Path(store.folder), executors={"script": ScriptExecutor()}, environ=os.environ
     )
     ended = asyncio.run(start(str(file), {}, settings))
     run_id = ended.state.run
@@ -218,8 +233,38 @@ def timed(work: Callable[[], object]) -> float:
     return best
 
 
+def grows(what: str, cost: Callable[[int], float]) -> bool:
+    """Show the cost of one unit by their number, in ms, and whether that of the largest is beyond the limit."""
+    sizes = (10, 100, 1_000, 10_000)
+    each = [cost(size) for size in sizes]
+    ratio = each[-1] / each[1]
+    costs = ", ".join(f"{size}: {seconds * 1000:.3f}" for size, seconds in zip(sizes, each, strict=True))
+    show(f"growth of {what}", f"{ratio:.2f} times", f"at most {GROWTH}", costs)
+    return ratio > GROWTH
+
+
+def growing(folder: Path) -> list[str]:
+    """What costs more the more there is of it."""
+
+    def run_of(text: Callable[[int], str]) -> Callable[[int], float]:
+        return lambda count: run(folder, text(count))[0] / count
+
+    def event(count: int) -> float:
+        took, events = resume_time(folder, count // 3 + 1)
+        return took / events
+
+    costs: dict[str, Callable[[int], float]] = {
+        "sequential nodes": run_of(numbers),
+        "nodes with an expression": run_of(sets),
+        "items of a for_each": run_of(lambda count: loop(count, 100)),
+        "events at a resume": event,
+    }
+    return [what for what, cost in costs.items() if grows(what, cost)]
+
+
 def main() -> None:
     quick = "--quick" in sys.argv
+    grown: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commit = commit_floor(folder)
@@ -255,9 +300,10 @@ def main() -> None:
         wall, peak = whole_process(folder)
         show("failwell run, one script, whole process", f"{wall * 1000:.0f} ms", "aim 250 ms")
         show("  at its largest", f"{peak:.0f} MB", "aim 60 MB")
-        took, events = resume_time(folder)
+        took, events = resume_time(folder, 3_334)
         show(f"resuming a run of {events} events", f"{took * 1000:.0f} ms", "aim 500 ms")
         if not quick:
+            grown = growing(folder)
             file = folder / "wide.yaml"
             file.write_text(sets(10_000))
             took = timed(lambda: check_file(str(file), environ={}))
@@ -266,6 +312,8 @@ def main() -> None:
             "this process at its largest",
             f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB",
         )
+    if grown:
+        sys.exit(f"the cost of one grows with their number: {', '.join(grown)}")
 
 
 if __name__ == "__main__":

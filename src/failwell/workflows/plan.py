@@ -393,21 +393,19 @@ class Plan:
     """The file and its includes, as paths."""
     children: tuple[str, ...] = ()
     """Files of sub-workflows whose path has no template, relative to this one."""
+    max_iterations: int = field(init=False)
+    """The number of steps after which a run is stopped as an endless loop."""
+
+    def __post_init__(self) -> None:
+        steps = self.limits.max_iterations
+        if steps is None:
+            # Stages have their own cap of visits, which is reached first.
+            specs = (node.spec for node in self.nodes.values())
+            steps = max(10, sum(spec.visit_cap * 10 if isinstance(spec, StageSpec) else 1 for spec in specs))
+        object.__setattr__(self, "max_iterations", steps)
 
     @property
     def folder(self) -> str:
         """The folder for relative paths."""
         head, _, _ = self.file.replace("\\", "/").rpartition("/")
         return head or "."
-
-    @property
-    def max_iterations(self) -> int:
-        """The number of steps after which a run is stopped as an endless loop."""
-        if self.limits.max_iterations is not None:
-            return self.limits.max_iterations
-        # Stages have their own cap of visits, which is reached first.
-        steps = sum(
-            node.spec.visit_cap * 10 if isinstance(node.spec, StageSpec) else 1
-            for node in self.nodes.values()
-        )
-        return max(10, steps)
