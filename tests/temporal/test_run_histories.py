@@ -1,7 +1,7 @@
-"""Histories of runs and jobs: they replay, in the sandbox, with this version and with those that recorded them.
+"""Histories of runs and jobs replay, in the sandbox.
 
-`histories/*.json` were recorded by earlier versions and stay. `FAILWELL_RECORD=NAME python -m pytest --basetemp=/tmp/recorded
-tests/temporal/test_run_histories.py` in an empty folder adds a run, the last part of one that was continued as new, and a job.
+`FAILWELL_RECORD=first python -m pytest --basetemp=/tmp/recorded tests/temporal/test_run_histories.py` records those in
+`histories` again: a run, the last part of one that was continued as new, and a job.
 """
 
 import asyncio
