@@ -102,7 +102,11 @@ def _parameters(value: object) -> str:
         parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter))
         for parameter in given.parameters.values()
     ]
-    return str(given.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    text = str(given.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    unpacked = [
+        get_args(each.annotation) for each in given.parameters.values() if each.kind == each.VAR_KEYWORD
+    ]
+    return text + "".join(f" of {types[0].__name__}" for types in unpacked if types)
 
 
 class _Some:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from failwell.calls.policy import Tries as Tries
     from failwell.calls.policy import decide as decide
     from failwell.calls.retry_options import RetryOptions as RetryOptions
+    from failwell.calls.retry_options import RetryParameters as RetryParameters
     from failwell.calls.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
     from failwell.calls.shared_budget import BudgetExceeded as BudgetExceeded
     from failwell.calls.shared_budget import Reservation as Reservation
@@ -109,6 +110,7 @@ else:
             "RetriesNotSwitchable": "failwell.calls.sdk_retries",
             "Retry": "failwell.calls.policy",
             "RetryOptions": "failwell.calls.retry_options",
+            "RetryParameters": "failwell.calls.retry_options",
             "Rule": "failwell.calls.policy",
             "Schedule": "failwell.calls.policy",
             "SharedBudget": "failwell.calls.shared_budget",

@@ -27,8 +27,8 @@ def test_every_public_name_has_an_entry_with_code(module: str) -> None:
 def test_a_long_signature_has_a_line_for_each_parameter() -> None:
     page = module_page("failwell")
 
-    assert "retry(\n    function: " in page
-    assert "\n    attempts: int | None=None,\n" in page
+    assert "describe(\n    error: " in page
+    assert "\n    provider: str | None=None,\n" in page
 
 
 def test_parameters_and_examples_of_a_docstring_are_lists_and_code() -> None:

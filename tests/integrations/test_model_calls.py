@@ -77,7 +77,9 @@ def test_a_model_call_may_be_repeated_after_a_lost_reply_unless_it_is_declared_o
 
     answer = ModelCalls("framework", clock=FakeClock()).run(None, None, model)
     with pytest.raises(TimeoutError):
-        ModelCalls("framework", RetryOptions(idempotent=False, clock=FakeClock())).run(None, None, careful)
+        ModelCalls("framework", options=RetryOptions(idempotent=False, clock=FakeClock())).run(
+            None, None, careful
+        )
 
     assert (answer, careful.count) == ("done", 1)
 
@@ -96,7 +98,7 @@ def test_guards_and_budgets_count_the_calls_of_all_models() -> None:
 def test_a_wrong_parameter_is_named() -> None:
     wrong: dict[str, Any] = {"attempt": 3}
 
-    with pytest.raises(TypeError, match="no parameter `attempt`; it takes attempts"):
+    with pytest.raises(TypeError, match="no parameter `attempt`"):
         ModelCalls("framework", **wrong)
     with pytest.raises(ValueError, match="attempts"):
         ModelCalls("framework", attempts=0)
@@ -107,7 +109,7 @@ def test_a_task_refuses_what_it_cannot_keep(option: dict[str, Any]) -> None:
     name = next(iter(option))
 
     with pytest.raises(TypeError, match=f"`reliability` of celery cannot keep `{name}`"):
-        task_options("celery", None, **option)
+        task_options("celery", **option)
 
 
 def test_the_client_that_a_framework_holds_loses_its_own_retries() -> None:

@@ -327,7 +327,7 @@ def test_the_report_of_a_newer_or_older_peer_keeps_what_is_known() -> None:
 
 
 def test_a_plugin_says_which_parameter_is_wrong() -> None:
-    with pytest.raises(TypeError, match="`reliability` has no parameter `atempts`"):
+    with pytest.raises(TypeError, match="no parameter `atempts`"):
         reliability(atempts=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"non_retryable=\['OddError'\]"):
         reliability(non_retryable="OddError")

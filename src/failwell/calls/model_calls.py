@@ -1,7 +1,7 @@
 """The model calls of an agent framework under one retry authority: what every plugin holds.
 
 A plugin is a function `reliability(...)` in the module of its framework. It returns what the framework takes
-(a capability, a middleware, a plugin, a handler), and every framework gets the same parameters (`PluginOptions`).
+(a capability, a middleware, a plugin, a handler), and every framework gets the parameters of `retry`.
 There are two ways to connect, and both use the loop of `failwell.retry`:
 
 - *Wrap*, where the framework passes the call: `await calls.run_async(provider, model, lambda: handler(request))`.
@@ -32,23 +32,14 @@ from collections.abc import (
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from types import NoneType
-from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from failwell.adapters.describe import describe
-from failwell.calls.argument_checks import check_type
-from failwell.calls.attempt_loop import Watcher
-from failwell.calls.backoff import Backoff
-from failwell.calls.cancel import CancelScope
-from failwell.calls.chain.entry import Shorten, ShortenedCall
-from failwell.calls.clock import Clock
-from failwell.calls.guard import Guard
+from failwell.calls.chain.entry import ShortenedCall
 from failwell.calls.operation import Operation, current_operation
-from failwell.calls.policy import Match, Policy
 from failwell.calls.retry import run, run_async
-from failwell.calls.retry_options import RetryOptions, merge_options
+from failwell.calls.retry_options import RetryOptions, RetryParameters, merge_options
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
-from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.repeat import repeat_astream, repeat_stream
 from failwell.calls.streams.timeouts import StreamTimedOut, StreamTimeouts
 from failwell.calls.suppress import OnRaise
@@ -61,75 +52,25 @@ _MOST_TARGETS = 256
 _TIMED_OUT = ("provider.timeout", "provider.outcome_unknown")
 
 
-class PluginOptions(TypedDict, total=False):
-    """The parameters of every `reliability(...)`. They mean what they mean in `failwell.retry`."""
-
-    attempts: int
-    """Calls in all, the first included."""
-    backoff: Backoff
-    on: Match | str
-    policy: Policy
-    timeout: float
-    """Seconds over all attempts and waits of one model call."""
-    idempotent: bool
-    """Whether a repeat is harmless although the outcome is unknown; a model call is, unless this says otherwise."""
-    account: str
-    repeat_exhausted: bool
-    guard: Guard
-    budget: SharedBudget
-    watcher: Watcher
-    """Called with each failed attempt and with the end."""
-    cancel: CancelScope
-    shrink: Shorten
-    """Shortens the messages of a request that is too long for the model; called once with the framework's messages."""
-    stream: StreamTimeouts
-    """How long a stream of the model may take. One that stalls before its first chunk is repeated."""
-    clock: Clock
-    jitter: Callable[[], float]
-
-
-def check_names(parameters: Iterable[str]) -> None:
-    """Refuse parameters that no plugin has.
-
-    Raises:
-        TypeError: one of them is not in `PluginOptions`.
-    """
-    names = PluginOptions.__annotations__
-    unknown = next((name for name in parameters if name not in names), None)
-    if unknown is not None:
-        raise TypeError(f"`reliability` has no parameter `{unknown}`; it takes {', '.join(names)}")
-
-
 class ModelCalls:
     """Repeats and records the model calls of one plugin."""
 
     __slots__ = ("_options", "_streams", "_targets")
 
-    def __init__(
-        self, framework: str, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
-    ) -> None:
+    def __init__(self, framework: str, **parameters: Unpack[RetryParameters]) -> None:
         """Read the parameters of a plugin.
 
         Args:
             framework: The name of the framework, for ledgers and for calls whose provider is unknown.
-            options: All parameters as one value. A parameter beside it wins.
-            parameters: See `PluginOptions`.
+            parameters: Those of `failwell.retry`. A model call is idempotent unless they say otherwise.
 
         Raises:
             TypeError: a parameter has the wrong type, or there is none of that name.
             ValueError: a number makes no sense.
         """
-        check_names(parameters)
-        check_type("options", options, (RetryOptions, NoneType), "`RetryOptions`")
-        base = options or RetryOptions()
-        fields: dict[str, Any] = {
-            # A guard counts by provider, and that is known with the call.
-            "provider": base.provider or framework,
-            "name": base.name or f"{framework} model call",
-            "idempotent": True if base.idempotent is None else base.idempotent,
-            **parameters,
-        }
-        self._options = merge_options(base, **fields)
+        # A guard counts by provider, and that is known with the call.
+        defaults = {"provider": framework, "name": f"{framework} model call", "idempotent": True}
+        self._options = merge_options(defaults, **parameters)
         self._targets: dict[tuple[str | None, str | None], RetryOptions] = {}
         self._streams: dict[tuple[str | None, str | None], tuple[Callable[..., Any], Callable[..., Any]]] = {}
         """The readers of plain and async streams, for each model."""

@@ -18,21 +18,12 @@ from dataclasses import replace
 from functools import partial, wraps
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]  (as logging and namedtuple do)
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from failwell.calls.attempt_loop import Watcher
-from failwell.calls.backoff import Backoff
-from failwell.calls.cancel import CancelScope
-from failwell.calls.chain.entry import Shorten, ShortenedCall
-from failwell.calls.clock import Clock
-from failwell.calls.guard import Guard
+from failwell.calls.chain.entry import ShortenedCall
 from failwell.calls.operation import AsyncOperation, Operation
-from failwell.calls.policy import Match, Policy
-from failwell.calls.retry_options import RetryOptions, merge_options
-from failwell.calls.shared_budget import SharedBudget
+from failwell.calls.retry_options import RetryOptions, RetryParameters, merge_options
 from failwell.calls.streams.repeat import read_astream, read_stream, repeat_astream, repeat_stream
-from failwell.calls.streams.timeouts import StreamTimeouts
-from failwell.errors.report import ErrorReport
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,61 +35,11 @@ def retry(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 
 @overload
 def retry(
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | str | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    idempotent: bool | None = None,
-    keyed: bool | None = None,
-    provider: str | None = None,
-    model: str | None = None,
-    account: str | None = None,
-    name: str | None = None,
-    repeat_exhausted: bool | None = None,
-    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
-    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
-    guard: Guard | None = None,
-    budget: SharedBudget | None = None,
-    watcher: Watcher | None = None,
-    cancel: CancelScope | None = None,
-    shrink: Shorten | None = None,
-    stream: StreamTimeouts | None = None,
-    clock: Clock | None = None,
-    jitter: Callable[[], float] | None = None,
-    options: RetryOptions | None = None,
+    **parameters: Unpack[RetryParameters],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 
-def retry(
-    function: Any = None,
-    /,
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | str | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    idempotent: bool | None = None,
-    keyed: bool | None = None,
-    provider: str | None = None,
-    model: str | None = None,
-    account: str | None = None,
-    name: str | None = None,
-    repeat_exhausted: bool | None = None,
-    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
-    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
-    guard: Guard | None = None,
-    budget: SharedBudget | None = None,
-    watcher: Watcher | None = None,
-    cancel: CancelScope | None = None,
-    shrink: Shorten | None = None,
-    stream: StreamTimeouts | None = None,
-    clock: Clock | None = None,
-    jitter: Callable[[], float] | None = None,
-    options: RetryOptions | None = None,
-) -> Any:
+def retry(function: Any = None, /, **parameters: Unpack[RetryParameters]) -> Any:
     """Repeat a function as its failures allow; plain, async, generator and async generator functions.
 
     Without arguments each kind's default applies: six calls for a rate limit, three for a server failure,
@@ -106,6 +47,7 @@ def retry(
 
     Args:
         function: The function to repeat, when used without parentheses.
+        parameters: The following ones, all optional.
         attempts: Calls in all, the first included.
         backoff: The waits between them.
         on: Repeat only these failures: a `Match`, a kind, or the beginning of one with its dot.
@@ -138,13 +80,7 @@ def retry(
         TypeError: a parameter has the wrong type.
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
-    merged = merge_options(
-        options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
-        idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
-        repeat_exhausted=repeat_exhausted,
-        evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-        shrink=shrink, stream=stream, clock=clock, jitter=jitter,
-    )  # fmt: skip
+    merged = merge_options(**parameters)
     if function is not None:
         return _decorate(function, merged)
 
@@ -154,49 +90,15 @@ def retry(
     return decorate
 
 
-def retrying(
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | str | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    idempotent: bool | None = None,
-    keyed: bool | None = None,
-    provider: str | None = None,
-    model: str | None = None,
-    account: str | None = None,
-    name: str | None = None,
-    repeat_exhausted: bool | None = None,
-    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
-    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
-    guard: Guard | None = None,
-    budget: SharedBudget | None = None,
-    watcher: Watcher | None = None,
-    cancel: CancelScope | None = None,
-    shrink: Shorten | None = None,
-    stream: StreamTimeouts | None = None,
-    clock: Clock | None = None,
-    jitter: Callable[[], float] | None = None,
-    options: RetryOptions | None = None,
-) -> "RetryLoop":
+def retrying(**parameters: Unpack[RetryParameters]) -> "RetryLoop":
     """Repeat a block in a written-out loop.
 
     Write `for attempt in retrying():` and, inside it, `with attempt:`. Works with `async for` and `async with`
     as well. The parameters are those of `retry`; the name is that of the function around the loop by default.
     """
-    if name is None and getattr(options, "name", None) is None:
-        # One frame is that of the decorator above.
-        name = _getframe(1).f_code.co_qualname.replace(".<locals>.", ".")
-    return RetryLoop(
-        merge_options(
-            options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
-            idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
-        repeat_exhausted=repeat_exhausted,
-            evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
-            shrink=shrink, stream=stream, clock=clock, jitter=jitter,
-        )
-    )  # fmt: skip
+    # The caller's frame, which is this function's own.
+    caller = _getframe(1).f_code.co_qualname.replace(".<locals>.", ".")
+    return RetryLoop(merge_options({"name": caller}, **parameters))
 
 
 def run(options: RetryOptions, function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:

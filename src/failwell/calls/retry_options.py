@@ -1,9 +1,13 @@
-"""How a call is repeated: the options of a retry loop as one value."""
+"""How a call is repeated: the parameters of everything that repeats, and the value that is made of them.
 
-from collections.abc import Awaitable, Callable
+The parameters are written once, here: `retry`, `retrying`, `Chain` and every `reliability(...)` of a plugin read them
+with `Unpack`. `retry` says what each of them means.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field, replace
 from types import NoneType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from failwell.calls.argument_checks import check_callable, check_count, check_number, check_type
 from failwell.calls.attempt_loop import Watcher
@@ -18,6 +22,39 @@ from failwell.calls.shared_budget import SharedBudget
 from failwell.calls.streams.timeouts import StreamTimeouts
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport
+
+
+class LoopParameters(TypedDict, total=False):
+    """What a retry loop and a chain take. `None` is as if it were left out."""
+
+    name: str | None
+    guard: Guard | None
+    budget: SharedBudget | None
+    watcher: Watcher | None
+    cancel: CancelScope | None
+    clock: Clock | None
+    jitter: Callable[[], float] | None
+
+
+class RetryParameters(LoopParameters, total=False):
+    """What `retry`, `retrying` and the plugins take; `retry` says what each means."""
+
+    attempts: int | None
+    backoff: Backoff | None
+    on: Match | str | None
+    policy: Policy | None
+    timeout: float | None
+    idempotent: bool | None
+    keyed: bool | None
+    provider: str | None
+    model: str | None
+    account: str | None
+    repeat_exhausted: bool | None
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None
+    shrink: Shorten | None
+    stream: StreamTimeouts | None
+    options: "RetryOptions | None"
 
 
 @frozen
@@ -92,22 +129,27 @@ _ON_TAKES = "a kind, the beginning of kinds with its dot, or a `Match` such as `
 
 
 def merge_options(
-    options: RetryOptions | None,
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | str | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    repeat_exhausted: bool | None = None,
-    **fields: Any,
+    defaults: Mapping[str, Any] | None = None, /, **parameters: Unpack[RetryParameters]
 ) -> RetryOptions:
-    """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
+    """The options that the parameters of `retry` stand for.
+
+    Args:
+        defaults: Fields that neither a parameter nor `options` sets.
+        parameters: A parameter beside `options` wins.
 
     Raises:
-        TypeError: a parameter has the wrong type.
+        TypeError: a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
+    given: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
+    unknown = next((name for name in parameters if name not in RetryParameters.__annotations__), None)
+    if unknown is not None:
+        raise TypeError(
+            f"there is no parameter `{unknown}`; there are {', '.join(RetryParameters.__annotations__)}"
+        )
+    options, policy, on = given.pop("options", None), given.pop("policy", None), given.pop("on", None)
+    attempts, backoff = given.pop("attempts", None), given.pop("backoff", None)
+    timeout, repeat_exhausted = given.pop("timeout", None), given.pop("repeat_exhausted", None)
     check_type("options", options, (RetryOptions, NoneType), "`RetryOptions`")
     check_type("policy", policy, (Policy, NoneType), "a `Policy`")
     check_type("backoff", backoff, (Backoff, NoneType), "a `Backoff`, such as `Backoff(first=2.0)`")
@@ -135,8 +177,8 @@ def merge_options(
         policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
     if repeat_exhausted is not None:
         policy = replace(policy, repeat_exhausted=repeat_exhausted)
-    changes = {name: value for name, value in fields.items() if value is not None}
-    return replace(base, policy=replace(policy, rules=rules), **changes)
+    unset = {name: value for name, value in (defaults or {}).items() if getattr(base, name) is None}
+    return replace(base, policy=replace(policy, rules=rules), **{**unset, **given})
 
 
 def _is_retryable(report: ErrorReport) -> bool:

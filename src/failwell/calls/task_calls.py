@@ -15,11 +15,11 @@ from typing import Any, TypeVar, Unpack
 from failwell.adapters.describe import attach_report, describe
 from failwell.adapters.revival import Recalled
 from failwell.calls.attempt_loop import Parked
-from failwell.calls.model_calls import PluginOptions, check_names, refuse_options
+from failwell.calls.model_calls import refuse_options
 from failwell.calls.operation import Operation
 from failwell.calls.policy import IN_PROCESS_LIMIT, exhausted_inside, is_unsure
 from failwell.calls.retry import run, run_async
-from failwell.calls.retry_options import RetryOptions, merge_options
+from failwell.calls.retry_options import RetryOptions, RetryParameters, merge_options
 from failwell.calls.suppress import catch, catch_async
 from failwell.errors.axes import Category
 from failwell.errors.context import attach
@@ -58,10 +58,7 @@ def task_failure(error: BaseException, *, idempotent: bool | None = None) -> Tas
 
 
 def task_options(
-    engine: str,
-    options: RetryOptions | None,
-    longest: float = IN_PROCESS_LIMIT,
-    **parameters: Unpack[PluginOptions],
+    engine: str, longest: float = IN_PROCESS_LIMIT, **parameters: Unpack[RetryParameters]
 ) -> RetryOptions:
     """The options of the tasks of one plugin; the engine itself waits for up to `longest` seconds.
 
@@ -71,12 +68,9 @@ def task_options(
         TypeError: a parameter has the wrong type, there is none of that name, or a task cannot keep it.
         ValueError: a number makes no sense.
     """
-    check_names(parameters)
-    fields: dict[str, Any] = {**parameters}
-    if "guard" in parameters and (options is None or options.provider is None):
-        # A guard counts by provider; which one a task calls is known to its failures alone.
-        fields["provider"] = engine
-    merged = merge_options(options, **fields)
+    # A guard counts by provider; which one a task calls is known to its failures alone.
+    guarded = {"provider": engine} if parameters.get("guard") is not None else None
+    merged = merge_options(guarded, **parameters)
     refuse_options(merged, engine, "shrink", "stream")
     if merged.policy.in_process_limit == IN_PROCESS_LIMIT:
         merged = replace(merged, policy=replace(merged.policy, in_process_limit=longest))

@@ -12,10 +12,9 @@ from failwell.adapters.describe import describe
 from failwell.agents.tool_errors import ToolCalls, ToolFailure
 from failwell.calls.argument_checks import check_callable
 from failwell.calls.attempt_loop import Parked
-from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
 from failwell.calls.policy import Match, Rule
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.suppress import OnRaise, catch_async
 from failwell.calls.task_calls import task_options
 from failwell.delivery.plain_text import finite, json_text
@@ -96,16 +95,15 @@ class ToolServer:
 
     def __init__(
         self,
-        options: RetryOptions | None,
         observer: Callable[[ErrorReport], object] | None,
-        parameters: PluginOptions,
+        parameters: RetryParameters,
         *,
         effects: ToolEffects | None = None,
     ) -> None:
         if effects is not None:
             check_callable("effect_key", effects.key)
         self._effects = effects
-        self._options = task_options("mcp", options, **parameters)
+        self._options = task_options("mcp", **parameters)
         policy = self._options.policy
         self._once = replace(self._options, policy=replace(policy, rules=(_ONCE, *policy.rules)))
         self._tools = ToolCalls(observer=observer)

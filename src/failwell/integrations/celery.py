@@ -21,10 +21,9 @@ from typing import Any, NoReturn, TypeVar, Unpack
 from failwell.adapters.describe import describe
 from failwell.calls.clock import random_jitter
 from failwell.calls.idempotency import keyed
-from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
 from failwell.calls.policy import Park, Policy, Retry, Tries, decide
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryOptions, RetryParameters
 from failwell.calls.suppress import catch
 from failwell.calls.task_calls import TaskFailed, decided, open_operation, paused, task_options
 from failwell.errors.faults import Validation
@@ -46,9 +45,8 @@ A = TypeVar("A")
 def reliability(
     app: A,
     *,
-    options: RetryOptions | None = None,
     longest: float = LONGEST,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> A:
     """The app, whose tasks are sent again as their failures allow.
 
@@ -59,7 +57,6 @@ def reliability(
 
     Args:
         app: The app, before its tasks are first used.
-        options: All parameters as one value. A parameter beside it wins.
         longest: Seconds; where a longer wait is required, the task fails, and its report says when to send it again.
         parameters: Those of `failwell.retry`.
 
@@ -68,7 +65,7 @@ def reliability(
         TypeError: a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense, or the tasks of the app exist already.
     """
-    merged = task_options("celery", options, longest, **parameters)
+    merged = task_options("celery", longest, **parameters)
     own: Any = app
     if safe_getattr(own, "finalized"):
         raise ValueError("the tasks of this app exist already: call `reliability` where the app is made")

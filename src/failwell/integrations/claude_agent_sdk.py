@@ -23,9 +23,9 @@ from failwell.adapters.checked_replies import checked
 from failwell.adapters.saved.log_record import fields_of
 from failwell.adapters.vendors.claude_agent_sdk import read_result
 from failwell.agents.tool_errors import ToolCalls, ToolFailure
-from failwell.calls.model_calls import ModelCalls, PluginOptions, refuse_options
+from failwell.calls.model_calls import ModelCalls, refuse_options
 from failwell.calls.operation import Operation
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryOptions, RetryParameters
 from failwell.calls.suppress import OnRaise, catch_async
 from failwell.errors.context import attach
 from failwell.errors.facts import NotBefore
@@ -50,10 +50,9 @@ class ApiCallFailed(Fault):
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> Callable[..., AsyncGenerator[Any]]:
     """The SDK's `query`, whose failed API calls are repeated as their failures allow and whose errors are typed.
 
@@ -61,15 +60,14 @@ def reliability(
     the run, so tools that have run do not run again. Tool errors are reported through the hook of `hooks()`.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
-        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`, except that Claude Code waits by its
+        parameters: Those of `failwell.retry`, except that Claude Code waits by its
             own clock and chooses the waits for which the server named none. `stream` limits the pauses between messages.
 
     Raises:
         TypeError: a parameter has the wrong type, or there is none of that name.
     """
-    calls = ModelCalls("claude_agent_sdk", options, **parameters)
+    calls = ModelCalls("claude_agent_sdk", **parameters)
     refuse_options(calls.options(_PROVIDER, None), "claude_agent_sdk", "shrink")
     tools = ToolCalls(observer=on_tool_error)
     library = cache(lambda: need("claude_agent_sdk"))

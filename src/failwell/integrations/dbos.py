@@ -17,9 +17,8 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Unpack
 
-from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.task_calls import (
     TaskFailed,
     named,
@@ -38,7 +37,7 @@ LONGEST = 86_400.0
 
 
 def reliability(
-    step: Callable[..., Any], *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
+    step: Callable[..., Any], **parameters: Unpack[RetryParameters]
 ) -> Callable[[Callable[..., Any]], Any]:
     """A decorator for a step: `step` around a function that is repeated as its failures allow.
 
@@ -46,14 +45,13 @@ def reliability(
 
     Args:
         step: `DBOS.step()`, with the options that you give it.
-        options: All parameters as one value. A parameter beside it wins.
         parameters: Those of `failwell.retry`.
 
     Raises:
         TypeError: a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense.
     """
-    merged = task_options("dbos", options, LONGEST, **parameters)
+    merged = task_options("dbos", LONGEST, **parameters)
 
     def decorate(function: Callable[..., Any]) -> Any:
         own = named(merged, function)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
 from failwell.agents.tool_errors import ToolFailure
-from failwell.calls.model_calls import PluginOptions
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport
 from failwell.integrations._tool_server import ToolEffects, ToolServer
@@ -22,11 +21,10 @@ __all__ = ["reliability"]
 
 def reliability(
     *,
-    options: RetryOptions | None = None,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
     effect_key: Callable[[str, Mapping[str, Any]], str | None] | None = None,
     effect_store: ClaimStore | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> Any:
     """A middleware for a FastMCP server: the failure of a tool is a result with its kind, retry class and wait.
 
@@ -35,7 +33,6 @@ def reliability(
     of a `ToolError` which the tool raises itself. Do not add FastMCP's `RetryMiddleware` or `ErrorHandlingMiddleware`.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
             the log.
         effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
@@ -51,7 +48,7 @@ def reliability(
     middleware: Any = need("fastmcp.server.middleware").Middleware
     tool_result: Any = need("fastmcp.tools.base").ToolResult
     effects = None if effect_key is None else ToolEffects(effect_key, effect_store)
-    server = ToolServer(options, on_tool_error, parameters, effects=effects)
+    server = ToolServer(on_tool_error, parameters, effects=effects)
 
     class Reliability(middleware):
         """Calls the tools of a server under one retry authority."""

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, Unpack, cast
 
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import Copies, ModelCalls, PluginOptions, has_field, switch_off_sdk_retries
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.model_calls import Copies, ModelCalls, has_field, switch_off_sdk_retries
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
@@ -30,25 +30,23 @@ _PROVIDERS = {"Gemini": "google", "Gemma": "google", "AnthropicLlm": "anthropic"
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> Any:
     """A plugin for an `App` or a `Runner`: model calls are repeated as their failures allow, tool errors become results.
 
     A streamed answer is repeated only before its first piece. Live connections are left alone.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
-        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`.
+        parameters: Those of `failwell.retry`.
 
     Raises:
         MissingExtra: google-adk is not installed.
         TypeError: a parameter has the wrong type, or there is none of that name.
     """
-    calls = ModelCalls("google_adk", options, **parameters)
+    calls = ModelCalls("google_adk", **parameters)
     copies = Copies(lambda cls: _methods(cls, calls), _without_client_retries)
     tools = ToolCalls(observer=on_tool_error)
 

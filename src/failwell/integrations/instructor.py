@@ -15,8 +15,8 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
 
-from failwell.calls.model_calls import ModelCalls, PluginOptions
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.model_calls import ModelCalls
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.errors.foreign_objects import safe_getattr
 
@@ -25,7 +25,7 @@ __all__ = ["reliability"]
 C = TypeVar("C")
 
 
-def reliability(client: C, *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]) -> C:
+def reliability(client: C, **parameters: Unpack[RetryParameters]) -> C:
     """The instructor client, changed in place, whose calls are repeated as their failures allow.
 
     `max_retries=2` of a call still says how often the model is asked again for an answer that fits. A tenacity object in its
@@ -35,7 +35,6 @@ def reliability(client: C, *, options: RetryOptions | None = None, **parameters:
 
     Args:
         client: What `instructor.from_openai`, `from_provider` and the others return, plain or async.
-        options: All parameters as one value. A parameter beside it wins.
         parameters: Those of `failwell.retry`. A model call is idempotent unless they say otherwise.
 
     Raises:
@@ -43,7 +42,7 @@ def reliability(client: C, *, options: RetryOptions | None = None, **parameters:
         TypeError: it is no instructor client, a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense.
     """
-    calls = ModelCalls("instructor", options, **parameters)
+    calls = ModelCalls("instructor", **parameters)
     own: Any = client
     create = safe_getattr(own, "create_fn")
     if not callable(create):

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, TypeVar, Unpack, cast
 
 from failwell.agents.tool_errors import ToolCalls, ToolFailure
-from failwell.calls.model_calls import Copies, ModelCalls, PluginOptions, has_field, switch_off_sdk_retries
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.model_calls import Copies, ModelCalls, has_field, switch_off_sdk_retries
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.calls.suppress import catch, catch_async
 from failwell.errors.foreign_objects import safe_call, safe_getattr
@@ -37,10 +37,9 @@ _MADE_LATE = ("_client_params", "_client", "_async_client")
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> Any:
     """An agent middleware: model calls are repeated as their failures allow, tool errors become typed results.
 
@@ -48,30 +47,28 @@ def reliability(
     failed twice in the same way is refused.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
-        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`.
+        parameters: Those of `failwell.retry`.
 
     Raises:
         MissingExtra: langchain is not installed.
         TypeError: a parameter has the wrong type, or there is none of that name.
     """
-    return _middleware(ModelCalls("langchain", options, **parameters), ToolCalls(observer=on_tool_error))
+    return _middleware(ModelCalls("langchain", **parameters), ToolCalls(observer=on_tool_error))
 
 
-def reliable_model(model: _M, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]) -> _M:
+def reliable_model(model: _M, /, **parameters: Unpack[RetryParameters]) -> _M:
     """A copy of a chat model whose calls are repeated as their failures allow, for chains and graph nodes.
 
     Args:
         model: A chat model; it is not changed.
-        options: All parameters as one value. A parameter beside it wins.
-        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`.
+        parameters: Those of `failwell.retry`.
 
     Raises:
         MissingExtra: langchain-core is not installed.
         TypeError: it is no chat model, or a parameter has the wrong type.
     """
-    copy = _copies(ModelCalls("langchain", options, **parameters))(model)
+    copy = _copies(ModelCalls("langchain", **parameters))(model)
     if copy is None:
         raise TypeError(
             f"pass a chat model, not {type(model).__name__}: bind tools and settings after `reliable_model`"

@@ -19,9 +19,9 @@ from typing import Any, Unpack
 
 from failwell.adapters.describe import describe
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import PluginOptions, refuse_options
+from failwell.calls.model_calls import refuse_options
 from failwell.calls.operation import Operation
-from failwell.calls.retry_options import RetryOptions, merge_options
+from failwell.calls.retry_options import RetryOptions, RetryParameters, merge_options
 from failwell.calls.task_calls import repeatable
 from failwell.delivery.plain_text import finite
 from failwell.errors.missing_extra import need
@@ -37,11 +37,10 @@ _UNKNOWN_TASK_ATTEMPTS = 3
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     error_key: str | None = None,
     go_to: str | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> dict[str, Any]:
     """The arguments of `StateGraph.set_node_defaults` and `add_node`: a retry policy, and an error handler if wanted.
 
@@ -49,11 +48,10 @@ def reliability(
     subgraph takes no defaults from the graph around it. What is too long to wait for raises `Parked`.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         error_key: A key of the state. Where it is named, a node that finally failed raises nothing: the handler writes
             the model's view of the failure there, never its text.
         go_to: The node that runs after the handler. Without it the branch ends there.
-        parameters: See `PluginOptions`; they mean what they mean in `failwell.retry`, except that LangGraph waits by its own
+        parameters: Those of `failwell.retry`, except that LangGraph waits by its own
             clock, and that `timeout` and `budget` count from the first failure of a node. `stream` becomes a `TimeoutPolicy`, which LangGraph has for async nodes alone: `idle` ends a node that
             shows no progress, `total` ends its run.
 
@@ -61,13 +59,7 @@ def reliability(
         MissingExtra: langgraph is not installed.
         TypeError: a parameter has the wrong type, there is none of that name, or LangGraph cannot keep it.
     """
-    base = options or RetryOptions()
-    fields: dict[str, Any] = {
-        "name": base.name or "langgraph node",
-        "provider": base.provider or "langgraph",
-        **parameters,
-    }
-    nodes = _Nodes(merge_options(base, **fields))
+    nodes = _Nodes(merge_options({"name": "langgraph node", "provider": "langgraph"}, **parameters))
     refuse_options(nodes.options, "langgraph", "shrink", "guard")
     defaults: dict[str, Any] = {"retry_policy": _policy(nodes)}
     if error_key is not None:

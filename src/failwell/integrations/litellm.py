@@ -15,8 +15,8 @@ from inspect import iscoroutinefunction
 from typing import Any, TypeVar, Unpack, cast
 
 from failwell.adapters.describe import describe
-from failwell.calls.model_calls import ModelCalls, PluginOptions
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.model_calls import ModelCalls
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.suppress import call_hook
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
@@ -34,7 +34,7 @@ _METHODS = (
 )  # fmt: skip
 
 
-def reliability(target: T, *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]) -> T:
+def reliability(target: T, **parameters: Unpack[RetryParameters]) -> T:
     """`target` under one retry authority: a function of LiteLLM that calls a model, or a `Router`, which is changed in place.
 
     A stream is repeated until its first chunk, and never after it. The fallbacks of a router stay its own: the calls that
@@ -42,7 +42,6 @@ def reliability(target: T, *, options: RetryOptions | None = None, **parameters:
 
     Args:
         target: `litellm.completion`, `litellm.acompletion`, another function of LiteLLM that calls a model, or a `Router`.
-        options: All parameters as one value. A parameter beside it wins.
         parameters: Those of `failwell.retry`. A model call is idempotent unless they say otherwise.
 
     Raises:
@@ -50,7 +49,7 @@ def reliability(target: T, *, options: RetryOptions | None = None, **parameters:
         TypeError: a parameter has the wrong type, there is none of that name, or `target` cannot be called.
         ValueError: a number makes no sense.
     """
-    calls = ModelCalls("litellm", options, **parameters)
+    calls = ModelCalls("litellm", **parameters)
     # LiteLLM does so itself after the first failure.
     cast("Any", need("litellm")).num_retries = None
     if type(target).__name__ == "Router":

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Unpack, cast
 
 from failwell.agents.tool_errors import ToolFailure
-from failwell.calls.model_calls import PluginOptions
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.delivery.tool_result import from_tool_result, tool_result
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
@@ -32,11 +31,10 @@ S = TypeVar("S")
 def reliability(
     server: S,
     *,
-    options: RetryOptions | None = None,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
     effect_key: Callable[[str, Mapping[str, Any]], str | None] | None = None,
     effect_store: ClaimStore | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> S:
     """The server, whose tools answer with a typed result where they fail: kind, retry class, wait and what to do.
 
@@ -46,7 +44,6 @@ def reliability(
 
     Args:
         server: An `MCPServer`, or a low-level `Server`, of mcp 2.
-        options: All parameters as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
             the log.
         effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
@@ -60,7 +57,7 @@ def reliability(
         ValueError: a number makes no sense.
     """
     effects = None if effect_key is None else ToolEffects(effect_key, effect_store)
-    tools = ToolServer(options, on_tool_error, parameters, effects=effects)
+    tools = ToolServer(on_tool_error, parameters, effects=effects)
     own: Any = server
     if not isinstance(safe_getattr(own, "middleware"), list):
         raise TypeError(

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from failwell.adapters.describe import describe
 from failwell.adapters.replies import take
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import ModelCalls, PluginOptions, Subclasses
+from failwell.calls.model_calls import ModelCalls, Subclasses
 from failwell.calls.operation import Operation
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.calls.suppress import OnRaise
 from failwell.errors.faults import Cancellation
@@ -361,11 +361,10 @@ __all__ = ["outcome", "reliability", "tool_error"]
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     run_config: Any = None,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> Any:
     """A run configuration for `Runner.run(agent, …, run_config=reliability())`.
 
@@ -375,7 +374,6 @@ def reliability(
     that has no error function of its own becomes the model's view of it.
 
     Args:
-        options: How a call is repeated, as one value. A parameter beside it wins.
         run_config: Your own `RunConfig`, which is copied. Its `retry` setting is replaced.
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
             `failwell.observe` get it, or the log.
@@ -390,9 +388,7 @@ def reliability(
         TypeError: a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense.
     """
-    callbacks = RunCallbacks(
-        ModelCalls("openai-agents", options, **parameters), ToolCalls(observer=on_tool_error)
-    )
+    callbacks = RunCallbacks(ModelCalls("openai-agents", **parameters), ToolCalls(observer=on_tool_error))
     agents: Any = need("agents")
     if run_config is not None and not isinstance(run_config, agents.RunConfig):
         raise TypeError(f"`run_config` takes a `RunConfig`, not {type(run_config).__name__}")

@@ -18,10 +18,9 @@ from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, SupportsIndex, Unpack
 
-from failwell.calls.model_calls import PluginOptions
 from failwell.calls.operation import Operation
 from failwell.calls.policy import SCHEDULES, Policy
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryOptions, RetryParameters
 from failwell.calls.suppress import catch, catch_async
 from failwell.calls.task_calls import (
     TaskFailed,
@@ -55,7 +54,7 @@ class _Delays(list[float]):
 
 
 def reliability(
-    task: Callable[..., Any], *, options: RetryOptions | None = None, **parameters: Unpack[PluginOptions]
+    task: Callable[..., Any], **parameters: Unpack[RetryParameters]
 ) -> Callable[[Callable[..., Any]], Any]:
     """A decorator for a task: `task` around a function that is repeated as its failures allow.
 
@@ -63,14 +62,13 @@ def reliability(
 
     Args:
         task: `prefect.task`, or `prefect.task(...)` with options.
-        options: All parameters as one value. A parameter beside it wins.
         parameters: Those of `failwell.retry`.
 
     Raises:
         TypeError: a parameter has the wrong type, there is none of that name, or the function is a generator.
         ValueError: a number makes no sense.
     """
-    merged = task_options("prefect", options, LONGEST, **parameters)
+    merged = task_options("prefect", LONGEST, **parameters)
 
     def decorate(function: Callable[..., Any]) -> Any:
         if isgeneratorfunction(function) or isasyncgenfunction(function):

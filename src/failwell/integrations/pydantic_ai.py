@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failwell.adapters.describe import describe
 from failwell.agents.tool_errors import ToolCalls
-from failwell.calls.model_calls import ByIdentity, ModelCalls, PluginOptions, switch_off_sdk_retries
+from failwell.calls.model_calls import ByIdentity, ModelCalls, switch_off_sdk_retries
 from failwell.calls.operation import Operation
 from failwell.calls.policy import falls_through
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.suppress import OnRaise
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
@@ -55,10 +55,9 @@ def fallback_on(error: Exception, *, idempotent: bool | None = None) -> bool:
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     on_tool_error: Callable[[ErrorReport], object] | None = None,
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> "AbstractCapability[Any]":
     """A capability for `Agent(model, capabilities=[reliability()])`.
 
@@ -68,7 +67,6 @@ def reliability(
     the arguments where those were at fault, and the run goes on. A call that failed twice in the same way is refused.
 
     Args:
-        options: How a request is repeated, as one value. A parameter beside it wins.
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
             `failwell.observe` get it, or the log.
         parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
@@ -79,7 +77,7 @@ def reliability(
         TypeError: a parameter has the wrong type, or there is none of that name.
         ValueError: a number makes no sense.
     """
-    calls = ModelCalls("pydantic-ai", options, **parameters)
+    calls = ModelCalls("pydantic-ai", **parameters)
     return _capability(_ShrinkHooks if calls.shrinks else _Hooks)(calls, ToolCalls(observer=on_tool_error))
 
 

@@ -4,22 +4,18 @@ Only failures that another provider might not have lead to the next entry; an in
 ledger with its tokens and its price, and so is every entry that was passed over, with the reason.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
 from contextvars import ContextVar
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from failwell.calls.argument_checks import check_type
-from failwell.calls.attempt_loop import Watcher
-from failwell.calls.cancel import CancelScope
 from failwell.calls.chain.call import Call, CallFailure, ChainCall, Hook, HookAnswer, Step, Wait
 from failwell.calls.chain.entry import ChainPolicy, ChainReply, Entry, PassedEntry, ReplySource
 from failwell.calls.circuit_breaker import LONGEST_REST, Scope, scope_of
-from failwell.calls.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.calls.cost import Prices
 from failwell.calls.guard import Guard
-from failwell.calls.retry_options import RetryOptions
-from failwell.calls.shared_budget import SharedBudget
+from failwell.calls.retry_options import LoopParameters, merge_options
 from failwell.calls.streams.repeat import open_async_source, open_source
 from failwell.calls.suppress import catch, catch_async
 from failwell.errors.context import Ledger
@@ -48,13 +44,7 @@ class Chain(Generic[_R_co]):
         entries: The providers to try, in order of preference.
         policy: How the chain behaves beyond its entries.
         prices: What the models cost; the public list by default, where `genai-prices` is installed.
-        guard: Breakers that several chains share.
-        budget: A budget that several chains share.
-        watcher: Called with each failed attempt and with the end.
-        clock: Tells the time and waits.
-        jitter: Draws a number in [0, 1) for each wait.
-        cancel: The scope that stops the chain; the one around it by default.
-        name: The name of the chain in ledgers and reports.
+        parameters: As in `retry`: `name`, `guard`, `budget`, `watcher`, `cancel`, `clock` and `jitter`.
 
     Raises:
         TypeError: a parameter has the wrong type.
@@ -66,13 +56,7 @@ class Chain(Generic[_R_co]):
         *entries: Entry[_R_co],
         policy: ChainPolicy | None = None,
         prices: Prices | None = None,
-        guard: Guard | None = None,
-        budget: SharedBudget | None = None,
-        watcher: Watcher | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        jitter: Callable[[], float] = random_jitter,
-        cancel: CancelScope | None = None,
-        name: str = "chain",
+        **parameters: Unpack[LoopParameters],
     ) -> None:
         if not entries:
             raise ValueError("a chain needs at least one entry")
@@ -80,14 +64,13 @@ class Chain(Generic[_R_co]):
             check_type("entries", entry, Entry, "entries, each an `Entry(provider=…, model=…, call=…)`")
         check_type("policy", policy, (ChainPolicy, NoneType), "a `ChainPolicy`")
         check_type("prices", prices, (Prices, NoneType), "`Prices`")
-        check_type("guard", guard, (Guard, NoneType), "a `Guard`")
         self.entries = entries
         self.policy = policy or ChainPolicy()
         self.prices = prices or Prices()
-        self.guard = guard
-        self.options = RetryOptions(
-            name=name, clock=clock, jitter=jitter, cancel=cancel, budget=budget, watcher=watcher
-        )
+        # Each entry is guarded for itself, by its provider.
+        self.guard = parameters.pop("guard", None)
+        check_type("guard", self.guard, (Guard, NoneType), "a `Guard`")
+        self.options = merge_options({"name": "chain"}, **parameters)
         repeats = self.policy.repeat_exhausted
         self.plans = [
             (

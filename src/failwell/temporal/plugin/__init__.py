@@ -17,9 +17,8 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
-from failwell.calls.model_calls import PluginOptions
 from failwell.calls.policy import SCHEDULES, Schedule
-from failwell.calls.retry_options import RetryOptions
+from failwell.calls.retry_options import RetryParameters
 from failwell.calls.task_calls import task_options
 from failwell.errors.missing_extra import need
 from failwell.temporal.plugin.errors import recover, to_application_error
@@ -33,12 +32,11 @@ _COEFFICIENTS = {"exponential": 2.0, "fixed": 1.0}
 
 
 def reliability(
-    options: RetryOptions | None = None,
     *,
     non_retryable: Collection[str] = (),
     idempotent_activities: Collection[str] = (),
     workflow_failures: tuple[type[BaseException], ...] = (Exception,),
-    **parameters: Unpack[PluginOptions],
+    **parameters: Unpack[RetryParameters],
 ) -> "SimplePlugin":
     """A plugin for `Client.connect(address, plugins=[reliability()])`; workers with that client have it too.
 
@@ -51,7 +49,6 @@ def reliability(
     other has those of the failure's kind.
 
     Args:
-        options: All parameters as one value. A parameter beside it wins.
         non_retryable: Names of exceptions that are never repeated, whatever they mean. `non_retryable_error_types` of an
             activity's policy adds to them.
         idempotent_activities: Names of activities that may be repeated although their outcome is unknown. The model calls of
@@ -68,7 +65,7 @@ def reliability(
     for name, value in (("non_retryable", non_retryable), ("idempotent_activities", idempotent_activities)):
         if isinstance(value, str):
             raise TypeError(f"`{name}` takes a list of names, not one text: write `{name}=[{value!r}]`")
-    merged = task_options("temporal", options, **parameters)
+    merged = task_options("temporal", **parameters)
     need("temporalio")
     from failwell.temporal.plugin.plugin import ReliabilityPlugin
 

@@ -133,7 +133,7 @@ class ReportedActivity(ActivityInboundInterceptor):
         name = attempt.info.activity_type
         options = self._options.get((name, attempt.most))
         if options is None:
-            options = merge_options(self._settings.options, attempts=attempt.most, name=name)
+            options = merge_options(options=self._settings.options, attempts=attempt.most, name=name)
             if options.idempotent is None and self._is_idempotent(name):
                 options = replace(options, idempotent=True)
             if len(self._options) >= _MOST_OPTIONS:
