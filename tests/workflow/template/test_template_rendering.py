@@ -1,7 +1,12 @@
 """What templates give, as authors who know Jinja2 expect it."""
 
+import subprocess
+import sys
 from typing import Any
 
+import pytest
+
+from failwell.workflows.template.render import TemplateFailed
 from tests.specimens import each
 from tests.workflow.template.rendering import rendered
 
@@ -76,6 +81,23 @@ def test_the_same_template_gives_the_same_each_time_it_is_met() -> None:
     given = [rendered("{{ n.a }}-{{ n.b }}", n={"a": number, "b": 1}) for number in range(4)]
 
     assert given == ["0-1", "1-1", "2-1", "3-1"]
+
+
+def test_a_text_with_dotted_names_alone_does_not_load_jinja2() -> None:
+    program = (
+        "import sys\n"
+        "from tests.workflow.template.rendering import rendered\n"
+        "print(rendered('{{ a.b }}-{{c}}\\r\\n', a={'b': [1, None]}, c='x') == '[1, None]-x\\n', 'jinja2' in sys.modules)\n"
+    )
+
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert told == "True False\n"
+
+
+def test_a_number_that_python_does_not_print_is_a_fault() -> None:
+    with pytest.raises(TemplateFailed):
+        rendered("{{ n }}", n=10**5000)
 
 
 def test_only_names_that_a_template_uses_are_asked_for() -> None:

@@ -23,7 +23,7 @@ MAX_DEPTH = 256
 """Levels of one value."""
 WIDEST = 10_000
 """Characters that a text may be padded to."""
-_MAX_BITS = 14_280
+MAX_BITS = 14_280
 """Of a whole number: as many as Python prints."""
 _VIEWS: Any = (KeysView, ValuesView, ItemsView)
 _LISTS: Any = (list, tuple)
@@ -200,14 +200,14 @@ def calculated(name: str, left: Any, right: Any) -> Any:
         raise TemplateMistake(
             MistakeType.OPERATION, detail="a number that is too large for a fraction"
         ) from None
-    if type(result) is int and result.bit_length() > _MAX_BITS:
+    if type(result) is int and result.bit_length() > MAX_BITS:
         raise TemplateMistake(MistakeType.MEMORY)
     return result
 
 
 def _check_growth(name: str, left: Any, right: Any) -> None:
     if name == "**" and isinstance(left, int) and isinstance(right, int):
-        if left.bit_length() * right > _MAX_BITS:
+        if left.bit_length() * right > MAX_BITS:
             raise TemplateMistake(MistakeType.MEMORY)
     elif name == "+" and isinstance(left, _GROWING) and isinstance(right, _GROWING):
         create(_length(left) + _length(right), LARGEST if isinstance(left, str) else TOTAL)
@@ -243,12 +243,11 @@ def formatted(pattern: str, values: Any) -> str:
 
 # ---------------------------------------------------------------- calls
 
-_FREE = frozenset(
-    {"default", "d", "first", "last", "length", "count", "attr", "abs", "float", "safe", "items", "sum"}
-)
-"""Filters whose cost does not depend on the size of the value, or that count it themselves."""
-_LAZY = frozenset({"map", "select", "reject", "selectattr", "rejectattr"})
-"""Filters that read one item at a time. What they call for it counts."""
+_FREE = frozenset({
+    "default", "d", "first", "last", "length", "count", "attr", "abs", "float", "safe", "items", "sum",
+    "map", "select", "reject", "selectattr", "rejectattr",
+})  # fmt: skip
+"""Filters whose cost does not depend on the size of the value, or that count each item when it is read."""
 _PADDED = frozenset(
     {"center", "ljust", "rjust", "zfill", "expandtabs", "batch", "slice", "indent", "tojson", "json"}
 )
@@ -263,8 +262,6 @@ def check_filter(name: str, value: Any, arguments: list[Any]) -> Any:
     """Count what a filter is about to do; returns the value for it."""
     step()
     if name in _FREE:
-        return value
-    if name in _LAZY:
         return value
     if isinstance(value, Iterator):
         value = list(each(cast("Iterator[Any]", value)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from failwell.errors.fault import Fault
 from failwell.workflows.plan import Template, Value
-from failwell.workflows.template.limits import LARGEST
+from failwell.workflows.template.limits import LARGEST, MAX_BITS
 from failwell.workflows.template.mistakes import LIMITS, TIMEOUTS, MistakeType, TemplateMistake
 from failwell.workflows.template.names import MISSING, NEVER_RAN, FlatNames, Names, is_expression
 
@@ -136,6 +136,8 @@ def _plainly(text: str, names: Names) -> str | None:
             value = cast("dict[str, Any]", value).get(step, MISSING) if isinstance(value, dict) else MISSING
         if value is MISSING or value is NEVER_RAN:
             return None
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            return None  # Python does not print it
         pieces[2 * index + 1] = str(value)
     pieces[::2] = [piece.replace("\r\n", "\n").replace("\r", "\n") for piece in pieces[::2]]  # as Jinja2 does
     output = "".join(pieces)
