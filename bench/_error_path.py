@@ -7,9 +7,9 @@ import failwell
 from bench import _by_hand as by_hand
 from bench._measure import microseconds
 from bench._table import Row, row
-from failwell import faults
+from failwell import errors
+from failwell.errors import NotBefore
 from failwell.errors.faults import ProviderTransient
-from failwell.faults import NotBefore
 
 
 def raised() -> ValueError:
@@ -29,7 +29,7 @@ def chain() -> failwell.Fault:
                 raise ProviderTransient(
                     kind="provider.rate_limited",
                     provider="openai",
-                    provider_metadata=faults.ProviderMetadata(sdk="openai", status_code=429, request_id="r"),
+                    provider_metadata=errors.ProviderMetadata(sdk="openai", status_code=429, request_id="r"),
                     not_before=NotBefore(after=7.5, source="header retry-after"),
                 )
             except failwell.Fault as leaf:

@@ -11,10 +11,10 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from failwell import Guard
+from failwell.calls import Guard, LimitStore
 from failwell.calls.circuit_breaker import CallTarget
-from failwell.faults import NotBefore
-from failwell.policies import LimitStore, RedisLimits, SqliteLimits
+from failwell.errors import NotBefore
+from failwell.store import RedisLimits, SqliteLimits
 from failwell.testing.builders import a_report
 
 TARGET = CallTarget("acme", "team")

@@ -13,10 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import failwell
+from failwell.calls import StreamTimeouts, limit_astream, limit_stream
 from failwell.calls.backoff import Backoff
 from failwell.calls.chain.chain import Chain, Entry
 from failwell.calls.cost import Prices
-from failwell.policies import StreamTimeouts, limit_astream, limit_stream
 
 ROUNDS = 15
 CALLS = 400

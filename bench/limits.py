@@ -13,7 +13,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench._pauses import PROCESSES, TARGET, delays, open_store
-from failwell import Guard
+from failwell.calls import Guard
 
 ROUNDS = 9
 CALLS = 2_000

@@ -15,7 +15,8 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
 from failwell import ErrorReport, Fault
-from failwell.faults import NotBefore, ResourceShortfall
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore
 from failwell.http import OnReport, from_problem
 from failwell.integrations.starlette import install
 

@@ -12,13 +12,13 @@ import sys
 from rich.console import Console
 
 import failwell
-from failwell import faults
+from failwell import errors
 from failwell.capability import JobError
-from failwell.faults import NotBefore, ProviderTransient
+from failwell.delivery import agent_json, agent_markdown, panel, render_text
+from failwell.errors import NotBefore, ProviderTransient, scene
 from failwell.http import problem, retry_after_header
 from failwell.integrations.mcp import tool_result
 from failwell.logging import JsonFormatter, log_report
-from failwell.reports import agent_json, agent_markdown, panel, render_text, scene
 
 
 class StepFailed(failwell.Fault):
@@ -32,7 +32,7 @@ def call_model() -> str:
         message="openai is rate limiting this account: 30,000 tokens per minute are used up",
         provider="openai",
         model="gpt-5",
-        provider_metadata=faults.ProviderMetadata(
+        provider_metadata=errors.ProviderMetadata(
             sdk="openai", status_code=429, code="rate_limit_exceeded", request_id="req_8f2b", retry_after=7.5
         ),
         not_before=NotBefore(after=7.5, source="header retry-after"),

@@ -19,7 +19,7 @@ from random import Random
 from typing import Protocol
 
 import failwell
-from failwell.policies import ClosedOff, Guard, Operation, RetryOptions
+from failwell.calls import ClosedOff, Guard, Operation, RetryOptions
 from failwell.testing import FakeClock
 
 CLIENTS = 1_000

@@ -357,7 +357,7 @@ def _measured(
 def delivered() -> dict[str, Count]:
     """Describe the rate limit and show it."""
     describe = failwell.describe
-    panel = _first("failwell.reports:panel", "failwell.delivery.panel:panel")
+    panel = _first("failwell.delivery:panel")
     problem = _first("failwell.http:problem", "failwell.delivery.problem:problem")
 
     def show(report: Any) -> None:

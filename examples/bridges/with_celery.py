@@ -10,7 +10,7 @@ from typing import Any
 from celery import Celery  # pyright: ignore[reportMissingTypeStubs]
 
 import failwell
-from failwell.faults import NotBefore
+from failwell.errors import NotBefore
 from failwell.integrations.celery import retry_task
 
 app: Any = Celery("example", broker="memory://", backend="cache+memory://")

@@ -6,7 +6,7 @@ python examples/bridges/with_stamina.py
 import stamina
 
 import failwell
-from failwell.faults import NotBefore
+from failwell.errors import NotBefore
 from failwell.integrations.stamina import retry_on
 
 OVERLOADED = failwell.Fault(

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
 
 import failwell
-from failwell.faults import NotBefore
+from failwell.errors import NotBefore
 from failwell.temporal.plugin import retry_policy, to_application_error
 
 

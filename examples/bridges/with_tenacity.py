@@ -6,7 +6,7 @@ python examples/bridges/with_tenacity.py
 import tenacity
 
 import failwell
-from failwell.faults import NotBefore
+from failwell.errors import NotBefore
 from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
 
 OVERLOADED = failwell.Fault(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionUserMessageParam
 
-from failwell.reports import check_reply
+from failwell.adapters import check_reply
 
 LAB = "http://127.0.0.1:8900"
 TIMEOUT = 0.5

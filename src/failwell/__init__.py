@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from failwell.adapters.describe import describe as describe
     from failwell.adapters.registrations import register_exception as register_exception
     from failwell.adapters.saved.log_record import classify as classify
-    from failwell.agents.message_repair import repair as repair
     from failwell.calls.attempt_loop import Parked as Parked
     from failwell.calls.backoff import Backoff as Backoff
     from failwell.calls.budget import Budget as Budget
@@ -30,57 +29,43 @@ if TYPE_CHECKING:
     from failwell.calls.chain.chain import Chain as Chain
     from failwell.calls.chain.entry import ChainPolicy as ChainPolicy
     from failwell.calls.chain.entry import Entry as Entry
-    from failwell.calls.gather import Partial as Partial
     from failwell.calls.gather import gather as gather
-    from failwell.calls.guard import Guard as Guard
     from failwell.calls.idempotency import idempotency_key as idempotency_key
     from failwell.calls.policy import Policy as Policy
     from failwell.calls.retry import retry as retry
     from failwell.calls.retry import retrying as retrying
-    from failwell.calls.sdk_retries import without_sdk_retries as without_sdk_retries
-    from failwell.calls.suppress import observe as observe
     from failwell.calls.suppress import suppress as suppress
-    from failwell.errors.axes import Blame as Blame
     from failwell.errors.axes import Category as Category
-    from failwell.errors.axes import Certainty as Certainty
     from failwell.errors.fault import Fault as Fault
     from failwell.errors.redact import register_secret as register_secret
     from failwell.errors.report import ErrorReport as ErrorReport
     from failwell.store.effects.effect import effect as effect
 else:
     _HOMES = {
-        "Backoff": "failwell.calls.backoff",
-        "Blame": "failwell.errors.axes",
-        "Budget": "failwell.calls.budget",
-        "Category": "failwell.errors.axes",
-        "Certainty": "failwell.errors.axes",
-        "Chain": "failwell.calls.chain.chain",
-        "ChainPolicy": "failwell.calls.chain.entry",
-        "Entry": "failwell.calls.chain.entry",
-        "ErrorReport": "failwell.errors.report",
-        "Fault": "failwell.errors.fault",
-        "Guard": "failwell.calls.guard",
-        "Parked": "failwell.calls.attempt_loop",
-        "Partial": "failwell.calls.gather",
-        "Policy": "failwell.calls.policy",
-        "__version__": "failwell._version",
-        "cancel_scope": "failwell.calls.cancel",
-        "checked": "failwell.adapters.checked_replies",
-        "classify": "failwell.adapters.saved.log_record",
-        "describe": "failwell.adapters.describe",
-        "effect": "failwell.store.effects.effect",
-        "gather": "failwell.calls.gather",
-        "idempotency_key": "failwell.calls.idempotency",
-        "observe": "failwell.calls.suppress",
-        "register_exception": "failwell.adapters.registrations",
-        "register_secret": "failwell.errors.redact",
-        "repair": "failwell.agents.message_repair",
-        "retry": "failwell.calls.retry",
-        "retrying": "failwell.calls.retry",
-        "suppress": "failwell.calls.suppress",
-        "without_sdk_retries": "failwell.calls.sdk_retries",
+        "failwell._version": "__version__",
+        "failwell.adapters.checked_replies": "checked",
+        "failwell.adapters.describe": "describe",
+        "failwell.adapters.registrations": "register_exception",
+        "failwell.adapters.saved.log_record": "classify",
+        "failwell.calls.attempt_loop": "Parked",
+        "failwell.calls.backoff": "Backoff",
+        "failwell.calls.budget": "Budget",
+        "failwell.calls.cancel": "cancel_scope",
+        "failwell.calls.chain.chain": "Chain",
+        "failwell.calls.chain.entry": "ChainPolicy Entry",
+        "failwell.calls.gather": "gather",
+        "failwell.calls.idempotency": "idempotency_key",
+        "failwell.calls.policy": "Policy",
+        "failwell.calls.retry": "retry retrying",
+        "failwell.calls.suppress": "suppress",
+        "failwell.errors.axes": "Category",
+        "failwell.errors.fault": "Fault",
+        "failwell.errors.redact": "register_secret",
+        "failwell.errors.report": "ErrorReport",
+        "failwell.store.effects.effect": "effect",
     }
-    __all__ = list(_HOMES)
+    __all__ = [name for names in _HOMES.values() for name in names.split()]
+    __all__.sort()
 
     # `lazy_names` is not called here: loading it takes as long as everything else in this module.
     def __getattr__(name: str) -> object:

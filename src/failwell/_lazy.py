@@ -17,9 +17,9 @@ def lazy_names(module: str, homes: dict[str, str]) -> "Hooks":
 
     Args:
         module: The module's `__name__`.
-        homes: Name to the module that defines it.
+        homes: Module to the names that it defines, with spaces between them.
     """
-    names = list(homes)
+    names = sorted(" ".join(homes.values()).split())
 
     def get(name: str) -> object:
         return load_name(module, name, homes)
@@ -32,12 +32,14 @@ def lazy_names(module: str, homes: dict[str, str]) -> "Hooks":
 
 def load_name(module: str, name: str, homes: dict[str, str]) -> object:
     """The value of `module.name`, for the module's `__getattr__`. It is stored there, so it is loaded once."""
-    if name in homes:
-        value = _load(homes[name], name)
-        import sys
+    for home, names in homes.items():
+        if name in names.split():
+            import sys
+            from importlib import import_module
 
-        setattr(sys.modules[module], name, value)
-        return value
+            value = getattr(import_module(home), name)
+            setattr(sys.modules[module], name, value)
+            return value
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
@@ -46,9 +48,3 @@ def listed_names(module: str, names: list[str]) -> list[str]:
     import sys
 
     return sorted({*names, *(name for name in vars(sys.modules[module]) if name.startswith("__"))})
-
-
-def _load(home: str, name: str) -> object:
-    from importlib import import_module
-
-    return getattr(import_module(home), name)

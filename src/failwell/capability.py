@@ -57,30 +57,16 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Capability": _AUTHOR,
-            "CapabilityCancelledError": "failwell.errors.faults",
-            "CapabilityConfigError": "failwell.errors.faults",
-            "CapabilityDisabledError": "failwell.errors.faults",
-            "CapabilityError": "failwell.errors.faults",
-            "CapabilityFatalError": "failwell.errors.faults",
-            "CapabilityInputError": "failwell.errors.faults",
-            "CapabilityNotLoadedError": "failwell.errors.faults",
-            "CapabilityResourceError": "failwell.errors.faults",
-            "CapabilityTimeoutError": "failwell.errors.faults",
-            "CapabilityTransientError": "failwell.errors.faults",
-            "JobCategory": "failwell.errors.axes",
-            "JobError": "failwell.errors.views",
-            "ResourceShortfall": "failwell.errors.facts",
-            "TracebackPolicy": "failwell.errors.report",
-            "WorkerOOMError": "failwell.errors.faults",
-            "capability": _AUTHOR,
-            "check_cancel": _AUTHOR,
-            "classify_exception": "failwell.adapters.job_errors",
-            "heartbeat": _AUTHOR,
-            "is_cancelled": _AUTHOR,
-            "map_bare_exception_to_job_error": "failwell.adapters.job_errors",
-            "on_cancel": _AUTHOR,
-            "progress": _AUTHOR,
-            "usage": _AUTHOR,
+            "failwell.adapters.job_errors": "classify_exception map_bare_exception_to_job_error",
+            "failwell.errors.axes": "JobCategory",
+            "failwell.errors.facts": "ResourceShortfall",
+            "failwell.errors.faults": (
+                "CapabilityCancelledError CapabilityConfigError CapabilityDisabledError CapabilityError "
+                "CapabilityFatalError CapabilityInputError CapabilityNotLoadedError CapabilityResourceError "
+                "CapabilityTimeoutError CapabilityTransientError WorkerOOMError"
+            ),
+            "failwell.errors.report": "TracebackPolicy",
+            "failwell.errors.views": "JobError",
+            _AUTHOR: "Capability capability check_cancel heartbeat is_cancelled on_cancel progress usage",
         },
     )

@@ -2,7 +2,7 @@
 
 Example:
     >>> from failwell import describe
-    >>> from failwell.faults import Validation
+    >>> from failwell.errors import Validation
     >>> from failwell.http import from_problem, problem
     >>> fault = Validation(kind="validation.input_invalid", fields_invalid=["email"])
     >>> document = problem(describe(fault), instance="/users")
@@ -32,17 +32,12 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Disclosure": "failwell.delivery.http.problem_details",
-            "FailwellMiddleware": "failwell.delivery.http.asgi",
-            "FailwellWSGIMiddleware": "failwell.delivery.http.wsgi",
-            "MEDIA_TYPE": "failwell.delivery.http.problem_details",
-            "OnReport": "failwell.delivery.http.request",
-            "ResponseInterrupted": "failwell.delivery.http.request",
-            "Upstream": "failwell.delivery.http.request",
-            "from_problem": "failwell.delivery.http.problem_details",
-            "problem": "failwell.delivery.http.problem_details",
-            "problem_json": "failwell.delivery.http.problem_details",
-            "report_for_caller": "failwell.delivery.http.caller_report",
-            "retry_after_header": "failwell.delivery.http.problem_details",
+            "failwell.delivery.http.asgi": "FailwellMiddleware",
+            "failwell.delivery.http.caller_report": "report_for_caller",
+            "failwell.delivery.http.problem_details": (
+                "Disclosure MEDIA_TYPE from_problem problem problem_json retry_after_header"
+            ),
+            "failwell.delivery.http.request": "OnReport ResponseInterrupted Upstream",
+            "failwell.delivery.http.wsgi": "FailwellWSGIMiddleware",
         },
     )

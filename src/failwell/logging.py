@@ -20,9 +20,6 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "JsonFormatter": "failwell.delivery.logging",
-            "ReportFilter": "failwell.delivery.logging",
-            "level_of": "failwell.delivery.logging",
-            "log_report": "failwell.delivery.logging",
+            "failwell.delivery.logging": "JsonFormatter ReportFilter level_of log_report",
         },
     )

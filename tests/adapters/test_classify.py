@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import faults, reports
+from failwell import adapters, errors
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, parse_body
 from failwell.adapters.saved.reading import read_saved
@@ -247,7 +247,7 @@ def test_a_prompt_that_does_not_fit_says_so_for_every_provider(name: str) -> Non
 @pytest.mark.acceptance("pipelex 31")
 def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failwell.adapters.registrations._registered_codes", {})
-    faults.register_code("PLAN_SUSPENDED", "provider.quota_exhausted")
+    adapters.register_code("PLAN_SUSPENDED", "provider.quota_exhausted")
 
     report = told(a_reply(500, {"error": {"code": "plan_suspended", "message": "x"}}))
 
@@ -258,16 +258,16 @@ def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.acceptance("pipelex 31")
 def test_a_code_is_registered_once_and_never_over_a_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failwell.adapters.registrations._registered_codes", {})
-    faults.register_code("plan_suspended", "provider.quota_exhausted")
+    adapters.register_code("plan_suspended", "provider.quota_exhausted")
 
     with pytest.raises(ValueError, match="registered already"):
-        faults.register_code("Plan_Suspended", "provider.auth")
+        adapters.register_code("Plan_Suspended", "provider.auth")
     with pytest.raises(ValueError, match="has a meaning"):
-        faults.register_code("rate_limit_exceeded", "provider.auth")
+        adapters.register_code("rate_limit_exceeded", "provider.auth")
     with pytest.raises(ValueError, match="not spelled"):
-        faults.register_code("two words", "provider.auth")
+        adapters.register_code("two words", "provider.auth")
     with pytest.raises(KindError):
-        faults.register_code("plan_gone", "provider.no_such_kind")
+        adapters.register_code("plan_gone", "provider.no_such_kind")
 
 
 @pytest.mark.acceptance("pipelex 34")
@@ -402,13 +402,13 @@ def test_a_bug_dressed_up_as_a_broken_connection_is_a_bug(bug: BaseException) ->
 
 @pytest.mark.acceptance("pipelex 24", "anchors 3.4.10")
 def test_an_unknown_class_without_a_status_is_unknown_and_counted() -> None:
-    reports.unclassified(forget=True)
+    errors.unclassified(forget=True)
     newer = a_class("openai.BrandNewError", ROOT)
 
     report = told(newer("x"))
 
     assert (report.kind, report.user_action.kind) == ("provider.unknown", "contact_support")
-    assert [one.error_type for one in reports.unclassified(forget=True)] == ["openai.BrandNewError"]
+    assert [one.error_type for one in errors.unclassified(forget=True)] == ["openai.BrandNewError"]
 
 
 @pytest.mark.acceptance("anchors 3.4.10")
@@ -503,7 +503,7 @@ def test_a_text_that_only_looks_a_little_like_one_is_kept() -> None:
 @pytest.mark.parametrize(("provider", "reply"), REFUSALS)
 def test_a_refusal_is_no_answer_and_is_not_asked_again(provider: str, reply: dict[str, Any]) -> None:
     with pytest.raises(failwell.Fault) as caught:
-        reports.check_reply(provider, reply)
+        adapters.check_reply(provider, reply)
     report = told(caught.value)
 
     assert (report.kind, report.retryable) == ("provider.content_refused", False)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import errors
 from failwell.adapters.vendors.process import read_exit
 from tests.adapters.raisers import CANARY, Action, caught, run_python
 
@@ -101,5 +101,5 @@ def test_a_timeout_without_a_limit_says_what_its_kind_says() -> None:
 
     report = failwell.describe(error)
 
-    assert report.message == faults.kind("internal.script_timeout").summary
+    assert report.message == errors.kind("internal.script_timeout").summary
     assert report.details == {}

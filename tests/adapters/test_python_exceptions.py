@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import errors
 from failwell.adapters.registry import read
 from failwell.adapters.vendors.python import TABLES
 from tests.adapters.raisers import BUILTINS, CANARY, PLUMBING, Action, caught, throwing
@@ -91,7 +91,7 @@ def test_a_missing_module_without_a_decent_name_is_not_quoted(name: object) -> N
 
     report = failwell.describe(error, origin="input")
 
-    assert report.message == faults.kind("extension.dependency_missing").summary
+    assert report.message == errors.kind("extension.dependency_missing").summary
     assert report.details == {}
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import adapters, errors
 from failwell.adapters import registrations
 from failwell.adapters.registry import entries
 from failwell.adapters.saved.pasted import describe_pasted
@@ -58,7 +58,7 @@ def test_a_registered_class_and_its_subclasses_have_the_kind_and_their_facts() -
 
 
 def test_a_nearer_class_counts_first_and_a_kind_of_ones_own_is_taken() -> None:
-    faults.register_kind("acme.month_spent", category="capacity")
+    errors.register_kind("acme.month_spent", category="capacity")
     failwell.register_exception(QuotaError, kind="provider.quota_exhausted")
     failwell.register_exception(MonthlyQuotaError, kind="acme.month_spent")
 
@@ -116,7 +116,7 @@ def test_what_is_no_class_is_refused() -> None:
 def test_exceptions_and_codes_may_be_registered_again_but_not_otherwise() -> None:
     for _ in range(2):
         failwell.register_exception(QuotaError, kind="provider.quota_exhausted")
-        faults.register_code("acme_spent", "provider.quota_exhausted")
+        adapters.register_code("acme_spent", "provider.quota_exhausted")
 
     with pytest.raises(
         ValueError, match=r"is registered already, as .provider[.]quota_exhausted.; register it once"
@@ -125,7 +125,7 @@ def test_exceptions_and_codes_may_be_registered_again_but_not_otherwise() -> Non
     with pytest.raises(
         ValueError, match=r"is registered already, as .provider[.]quota_exhausted.; register it once"
     ):
-        faults.register_code("acme_spent", "provider.auth")
+        adapters.register_code("acme_spent", "provider.auth")
 
 
 # ------------------------------------------------------------------ packages

@@ -1,12 +1,11 @@
-"""`failwell.repair` on the message objects of Pydantic AI and LangChain: they stay objects, and the next run goes on."""
+"""`failwell.agents.repair` on the message objects of Pydantic AI and LangChain: they stay objects, and the next run goes on."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import failwell
-from failwell.agents import drop_oldest_tool_results
+from failwell.agents import drop_oldest_tool_results, repair
 from failwell.testing import lab
 
 # The frameworks are imported by the tests: every process that runs tests would load them otherwise.
@@ -38,7 +37,7 @@ def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
         ),
     ]
 
-    repaired = failwell.repair(history)
+    repaired = repair(history)
 
     assert [change.what for change in repaired.changes] == ["drop_call", "close_call"]
     assert repaired.messages[0] is history[0]
@@ -46,8 +45,8 @@ def test_an_open_call_of_pydantic_ai_is_closed_with_its_own_parts() -> None:
     (result,) = repaired.messages[2].parts
     assert isinstance(result, messages.ToolReturnPart)
     assert (result.tool_call_id, result.outcome) == ("c1", "interrupted")
-    assert failwell.repair(repaired.messages).changes == ()
-    assert failwell.repair(history) == repaired
+    assert repair(repaired.messages).changes == ()
+    assert repair(history) == repaired
     assert len(history[1].parts) == 3
 
 
@@ -66,7 +65,7 @@ def test_a_run_of_pydantic_ai_goes_on_with_a_repaired_history() -> None:
     with lab(strict=True) as fake:
 
         async def run() -> str:
-            repaired = failwell.repair(history, "pydantic-ai", continue_with="Continue.")
+            repaired = repair(history, "pydantic-ai", continue_with="Continue.")
             async with AsyncOpenAI(base_url=fake.url("openai", "ok") + "/v1", api_key="lab") as client:
                 agent = Agent(OpenAIChatModel("gpt-lab", provider=OpenAIProvider(openai_client=client)))
                 result = await agent.run("And now?", message_history=repaired.messages)
@@ -92,7 +91,7 @@ def test_an_open_call_of_langchain_is_closed_with_a_tool_message() -> None:
         AIMessage(""),
     ]
 
-    repaired = failwell.repair(history)
+    repaired = repair(history)
 
     assert [change.what for change in repaired.changes] == [
         "drop_result",
@@ -104,7 +103,7 @@ def test_an_open_call_of_langchain_is_closed_with_a_tool_message() -> None:
     assert [part.get("id") for part in repaired.messages[2].content] == [None, "c1"]
     assert repaired.messages[2].invalid_tool_calls == []
     assert (repaired.messages[3].tool_call_id, repaired.messages[3].status) == ("c1", "error")
-    assert failwell.repair(repaired.messages, "langchain").changes == ()
+    assert repair(repaired.messages, "langchain").changes == ()
     assert len(history[2].content) == 3
 
 
@@ -130,8 +129,8 @@ def test_messages_of_another_format_are_named() -> None:
     with pytest.raises(
         TypeError, match=r"messages\[0\] is a `HumanMessage`, which is not a message of the format `openai`"
     ):
-        failwell.repair([HumanMessage("Hello")], format="openai")
+        repair([HumanMessage("Hello")], format="openai")
     with pytest.raises(
         TypeError, match=r"messages\[1\] is a `dict`, which is not a message of the format `langchain`"
     ):
-        failwell.repair([HumanMessage("Hello"), {"role": "user", "content": "x"}])
+        repair([HumanMessage("Hello"), {"role": "user", "content": "x"}])

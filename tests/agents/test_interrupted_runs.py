@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import failwell
+from failwell.agents import repair
 from failwell.testing import Lab, lab
 from tests.agents.recorded_runs import (
     STEPS,
@@ -90,12 +90,12 @@ def test_a_run_that_is_killed_at_any_event_goes_on_after_repair(name: str) -> No
             if place % 3 == 0:
                 refused += answer(cut)[0] == 400
 
-            repaired = failwell.repair(cut, format=name, continue_with="Continue.")
+            repaired = repair(cut, format=name, continue_with="Continue.")
 
             assert answer(repaired.messages)[0] == 200, (place, cut[-3:], answer(repaired.messages))
             calls, results = calls_and_results(repaired.messages, name)
             assert Counter(calls) == Counter(results), (place, cut[-3:])
-            assert failwell.repair(repaired.messages, format=name, continue_with="Continue.").changes == ()
+            assert repair(repaired.messages, format=name, continue_with="Continue.").changes == ()
         connection.close()
 
     assert len(history.cuts) > STEPS * 5

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import failwell
+from failwell.agents import repair
 from failwell.testing.laboratory.dialect import Refusal
 from failwell.testing.laboratory.dialects.anthropic import refuse_messages
 from failwell.testing.laboratory.dialects.bedrock import refuse_converse
@@ -133,11 +133,11 @@ def test_whatever_the_messages_hold_the_provider_accepts_what_repair_makes_of_th
         before = deepcopy(messages)
         refused += refuse(messages) is not None
 
-        repaired = failwell.repair(messages, format=name, continue_with="Continue.")
+        repaired = repair(messages, format=name, continue_with="Continue.")
 
         assert refuse(repaired.messages) is None, repaired
         assert messages == before
-        again = failwell.repair(repaired.messages, format=name, continue_with="Continue.")
+        again = repair(repaired.messages, format=name, continue_with="Continue.")
         assert (again.messages, again.changes) == (repaired.messages, ())
 
     check()
@@ -164,7 +164,7 @@ def test_the_time_grows_with_the_number_of_messages_and_not_faster() -> None:
             else Counted(role="tool", tool_call_id="c9", content="")
             for place in range(size)
         ]
-        failwell.repair(messages, format="openai")
+        repair(messages, format="openai")
         return calls
 
     assert work(2_000) <= 2 * work(1_000) + 20
@@ -198,6 +198,6 @@ values = st.recursive(
 )
 def test_messages_of_any_shape_are_repaired_without_an_error(messages: list[Any]) -> None:
     for name in (None, *CHECKS, "cohere"):
-        repaired = failwell.repair(messages, format=name)
+        repaired = repair(messages, format=name)
 
         assert isinstance(repaired.messages, list)

@@ -1,4 +1,4 @@
-"""`failwell.repair`: what it closes, drops and moves in each format, and what it says about it."""
+"""`failwell.agents.repair`: what it closes, drops and moves in each format, and what it says about it."""
 
 import json
 from copy import deepcopy
@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-import failwell
-from failwell.agents import FORMATS, RepairedMessages
+from failwell.agents import FORMATS, RepairedMessages, repair
 
 USER = {"role": "user", "content": "Pay the bill."}
 
@@ -37,7 +36,7 @@ def test_an_open_call_is_closed_with_a_result_that_says_it_may_have_run() -> Non
     messages.append({"role": "tool", "tool_call_id": "c1", "content": "paid"})
     before = deepcopy(messages)
 
-    repaired = failwell.repair(messages, format="openai")
+    repaired = repair(messages, format="openai")
 
     assert messages == before
     assert repaired.messages[:3] == before
@@ -52,7 +51,7 @@ def test_an_open_call_is_closed_with_a_result_that_says_it_may_have_run() -> Non
 def test_a_call_that_was_not_started_is_closed_as_not_run() -> None:
     messages = [USER, {"role": "assistant", "content": [tool_use("t1"), tool_use("t2")]}]
 
-    repaired = failwell.repair(messages, format="anthropic", started={"t1"})
+    repaired = repair(messages, format="anthropic", started={"t1"})
 
     results = [json.loads(block["content"]) for block in repaired.messages[-1]["content"]]
     assert [result["context"]["may_have_run"] for result in results] == [True, False]
@@ -66,7 +65,7 @@ def test_a_list_that_needs_no_repair_keeps_its_messages() -> None:
         {"role": "assistant", "content": "Paid."},
     ]
 
-    repaired = failwell.repair(messages, format="anthropic")
+    repaired = repair(messages, format="anthropic")
 
     assert repaired.changes == ()
     assert all(new is old for new, old in zip(repaired.messages, messages, strict=True))
@@ -107,10 +106,10 @@ OPENAI_CASES: list[tuple[list[Any], list[str]]] = [
 
 @pytest.mark.parametrize(("messages", "changes"), OPENAI_CASES)
 def test_what_openai_refuses_is_mended(messages: list[Any], changes: list[str]) -> None:
-    repaired = failwell.repair(messages, format="openai")
+    repaired = repair(messages, format="openai")
 
     assert what(repaired) == changes
-    assert failwell.repair(repaired.messages, format="openai").changes == ()
+    assert repair(repaired.messages, format="openai").changes == ()
 
 
 ANTHROPIC_CASES: list[tuple[list[Any], list[str]]] = [
@@ -151,10 +150,10 @@ ANTHROPIC_CASES: list[tuple[list[Any], list[str]]] = [
 
 @pytest.mark.parametrize(("messages", "changes"), ANTHROPIC_CASES)
 def test_what_anthropic_refuses_is_mended(messages: list[Any], changes: list[str]) -> None:
-    repaired = failwell.repair(messages, format="anthropic")
+    repaired = repair(messages, format="anthropic")
 
     assert what(repaired) == changes
-    assert failwell.repair(repaired.messages, format="anthropic").changes == ()
+    assert repair(repaired.messages, format="anthropic").changes == ()
 
 
 def test_results_come_first_in_the_users_next_message() -> None:
@@ -166,7 +165,7 @@ def test_results_come_first_in_the_users_next_message() -> None:
         {"role": "user", "content": [tool_result("t1")]},
     ]
 
-    repaired = failwell.repair(messages, format="anthropic")
+    repaired = repair(messages, format="anthropic")
 
     kinds = [block["type"] for block in repaired.messages[2]["content"]]
     assert kinds == ["tool_result", "tool_result", "text"]
@@ -179,9 +178,7 @@ def test_the_items_of_responses_are_paired_by_call_id_and_reasoning_has_its_item
     call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "pay", "arguments": "{}"}
     half = {**call, "id": "fc_2", "call_id": "c2", "arguments": '{"su', "status": "in_progress"}
 
-    repaired = failwell.repair(
-        [USER, reasoning, call, {**reasoning, "id": "rs_2"}, half], format="openai-responses"
-    )
+    repaired = repair([USER, reasoning, call, {**reasoning, "id": "rs_2"}, half], format="openai-responses")
 
     assert [item.get("type", "message") for item in repaired.messages] == [
         "message", "reasoning", "function_call", "function_call_output",
@@ -198,14 +195,14 @@ def test_googles_responses_are_as_many_as_its_calls_and_calls_stay_signed() -> N
         {"role": "model", "parts": [{"function_call": {"name": "pay", "args": {}}}]},
     ]
 
-    repaired = failwell.repair(messages, format="google")
+    repaired = repair(messages, format="google")
 
     responses = [part["functionResponse"]["name"] for part in repaired.messages[2]["parts"]]
     assert responses == ["pay", "pay"]
     assert repaired.messages[3]["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
     assert len(repaired.messages[4]["parts"]) == 1
     assert what(repaired) == ["close_call", "close_call", "sign_call"]
-    assert failwell.repair(repaired.messages).changes == ()
+    assert repair(repaired.messages).changes == ()
 
 
 def test_bedrocks_messages_alternate() -> None:
@@ -217,7 +214,7 @@ def test_bedrocks_messages_alternate() -> None:
         {"role": "assistant", "content": [{"text": "Really."}]},
     ]
 
-    repaired = failwell.repair(messages)
+    repaired = repair(messages)
 
     assert [message["role"] for message in repaired.messages] == ["user", "assistant", "user", "assistant"]
     assert repaired.messages[2]["content"][0]["toolResult"]["status"] == "error"
@@ -227,21 +224,19 @@ def test_mistrals_ids_have_nine_letters_or_digits() -> None:
     messages = [USER, {"role": "assistant", "tool_calls": [chat_call("call_abc")]}]
     messages.append({"role": "tool", "tool_call_id": "call_abc", "name": "pay", "content": "paid"})
 
-    repaired = failwell.repair(messages, format="mistral")
+    repaired = repair(messages, format="mistral")
 
     call_id = repaired.messages[1]["tool_calls"][0]["id"]
     assert len(call_id) == 9
     assert call_id.isalnum()
     assert repaired.messages[2]["tool_call_id"] == call_id
-    assert failwell.repair(repaired.messages, format="mistral").changes == ()
+    assert repair(repaired.messages, format="mistral").changes == ()
 
 
 def test_a_result_that_comes_after_its_call_was_closed_takes_its_place() -> None:
-    closed = failwell.repair([USER, {"role": "assistant", "tool_calls": [chat_call("c1")]}], format="openai")
+    closed = repair([USER, {"role": "assistant", "tool_calls": [chat_call("c1")]}], format="openai")
 
-    again = failwell.repair(
-        [*closed.messages, {"role": "tool", "tool_call_id": "c1", "content": "paid"}], "openai"
-    )
+    again = repair([*closed.messages, {"role": "tool", "tool_call_id": "c1", "content": "paid"}], "openai")
 
     assert [message.get("content") for message in again.messages[2:]] == ["paid"]
     assert what(again) == ["drop_result"]
@@ -250,10 +245,10 @@ def test_a_result_that_comes_after_its_call_was_closed_takes_its_place() -> None
 def test_a_users_message_is_added_once_where_the_model_spoke_last() -> None:
     messages = [USER, {"role": "assistant", "content": "I pay"}]
 
-    repaired = failwell.repair(messages, format="openai", continue_with="Continue.")
+    repaired = repair(messages, format="openai", continue_with="Continue.")
 
     assert repaired.messages[-1] == {"role": "user", "content": "Continue."}
-    assert failwell.repair(repaired.messages, format="openai", continue_with="Continue.").changes == ()
+    assert repair(repaired.messages, format="openai", continue_with="Continue.").changes == ()
 
 
 def test_objects_of_the_sdks_are_accepted() -> None:
@@ -271,9 +266,9 @@ def test_objects_of_the_sdks_are_accepted() -> None:
     )
     asked = genai.Content(role="user", parts=[genai.Part(text="Pay.")])
 
-    assert failwell.repair([USER, openai]).messages[-1]["tool_call_id"] == "c1"
-    assert failwell.repair([USER, {"role": "assistant", "content": anthropic}]).messages[-1]["role"] == "user"
-    assert "functionResponse" in failwell.repair([asked, google]).messages[-1]["parts"][0]
+    assert repair([USER, openai]).messages[-1]["tool_call_id"] == "c1"
+    assert repair([USER, {"role": "assistant", "content": anthropic}]).messages[-1]["role"] == "user"
+    assert "functionResponse" in repair([asked, google]).messages[-1]["parts"][0]
 
 
 @dataclass
@@ -283,11 +278,11 @@ class Note:
 
 
 def test_dataclasses_are_accepted_and_other_objects_are_named() -> None:
-    assert failwell.repair([Note("user", "Hello")]).messages == [{"role": "user", "content": "Hello"}]
+    assert repair([Note("user", "Hello")]).messages == [{"role": "user", "content": "Hello"}]
     with pytest.raises(TypeError, match=r"messages\[1\] is a `object`"):
-        failwell.repair([USER, object()])
+        repair([USER, object()])
     with pytest.raises(TypeError, match="a list of messages"):
-        failwell.repair(USER)
+        repair(USER)
 
 
 def test_a_message_that_contains_itself_is_named() -> None:
@@ -295,12 +290,12 @@ def test_a_message_that_contains_itself_is_named() -> None:
     content.append(content)
 
     with pytest.raises(TypeError, match=r"messages\[1\] is nested too deeply"):
-        failwell.repair([{"role": "user", "content": "hi"}, {"role": "user", "content": content}])
+        repair([{"role": "user", "content": "hi"}, {"role": "user", "content": content}])
 
 
 def test_an_unknown_format_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match="no message format `opnai`") as caught:
-        failwell.repair([USER], format="opnai")
+        repair([USER], format="opnai")
 
     assert all(f"`{name}`" in str(caught.value) for name in FORMATS)
 
@@ -308,6 +303,6 @@ def test_an_unknown_format_is_refused_with_the_list() -> None:
 def test_formats_are_recognised_by_their_messages() -> None:
     half = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm"}]}
 
-    assert failwell.repair([]).messages == []
-    assert failwell.repair([USER, half]).messages == [USER]
-    assert failwell.repair([USER, {"type": "reasoning", "id": "rs_1", "summary": []}]).messages == [USER]
+    assert repair([]).messages == []
+    assert repair([USER, half]).messages == [USER]
+    assert repair([USER, {"type": "reasoning", "id": "rs_1", "summary": []}]).messages == [USER]

@@ -11,9 +11,9 @@ import pytest
 import failwell
 from failwell.agents import ToolCallRepeated, ToolLoopBreaker
 from failwell.agents.tool_errors import ToolCalls
+from failwell.errors import scene
 from failwell.errors.axes import Certainty
 from failwell.errors.report import ErrorReport
-from failwell.reports import scene
 from failwell.testing.builders import a_fault
 from tests.runtime.acting import caught
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-import failwell
-from failwell.agents import drop_oldest_tool_results
+from failwell.agents import drop_oldest_tool_results, repair
 
 LONG = "a line of a file. " * 200
 """3,600 characters."""
@@ -82,7 +81,7 @@ def test_the_oldest_results_go_first_and_every_call_keeps_its_result(name: str) 
     assert ["first a line" in shown, "second a line" in shown] == [False, False]
     assert ["third a line" in shown, "fourth a line" in shown] == [True, True]
     assert shown.count("The result was removed") == 2
-    assert failwell.repair(shorter, format=name).changes == ()
+    assert repair(shorter, format=name).changes == ()
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -98,7 +97,7 @@ def test_a_result_that_the_model_has_not_read_is_cut_and_only_if_it_must_be(name
     assert "new a line" in shown
     assert "The rest was removed" in shown
     assert len(shown) < 0.6 * len(json.dumps(last_is_huge))
-    assert failwell.repair(cut, format=name).changes == ()
+    assert repair(cut, format=name).changes == ()
 
 
 def test_messages_without_anything_to_take_out_are_returned_as_they_are() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import failwell
-from failwell.agents import EffectUnclear, SqliteClaims
 from failwell.cli.main import main
+from failwell.store import EffectUnclear, SqliteClaims
 
 LOST = TimeoutError("the read operation timed out")
 

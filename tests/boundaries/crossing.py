@@ -4,10 +4,11 @@ from typing import Any
 
 from failwell import Fault
 from failwell.adapters.describe import describe
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore, ProviderMetadata, UserAction
 from failwell.errors.axes import ActionKind, Blame, Certainty
 from failwell.errors.faults import ProviderTransient
 from failwell.errors.report import ErrorReport
-from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 
 AGREED = (
     "kind", "category", "domain", "certainty", "blame", "retryable", "message", "title", "error_type", "user_action",
@@ -114,7 +115,7 @@ def raise_in_child(leaf: str, chain: str) -> None:
 
 def describe_in_child(written: str) -> str:
     """Read a report in another process, raise it there, and describe what was caught."""
-    from failwell.faults import revive
+    from failwell.adapters import revive
 
     try:
         raise revive(ErrorReport.from_json(written))

@@ -12,8 +12,8 @@ import failwell
 from failwell import ErrorReport, Fault
 from failwell.adapters.describe import describe
 from failwell.adapters.revival import Recalled, revive
-from failwell.errors import faults
-from failwell.faults import NotBefore, ResourceShortfall
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore, faults
 from tests.boundaries.crossing import CHAINS, LEAVES, Overruled, agreed, three_deep
 from tests.specimens import each
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from failwell import ErrorReport, Fault, faults
+from failwell import ErrorReport, Fault, adapters
 from failwell.adapters.describe import describe
 from tests.boundaries.crossing import CHAINS, LEAVES, agreed, describe_in_child, raise_in_child
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ECHO = """
 import sys
 from failwell import ErrorReport, describe
-from failwell.faults import revive
+from failwell.adapters import revive
 for line in sys.stdin:
     report = ErrorReport.from_json(line)
     try:
@@ -127,7 +127,7 @@ def test_a_revived_fault_that_is_wrapped_and_sent_on_keeps_what_it_stands_for() 
     report = ErrorReport.from_json(written("foreign", "inherits"))
     here, there = multiprocessing.Pipe()
 
-    here.send(Fault.wrap(faults.revive(report), "on the other side"))
+    here.send(Fault.wrap(adapters.revive(report), "on the other side"))
     arrived = describe(there.recv())
 
     kept = {

@@ -17,17 +17,17 @@ import pytest
 
 import failwell
 from failwell import Chain, ErrorReport, Fault
+from failwell.adapters import check_reply, translate
 from failwell.adapters.origin import ORIGINS
+from failwell.calls import observe
 from failwell.capability import classify_exception, map_bare_exception_to_job_error
 from failwell.delivery.logging import report_of
 from failwell.errors.facts import Origin
 from failwell.errors.report import Scene, TracebackPolicy
-from failwell.faults import translate
 from failwell.http import FailwellMiddleware, FailwellWSGIMiddleware
 from failwell.integrations import starlette
 from failwell.jobs.worker_process.failure_report import class_names_and_text, describe_failure
 from failwell.jobs.workers.answer import read_report
-from failwell.reports import check_reply
 from failwell.temporal.plugin import to_application_error
 from failwell.workflows.failure import Failure
 from tests.apps.running import failwell as command
@@ -182,7 +182,7 @@ def logged(error: Exception) -> str:
 
 def suppressed(error: Exception) -> str:
     events: list[Any] = []
-    with failwell.observe(events.append), failwell.suppress(type(error), reason="a test"):
+    with observe(events.append), failwell.suppress(type(error), reason="a test"):
         raise error
     return events[0].report.kind
 

@@ -6,7 +6,7 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget, Spent
 from failwell.calls.policy import (
     SCHEDULES,
-    Ask,
+    AskPerson,
     Decision,
     Evict,
     Fallback,
@@ -221,7 +221,7 @@ def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> 
 
     asked = decide(Policy(), lost, after(may_ask=True))
 
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, AskPerson)
     assert asked.after == 1.0
     assert isinstance(decide(Policy(), lost, after(3, may_ask=True)), GiveUp)
 
@@ -310,7 +310,7 @@ def test_a_back_off_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> 
         (Fallback(why="it is full"), "falling back, it is full"),
         (Evict(resource="disk_mb", why="it is used up"), "freeing disk_mb, it is used up"),
         (Park(after=90, why="as told"), "parked for 90 s, as told"),
-        (Ask(question="was it done?", why="it is unknown"), "asking: was it done? it is unknown"),
+        (AskPerson(question="was it done?", why="it is unknown"), "asking: was it done? it is unknown"),
         (GiveUp(why="enough"), "giving up, enough"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -7,11 +7,11 @@ import pytest
 
 from failwell import Fault, describe
 from failwell.delivery.http.request import Border
+from failwell.errors import NotBefore
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.kind_registry import kinds
 from failwell.errors.report import ErrorReport
-from failwell.faults import NotBefore
 from failwell.http import from_problem, report_for_caller
 
 OPERATORS = ("plan", "billing", "balance", "credential", "key", "account", "model", "provider", "quota")

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from failwell import describe, faults
+from failwell import Fault, describe
 from failwell.errors.report import ENVIRONMENT_VARIABLE
 from failwell.http import FailwellMiddleware, problem
 from failwell.integrations.starlette import install
@@ -60,7 +60,7 @@ def grouped() -> None:
 
 
 def declared() -> None:
-    raise faults.Fault(kind="internal.bug", message="the ledger does not add up")
+    raise Fault(kind="internal.bug", message="the ledger does not add up")
 
 
 FAILURES: dict[Callable[[], None], list[tuple[str, Callable[[], None]]]] = {

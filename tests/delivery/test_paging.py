@@ -8,11 +8,11 @@ import pytest
 
 import failwell
 from failwell import Category
+from failwell.calls import AttemptFailed, observe, watch
+from failwell.delivery import PageWindow, set_page_window
+from failwell.errors import NotBefore, Severity, kinds
 from failwell.errors.report import Attempt, severity_of
-from failwell.faults import NotBefore, kinds
 from failwell.logging import level_of, log_report
-from failwell.policies import AttemptFailed, watch
-from failwell.reports import PageWindow, Severity, set_page_window
 from failwell.testing.builders import a_report
 from failwell.testing.clock import FakeClock
 
@@ -179,7 +179,7 @@ def test_an_inner_loop_leaves_the_decision_to_the_outer_one(clock: FakeClock, le
 def test_what_is_suppressed_was_handled() -> None:
     events: list[Any] = []
 
-    with failwell.observe(events.append), failwell.suppress(ValueError, reason="it does not matter"):
+    with observe(events.append), failwell.suppress(ValueError, reason="it does not matter"):
         raise ValueError
 
     assert events[0].report.severity == "info"

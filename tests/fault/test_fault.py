@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import errors
 from failwell.errors.axes import Blame, Certainty
 from failwell.errors.facts import NotBefore, ProviderMetadata
 from failwell.errors.fault import Fault, foreign_end, lineage
@@ -58,7 +58,7 @@ def test_without_a_summary_the_docstrings_first_line_is_the_message() -> None:
 
 
 def test_a_plain_fault_says_what_its_kind_says() -> None:
-    assert str(Fault(kind="provider.auth")) == faults.kind("provider.auth").summary
+    assert str(Fault(kind="provider.auth")) == errors.kind("provider.auth").summary
     assert str(Fault()) == ""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell import faults
+from failwell import errors
 from failwell.errors.axes import ActionKind, Blame, Category, Certainty
 from failwell.errors.kind_registry import (
     LONGEST_KIND,
@@ -103,7 +103,7 @@ def test_an_unknown_kind_can_be_looked_up_without_an_error() -> None:
 
 
 def test_an_authors_kind_gets_what_follows_from_its_category() -> None:
-    made = faults.register_kind("registry_test.flaky_line", category="transient")
+    made = errors.register_kind("registry_test.flaky_line", category="transient")
 
     assert made.category is Category.TRANSIENT
     assert (made.status, made.resubmit, made.policy, made.owned) == (503, True, "server", False)
@@ -113,7 +113,7 @@ def test_an_authors_kind_gets_what_follows_from_its_category() -> None:
         ActionKind.UNKNOWN,
     )
     assert (made.title, made.summary) == ("Flaky line", "The work reported flaky line.")
-    assert faults.kind("registry_test.flaky_line") is made
+    assert errors.kind("registry_test.flaky_line") is made
 
 
 def test_an_authors_kind_keeps_the_words_it_was_given() -> None:

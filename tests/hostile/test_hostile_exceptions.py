@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 import failwell
-from failwell import Fault, faults, reports
+from failwell import Fault, adapters, errors
 from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
+from failwell.errors import Certainty
 from failwell.errors.report import TracebackPolicy
 from fuzz.oracle import check_exception, check_report
 from fuzz.zoo import (
@@ -67,7 +68,7 @@ def test_a_fault_whose_words_and_details_bite_keeps_its_kind(escape: type[BaseEx
     report = failwell.describe(fault)
 
     assert (report.kind, report.category, report.provider) == ("provider.auth", "configuration", "acme")
-    assert report.message == faults.kind("provider.auth").summary
+    assert report.message == errors.kind("provider.auth").summary
     assert classify_exception(fault) == "user_input"
 
 
@@ -107,7 +108,7 @@ def test_a_word_that_names_a_member_of_an_axis_is_that_member() -> None:
     fault = Fault(kind="provider.rate_limited")
     fault.certainty = cast("Any", "partial")
 
-    assert failwell.describe(fault).certainty is failwell.Certainty.PARTIAL
+    assert failwell.describe(fault).certainty is Certainty.PARTIAL
 
 
 def test_a_mapping_of_an_unknown_author_in_the_place_of_details_is_named() -> None:
@@ -137,7 +138,7 @@ def test_a_capability_error_with_a_category_of_its_own_invention_is_read_by_its_
 
 @pytest.mark.parametrize("make", [lambda: Slotted("x"), lambda: Guarded("x")], ids=["slots", "frozen"])
 def test_it_takes_its_place_along_out_of_a_scene(make: Callable[[], Exception]) -> None:
-    with pytest.raises(Exception) as caught, reports.scene(run="r1", node="n1"):
+    with pytest.raises(Exception) as caught, errors.scene(run="r1", node="n1"):
         raise make()
 
     report = failwell.describe(caught.value)
@@ -153,7 +154,7 @@ def test_a_frozen_fault_can_be_translated() -> None:
     fault = Fault(kind="tool.failed")
     fault.__class__ = cast("Any", type("Frozen", (Fault,), {"__setattr__": refuse, "__delattr__": refuse}))
 
-    assert faults.translate(fault, provider="acme", model="large") is fault
+    assert adapters.translate(fault, provider="acme", model="large") is fault
 
 
 @pytest.mark.parametrize("policy", TracebackPolicy)

@@ -14,10 +14,10 @@ import requests
 import failwell
 from failwell import Fault
 from failwell.delivery.logging import JsonFormatter, ReportFilter
+from failwell.errors import TracebackPolicy
 from failwell.errors.redact import redact_value
 from failwell.errors.safe_str import weighs, words_of
 from failwell.integrations.structlog import report_exception
-from failwell.reports import TracebackPolicy
 from failwell.sentry import before_send
 from fuzz.oracle import check_report
 from tests.specimens import each

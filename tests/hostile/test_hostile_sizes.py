@@ -9,9 +9,9 @@ import pytest
 
 import failwell
 from failwell import Fault
+from failwell.errors import TracebackPolicy
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
-from failwell.reports import TracebackPolicy
 from fuzz.oracle import check_report
 from fuzz.zoo import a_crowd, answering, groups_in_groups, linked, nested
 from tests.specimens import each

@@ -33,11 +33,11 @@ from failwell.adapters.exception_text import repr_of
 from failwell.delivery.logging import JsonFormatter, ReportFilter, message_of
 from failwell.delivery.logging_values import DeferredText
 from failwell.delivery.plain_text import bounded_str, json_text
+from failwell.errors import TracebackPolicy
 from failwell.errors.headers import lower_headers
 from failwell.errors.redact import redact_value
 from failwell.errors.safe_str import arguments_text, is_mapping, is_printable, plain, words_of
 from failwell.integrations.structlog import report_exception
-from failwell.reports import TracebackPolicy
 from failwell.sentry import before_send
 from tests.specimens import each
 

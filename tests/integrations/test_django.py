@@ -17,7 +17,7 @@ from django.http import Http404, StreamingHttpResponse
 from django.test import override_settings
 
 from failwell import Fault
-from failwell.faults import NotBefore
+from failwell.errors import NotBefore
 from failwell.integrations.django import FailwellMiddleware
 from tests.delivery.builders import a_fault
 from tests.django_site import VIEWS, configure_django

@@ -8,8 +8,8 @@ from flask import Flask, abort, redirect, request
 from werkzeug.exceptions import Conflict
 
 from failwell import Fault
+from failwell.errors import NotBefore
 from failwell.errors.report import ErrorReport
-from failwell.faults import NotBefore
 from failwell.integrations.flask import install
 
 WORDS = "the patient is called Ada"

@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from failwell import Guard, describe
+from failwell import describe
+from failwell.calls import Guard
 from failwell.calls.attempt_loop import Parked
 from failwell.errors.context import ledger_of
 from failwell.integrations.langgraph import reliability, tool_errors

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from failwell.agents import SqliteClaims
 from failwell.calls.attempt_loop import AttemptFailed
 from failwell.calls.guard import Guard
 from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
+from failwell.store import SqliteClaims
 from failwell.testing import FakeClock
 from failwell.testing.builders import a_fault
 from tests.installed import need

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import errors
 from failwell.calls.policy import IN_PROCESS_LIMIT
 from failwell.calls.retry import retry
 from failwell.calls.task_calls import repeatable
@@ -19,11 +19,11 @@ from tests.specimens import each
 STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
 
 
-@each("kind", sorted(kind.name for kind in faults.kinds()))
+@each("kind", sorted(kind.name for kind in errors.kinds()))
 def test_a_kind_is_repeatable_if_and_only_if_its_category_is(kind: str) -> None:
     report = repeatable(a_fault(kind=kind))
 
-    assert (report is not None) is faults.kind(kind).category.retryable
+    assert (report is not None) is errors.kind(kind).category.retryable
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
@@ -32,7 +32,7 @@ def test_whoever_stops_the_program_is_obeyed(stop: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind.name for kind in faults.kinds() if kind.category is Category.CANCELLED]
+    "kind", [kind.name for kind in errors.kinds() if kind.category is Category.CANCELLED]
 )
 def test_a_cancel_is_not_repeated_even_if_it_says_it_may_be(kind: str) -> None:
     assert repeatable(a_fault(kind=kind, retryable=True), idempotent=True) is None

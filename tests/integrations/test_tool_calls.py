@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from failwell import observe
 from failwell.agents.tool_errors import ToolCalls
+from failwell.calls import observe
 from failwell.calls.suppress import Suppressed
 from failwell.errors.faults import Cancellation
 from failwell.errors.report import ErrorReport

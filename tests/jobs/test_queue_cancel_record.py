@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell import Certainty
 from failwell.adapters.describe import describe
 from failwell.capability import CapabilityTransientError
+from failwell.errors import Certainty
 from failwell.errors.report import Scene
 from failwell.jobs.cancelled_job import cancelled_report
 from failwell.jobs.capabilities import CapabilityRegistry

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell import Certainty
+from failwell.errors import Certainty
 from failwell.jobs.job import JobState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import run

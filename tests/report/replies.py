@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from failwell import Fault, reports
+from failwell import Fault, adapters
 
 SAID = "the patient's diagnosis is"
 """What the model said: it may be in no report."""
@@ -114,5 +114,5 @@ def claude_stream(stop: str, *deltas: Any) -> list[Any]:
 
 def caught(provider: str, reply: Any) -> Fault:
     with pytest.raises(Fault) as raised:
-        reports.check_reply(provider, reply)
+        adapters.check_reply(provider, reply)
     return raised.value

@@ -5,13 +5,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from failwell import Blame, Certainty
+from failwell.capability import ResourceShortfall
+from failwell.errors import Blame, Certainty, NotBefore, ProviderMetadata, Scene, UserAction
 from failwell.errors.axes import ActionKind, Category
 from failwell.errors.kind_registry import find_kind
 from failwell.errors.kinds_table import CATALOGUE
 from failwell.errors.report import Attempt, Cause, ErrorReport, Evidence, Frame, Internal
-from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.reports import Scene
 
 texts = st.text(max_size=12)
 names = st.text(min_size=1, max_size=12)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import failwell
-from failwell import Category, Certainty, Fault, reports
+from failwell import Category, Fault, adapters
+from failwell.errors import Certainty
 from failwell.errors.faults import ProviderCapability, ProviderTransient
 from tests.report.replies import (
     SAID,
@@ -157,7 +158,7 @@ def test_a_reply_that_is_no_answer_is_raised_as_what_it_is(
 @each("shape", [as_json, as_object], ids=["json", "object"])
 @each(("provider", "reply"), GOOD)
 def test_a_reply_that_answers_passes_in_silence(provider: str, reply: Any, shape: Any) -> None:
-    assert reports.check_reply(provider, shape(reply)) is None
+    assert adapters.check_reply(provider, shape(reply)) is None
 
 
 @pytest.mark.acceptance("pipelex 45")
@@ -230,8 +231,8 @@ def test_a_stop_reason_that_nobody_knows_is_a_normal_end_and_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "failwell.stops"):
-        reports.check_reply("openai", chat("galaxy_aligned"))
-        reports.check_reply("openai", chat("galaxy_aligned"))
+        adapters.check_reply("openai", chat("galaxy_aligned"))
+        adapters.check_reply("openai", chat("galaxy_aligned"))
 
     assert [record.getMessage() for record in caplog.records] == [
         "unknown stop reason 'galaxy_aligned' from openai; the answer is taken for complete"
@@ -251,7 +252,7 @@ def test_a_reply_whose_fields_bite_is_not_judged() -> None:
         def choices(self) -> Any:
             raise RuntimeError("not loaded")
 
-    assert reports.check_reply("openai", Biting()) is None
+    assert adapters.check_reply("openai", Biting()) is None
 
 
 NAMES = st.sampled_from(
@@ -275,7 +276,7 @@ REPLIES = st.recursive(
 
 def raised_by(reply: Any) -> Fault | None:
     try:
-        return reports.check_reply("anyone", reply)
+        return adapters.check_reply("anyone", reply)
     except Fault as fault:
         return fault
 

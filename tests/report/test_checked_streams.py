@@ -7,7 +7,8 @@ from typing import Any, Self
 import pytest
 
 import failwell
-from failwell import Category, Certainty, Fault, reports
+from failwell import Category, Fault, adapters
+from failwell.errors import Certainty
 from failwell.errors.faults import ProviderTransient
 from tests.report.replies import (
     as_json,
@@ -78,7 +79,7 @@ def test_a_stream_that_ends_with_its_last_event_passes(provider: str, chunks: li
     for shape in [as_json] if provider == "bedrock" else [as_json, as_object]:
         given = [shape(chunk) for chunk in chunks]
 
-        assert reports.check_reply(provider, given) is None
+        assert adapters.check_reply(provider, given) is None
         assert list(failwell.checked(provider, iter(given))) == given
 
 
@@ -94,12 +95,12 @@ def test_a_stream_that_merely_ends_was_interrupted(provider: str, chunks: list[A
 def test_a_done_marker_ends_a_raw_stream() -> None:
     lines = ['data: {"choices": [{"delta": {"content": "a"}}]}', "data: [DONE]"]
 
-    assert reports.check_reply("openai", lines) is None
+    assert adapters.check_reply("openai", lines) is None
     assert caught("openai", lines[:1]).kind == BROKEN
 
 
 def test_a_stream_of_plain_texts_has_no_end_marker_and_passes() -> None:
-    assert reports.check_reply("huggingface", ["a", "b"]) is None
+    assert adapters.check_reply("huggingface", ["a", "b"]) is None
 
 
 def test_a_stream_without_a_single_chunk_was_interrupted() -> None:
@@ -146,7 +147,7 @@ def test_pieces_of_a_tools_arguments_are_put_together_before_they_are_judged() -
         chat_chunk(stop="tool_calls"),
     ]
 
-    assert reports.check_reply("openai", chunks) is None
+    assert adapters.check_reply("openai", chunks) is None
 
 
 def test_an_error_event_after_some_content_leaves_a_part() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, faults, reports
+from failwell import Fault, adapters, errors
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore, ProviderMetadata, UserAction
 from failwell.errors.axes import ActionKind
 from failwell.errors.explanations import translate_name
 from failwell.errors.report import Attempt
-from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.testing.builders import NOON, a_fault, a_report
 
 
@@ -45,7 +46,7 @@ class Grumpy(Fault, kind="provider.auth"):
 def test_a_fault_says_what_it_is_and_everything_follows() -> None:
     report = failwell.describe(a_fault(message="slow down"), at=NOON)
 
-    kind = faults.kind("provider.rate_limited")
+    kind = errors.kind("provider.rate_limited")
     assert (report.kind, report.category, report.certainty, report.blame) == (
         kind.name,
         kind.category,
@@ -77,7 +78,7 @@ def test_an_authors_unregistered_kind_is_kept_and_never_retried() -> None:
 
 
 def test_an_authors_registered_kind_gets_what_was_registered() -> None:
-    faults.register_kind(
+    errors.register_kind(
         "external.git.drift", category="configuration", title="Drifted", advice="Check out the commit."
     )
 
@@ -99,7 +100,7 @@ def test_an_author_whose_summary_fails_still_gets_the_classification() -> None:
     report = failwell.describe(Grumpy())
     wrapped = failwell.describe(Fault.wrap(Grumpy(), "outside"))
 
-    assert (report.kind, report.message) == ("provider.auth", faults.kind("provider.auth").summary)
+    assert (report.kind, report.message) == ("provider.auth", errors.kind("provider.auth").summary)
     assert (wrapped.kind, wrapped.causes[0].message) == ("provider.auth", None)
 
 
@@ -275,10 +276,10 @@ def test_provider_and_model_are_bounded() -> None:
 def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause() -> None:
     original = ValueError("whatever the tool does inside")
 
-    fault = faults.translate(original, origin="tool")
+    fault = adapters.translate(original, origin="tool")
     report = failwell.describe(fault)
 
-    assert isinstance(fault, faults.ToolTerminal)
+    assert isinstance(fault, errors.ToolTerminal)
     assert (fault.kind, fault.__cause__) == ("tool.failed", original)
     # `tool.failed` is what that system calls `ToolExecutionFailed`.
     assert ("stud-cli", "tool.failed") in translate_name("ToolTerminal/ToolExecutionFailed")
@@ -320,7 +321,7 @@ def test_behaviour_follows_the_kind_and_never_the_words() -> None:
 
 
 def test_the_builders_make_the_same_report_every_time() -> None:
-    with reports.scene(run="r1"):
+    with errors.scene(run="r1"):
         inside = a_report()
 
     assert inside == a_report()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import reports
+from failwell import errors
 from failwell.adapters.stack import frames_of, site
+from failwell.errors import ProviderMetadata
 from failwell.errors.identity import fingerprint, new_id
-from failwell.faults import ProviderMetadata
 from failwell.testing.builders import a_fault
 
 
@@ -96,7 +96,7 @@ def test_another_class_is_another_failure() -> None:
 
 
 def test_the_scene_changes_nothing() -> None:
-    with reports.scene(run="r1", node="sum"):
+    with errors.scene(run="r1", node="sum"):
         inside = failwell.describe(KeyError()).fingerprint
 
     assert inside == failwell.describe(KeyError()).fingerprint

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 import failwell
-from failwell import Fault, faults
+from failwell import Fault, errors
 from failwell.errors.axes import Category
 from failwell.testing.builders import a_fault
 
@@ -39,7 +39,7 @@ def nested(depth: int, width: int, leaf: BaseException) -> BaseException:
 
 
 def test_the_list_of_severities_names_every_category_once() -> None:
-    assert sorted(faults.kind(name).category for name in BY_SEVERITY) == sorted(Category)
+    assert sorted(errors.kind(name).category for name in BY_SEVERITY) == sorted(Category)
 
 
 @pytest.mark.parametrize(("milder", "worse"), list(pairwise(BY_SEVERITY)), ids=lambda kind: kind)
@@ -87,7 +87,7 @@ def test_evidence_names_the_group_and_what_its_worst_member_went_by() -> None:
 def test_a_members_own_words_do_not_speak_for_the_group() -> None:
     report = failwell.describe(a_group(a_fault(message="only mine"), a_fault()))
 
-    assert report.message == faults.kind("provider.rate_limited").summary
+    assert report.message == errors.kind("provider.rate_limited").summary
 
 
 def test_a_fault_around_a_group_inherits_from_its_worst_member() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, faults
+from failwell import Fault, adapters, errors
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore, ProviderMetadata, UserAction
 from failwell.errors.axes import ActionKind
-from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.testing.builders import a_fault
 
 LEAF: dict[str, Any] = {
@@ -183,7 +184,7 @@ def test_a_callers_fault_gives_its_domain_but_does_not_vouch_for_the_wrappers_wo
 
     assert (inner.domain, inner.caller_facing) == ("input", True)
     assert (outer.domain, outer.caller_facing) == ("input", False)
-    assert outer.view("user")["message"] == faults.kind("validation.input_invalid").summary
+    assert outer.view("user")["message"] == errors.kind("validation.input_invalid").summary
 
 
 def test_a_wrapper_may_vouch_for_its_words_itself() -> None:
@@ -205,11 +206,11 @@ def test_describing_fills_in_a_model_only_where_nobody_named_one() -> None:
 def test_translating_fills_in_a_model_only_where_nobody_named_one() -> None:
     wrapper = Pipeline.wrap(a_fault(model="leaf"))
 
-    translated = faults.translate(wrapper, provider="acme", model="outer")
+    translated = adapters.translate(wrapper, provider="acme", model="outer")
 
     assert translated is wrapper
     assert (failwell.describe(wrapper).provider, failwell.describe(wrapper).model) == ("acme", "leaf")
-    assert failwell.describe(faults.translate(ValueError(), model="outer")).model == "outer"
+    assert failwell.describe(adapters.translate(ValueError(), model="outer")).model == "outer"
 
 
 @pytest.mark.acceptance("pipelex 12")
@@ -218,7 +219,7 @@ def test_a_placeholder_is_never_stored_as_a_name(placeholder: str | None) -> Non
     fault = a_fault(provider=placeholder, model=placeholder)
 
     nothing = failwell.describe(fault, provider=placeholder, model=placeholder)
-    filled = failwell.describe(faults.translate(fault, provider="acme", model="large"))
+    filled = failwell.describe(adapters.translate(fault, provider="acme", model="large"))
 
     assert (nothing.provider, nothing.model) == (None, None)
     assert (filled.provider, filled.model) == ("acme", "large")

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import adapters
 from failwell.capability import (
     CapabilityCancelledError,
     CapabilityConfigError,
@@ -30,11 +30,11 @@ from failwell.capability import (
     CapabilityTransientError,
     JobError,
     ResourceShortfall,
-    TracebackPolicy,
     WorkerOOMError,
     classify_exception,
     map_bare_exception_to_job_error,
 )
+from failwell.errors import TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 
 SECRET = "the patient is called Ada"
@@ -302,7 +302,7 @@ def test_every_typed_error_survives_the_wire(error: CapabilityError) -> None:
     sent = failwell.describe(raised(error), policy="full")
 
     received = failwell.ErrorReport.from_json(sent.to_json())
-    again = failwell.describe(faults.revive(received))
+    again = failwell.describe(adapters.revive(received))
 
     assert again == received == sent
     assert (received.error_type, received.message) == (type(error).__name__, str(error))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import faults
+from failwell import errors
+from failwell.errors import TracebackPolicy
 from failwell.errors.report import ENVIRONMENT_VARIABLE, default_policy
-from failwell.reports import TracebackPolicy
 from failwell.testing.builders import a_fault
 
 SECRET = "the patient is called Ada"
@@ -49,7 +49,7 @@ def test_repr_only_keeps_message_and_repr() -> None:
 def test_none_keeps_the_repr_alone() -> None:
     report = failwell.describe(raised(), policy="none")
 
-    assert report.message == faults.kind("internal.bug").summary
+    assert report.message == errors.kind("internal.bug").summary
     assert [c.message for c in report.causes] == [None]
     assert report.internal is not None
     assert (SECRET in report.internal.repr, SECRET in (report.internal.traceback or SECRET)) == (True, False)
@@ -235,7 +235,7 @@ def test_an_exception_that_will_not_speak_is_described_by_its_type() -> None:
 
     report = failwell.describe(Mute(), policy="full")
 
-    assert report.message == faults.kind("internal.unknown").summary
+    assert report.message == errors.kind("internal.unknown").summary
     assert report.internal is not None
     assert report.internal.repr == "Mute()"
 

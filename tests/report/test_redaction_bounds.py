@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import failwell
-from failwell import faults, reports
+from failwell import errors
+from failwell.errors import NotBefore, TracebackPolicy
 from failwell.errors.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
-from failwell.faults import NotBefore
 from failwell.testing.builders import a_fault
 from tests.specimens import each
 
@@ -249,7 +249,7 @@ def test_no_text_of_a_report_is_longer_than_its_cap() -> None:
         details={"text": long, "list": [long] * 5},
         provider=long,
         fields_invalid=[long],
-        user_action=faults.UserAction(faults.kind("tool.busy").action, long),
+        user_action=errors.UserAction(errors.kind("tool.busy").action, long),
     )
 
     report = failwell.describe(fault, policy="full")
@@ -268,8 +268,8 @@ def test_a_secret_in_any_field_of_a_fault_is_in_no_field_of_its_report() -> None
         provider=secret,
         model=secret,
         fields_invalid=[secret],
-        user_action=faults.UserAction(faults.kind("tool.busy").action, secret),
-        provider_metadata=faults.ProviderMetadata(
+        user_action=errors.UserAction(errors.kind("tool.busy").action, secret),
+        provider_metadata=errors.ProviderMetadata(
             sdk=secret, exception_type=secret, code=secret, request_id=secret, headers={"server": secret}
         ),
         not_before=NotBefore(after=1, source=secret),
@@ -277,7 +277,7 @@ def test_a_secret_in_any_field_of_a_fault_is_in_no_field_of_its_report() -> None
     fault.add_note(secret)
     fault.__cause__ = ValueError(secret)
 
-    for policy in reports.TracebackPolicy:
+    for policy in TracebackPolicy:
         written = failwell.describe(fault, policy=policy).to_json()
         assert TOKEN not in written
         assert MARK in written

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Fault, faults
+from failwell import ErrorReport, Fault, adapters, errors
 from failwell.adapters.revival import portable
+from failwell.errors import NotBefore, Scene, scene
 from failwell.errors.report import Attempt
-from failwell.faults import NotBefore
-from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault, a_report
 
 
@@ -32,20 +31,20 @@ def over_the_wire(report: ErrorReport) -> ErrorReport:
 def test_describing_a_revived_fault_gives_the_same_report(changes: dict[str, Any]) -> None:
     report = a_report(**changes)
 
-    assert failwell.describe(faults.revive(over_the_wire(report))) == report
+    assert failwell.describe(adapters.revive(over_the_wire(report))) == report
 
 
 def test_where_and_how_it_is_described_again_changes_nothing() -> None:
     report = a_report(scene=Scene(run="r1"))
 
     with scene(run="r2", node="here"):
-        again = failwell.describe(faults.revive(report), policy="full")
+        again = failwell.describe(adapters.revive(report), policy="full")
 
     assert again == report
 
 
 def test_what_only_this_side_knows_is_added_where_the_report_leaves_it_open() -> None:
-    fault = faults.revive(a_report(scene=Scene(run="r1"), model="large"))
+    fault = adapters.revive(a_report(scene=Scene(run="r1"), model="large"))
 
     report = failwell.describe(
         fault, provider="acme", model="small", scene=Scene(run="r2", node="n"), attempts=[Attempt(number=1)]
@@ -64,22 +63,22 @@ def test_what_only_this_side_knows_is_added_where_the_report_leaves_it_open() ->
     ],
 )
 def test_a_revived_fault_has_the_name_that_users_know(kind: str, name: str) -> None:
-    fault = faults.revive(a_report(kind=kind))
+    fault = adapters.revive(a_report(kind=kind))
 
     assert type(fault).__name__ == name
-    assert isinstance(fault, getattr(faults, name, Fault))
+    assert isinstance(fault, getattr(errors, name, Fault))
     assert type(pickle.loads(pickle.dumps(fault))) is type(fault)
 
 
 def test_a_revived_fault_reads_like_one_of_ours() -> None:
-    fault = faults.revive(a_report(kind="provider.auth", message="no such key", provider="acme"))
+    fault = adapters.revive(a_report(kind="provider.auth", message="no such key", provider="acme"))
 
     assert isinstance(fault, Fault)
     assert (str(fault), fault.kind, fault.provider) == ("no such key", "provider.auth", "acme")
 
 
 def test_a_revived_fault_can_be_raised_wrapped_and_keeps_its_classification() -> None:
-    revived = faults.revive(a_report(retryable=False, provider="acme", details={"batch": 3}))
+    revived = adapters.revive(a_report(retryable=False, provider="acme", details={"batch": 3}))
 
     report = failwell.describe(Fault.wrap(revived, "over here"))
 
@@ -90,13 +89,13 @@ def test_a_revived_fault_can_be_raised_wrapped_and_keeps_its_classification() ->
 def test_a_revived_fault_survives_pickling() -> None:
     report = a_report(details={"batch": 3})
 
-    assert failwell.describe(pickle.loads(pickle.dumps(faults.revive(report)))) == report
+    assert failwell.describe(pickle.loads(pickle.dumps(adapters.revive(report)))) == report
 
 
 def test_a_report_of_a_newer_peer_keeps_its_unknown_keys_when_it_is_revived() -> None:
     newer = {**a_report().to_dict(), "schema": "failwell.error/2", "weather": "rain"}
 
-    report = failwell.describe(faults.revive(ErrorReport.read(newer)))
+    report = failwell.describe(adapters.revive(ErrorReport.read(newer)))
 
     assert (report.extra, report.schema) == ({"weather": "rain"}, "failwell.error/2")
 
@@ -104,13 +103,13 @@ def test_a_report_of_a_newer_peer_keeps_its_unknown_keys_when_it_is_revived() ->
 def test_translating_a_fault_gives_the_fault() -> None:
     fault = a_fault()
 
-    assert faults.translate(fault) is fault
+    assert adapters.translate(fault) is fault
 
 
 def test_translating_a_foreign_exception_keeps_it_as_the_cause() -> None:
     error = ConnectionRefusedError("x")
 
-    fault = faults.translate(error, provider="acme", model="large")
+    fault = adapters.translate(error, provider="acme", model="large")
 
     assert fault.__cause__ is error
     assert (fault.kind, fault.provider, fault.model) == ("provider.connection", "acme", "large")
@@ -118,8 +117,8 @@ def test_translating_a_foreign_exception_keeps_it_as_the_cause() -> None:
 
 
 def test_a_lost_reply_to_a_call_that_may_be_repeated_is_a_passing_failure() -> None:
-    open_question = failwell.describe(faults.translate(TimeoutError()))
-    declared = failwell.describe(faults.translate(TimeoutError(), idempotent=True))
+    open_question = failwell.describe(adapters.translate(TimeoutError()))
+    declared = failwell.describe(adapters.translate(TimeoutError(), idempotent=True))
 
     assert (open_question.category, open_question.retryable) == ("ambiguous", False)
     assert (declared.category, declared.retryable, declared.certainty) == ("transient", True, "unknown")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import failwell
-from failwell import Category, Certainty, ErrorReport
+from failwell import Category, ErrorReport
+from failwell.errors import Certainty
 
 ROW: dict[str, Any] = {
     "provider": "openai",

@@ -11,9 +11,9 @@ import pytest
 
 import failwell
 from failwell import Fault
+from failwell.errors import Scene, scene
 from failwell.errors.context import current_scene, merge
 from failwell.errors.report import NOWHERE
-from failwell.reports import Scene, scene
 from failwell.testing.builders import a_fault
 
 

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given
 
 import failwell
-from failwell import Blame, Category, Certainty, ErrorReport
+from failwell import Category, ErrorReport
+from failwell.errors import Blame, Certainty, Domain, TracebackPolicy, scene
 from failwell.errors.axes import ActionKind
 from failwell.errors.kind_registry import KIND_PATTERN, LONGEST_KIND
 from failwell.errors.report import SCHEMA
 from failwell.errors.wire import schema
 from failwell.errors.wire_fields import REPORT, Part
-from failwell.faults import Domain
-from failwell.reports import TracebackPolicy, scene
 from tests.report.strategies import reports
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 import failwell
-from failwell import reports
+from failwell import errors
 from failwell.errors.identity import Unclassified
 
 
@@ -17,9 +17,9 @@ class Unheard(Exception):
 
 @pytest.fixture(autouse=True)
 def _anew() -> Iterator[None]:
-    reports.unclassified(forget=True)
+    errors.unclassified(forget=True)
     yield
-    reports.unclassified(forget=True)
+    errors.unclassified(forget=True)
 
 
 def meet(error: Exception, times: int = 1, hour: int = 0) -> None:
@@ -31,7 +31,7 @@ def test_the_same_failure_is_counted_once_a_time_and_named_without_its_words() -
     meet(Unheard("my diagnosis"), 2, hour=1)
     meet(Unheard("another diagnosis"), 1, hour=3)
 
-    (met,) = reports.unclassified()
+    (met,) = errors.unclassified()
 
     assert met == Unclassified(
         fingerprint=failwell.describe(Unheard()).fingerprint,
@@ -48,21 +48,21 @@ def test_the_most_frequent_comes_first() -> None:
     meet(Unheard(), 1)
     meet(type("Rare", (Exception,), {})(), 2)
 
-    assert [met.count for met in reports.unclassified()] == [2, 1]
+    assert [met.count for met in errors.unclassified()] == [2, 1]
 
 
 def test_what_a_rule_knows_is_not_counted() -> None:
     meet(ValueError("x"))
     meet(failwell.Fault(kind="tool.failed"))
 
-    assert reports.unclassified() == []
+    assert errors.unclassified() == []
 
 
 def test_forgetting_begins_anew() -> None:
     meet(Unheard())
 
-    assert len(reports.unclassified(forget=True)) == 1
-    assert reports.unclassified() == []
+    assert len(errors.unclassified(forget=True)) == 1
+    assert errors.unclassified() == []
 
 
 def test_a_program_that_makes_classes_on_the_fly_does_not_fill_the_memory() -> None:
@@ -71,7 +71,7 @@ def test_a_program_that_makes_classes_on_the_fly_does_not_fill_the_memory() -> N
         name = "".join(chr(97 + int(digit)) for digit in f"{number:03}")
         meet(type(name, (Exception,), {})())
 
-    assert len(reports.unclassified()) == 256
+    assert len(errors.unclassified()) == 256
 
 
 def test_threads_do_not_lose_counts() -> None:
@@ -81,4 +81,4 @@ def test_threads_do_not_lose_counts() -> None:
     for thread in threads:
         thread.join()
 
-    assert reports.unclassified()[0].count == 200
+    assert errors.unclassified()[0].count == 200

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Fault, faults
+from failwell import ErrorReport, Fault, errors
+from failwell.capability import ResourceShortfall
+from failwell.errors import NotBefore, ProviderMetadata, Scene
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.views import AUDIENCES
-from failwell.faults import NotBefore, ProviderMetadata, ResourceShortfall
-from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_fault, a_report
 
 USER = {
@@ -93,7 +93,7 @@ def test_the_user_sees_what_happened_and_the_next_step() -> None:
 def test_words_that_were_not_written_for_the_caller_are_replaced_by_the_kinds() -> None:
     report = a_report(message="engine 7 tripped", caller_facing=False)
 
-    assert report.view("user")["message"] == faults.kind(report.kind).summary
+    assert report.view("user")["message"] == errors.kind(report.kind).summary
 
 
 def test_for_a_kind_that_nobody_registered_the_user_sees_the_title() -> None:

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 
 import failwell
-from failwell import ErrorReport, faults
+from failwell import ErrorReport, capability
+from failwell.errors import NotBefore, ProviderMetadata, Scene, TracebackPolicy
 from failwell.errors.axes import Category
 from failwell.errors.wire import from_dict, from_json, to_dict, to_json
-from failwell.faults import NotBefore, ProviderMetadata
-from failwell.reports import Scene, TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 from tests.report.strategies import reports
 from tests.specimens import each
@@ -114,7 +113,7 @@ def test_a_full_report_reads_back_equal() -> None:
             provider_metadata=ProviderMetadata(sdk="acme", status_code=429, headers={"retry-after": "7"}),
             not_before=NotBefore(after=7, source="retry-after"),
             fields_invalid=[],
-            resource_shortfall=faults.ResourceShortfall("disk_mb", 2.5, 1),
+            resource_shortfall=capability.ResourceShortfall("disk_mb", 2.5, 1),
             details={"nested": {"list": [1, None, "x"]}},
         ),
         policy="full",

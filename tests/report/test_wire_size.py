@@ -5,11 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 import failwell
-from failwell import ErrorReport, faults, reports
+from failwell import ErrorReport, errors
+from failwell.errors import NotBefore, Scene, TracebackPolicy
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.wire import CAP, fit
-from failwell.faults import NotBefore
-from failwell.reports import Scene
 from failwell.testing.builders import a_fault, a_report
 from tests.specimens import each
 
@@ -75,11 +74,11 @@ TOO_LARGE: dict[str, Any] = {
     "error_type": WIDE,
     "fingerprint": WIDE,
     "schema": "failwell.error/" + WIDE,
-    "user_action": faults.UserAction(faults.kind("tool.busy").action, WIDE),
+    "user_action": errors.UserAction(errors.kind("tool.busy").action, WIDE),
     "scene": Scene(run=WIDE),
     "provider": WIDE,
     "model": WIDE,
-    "provider_metadata": faults.ProviderMetadata(code=WIDE, headers={WIDE: WIDE}),
+    "provider_metadata": errors.ProviderMetadata(code=WIDE, headers={WIDE: WIDE}),
     "not_before": NotBefore(after=1, source=WIDE),
     "fields_invalid": (WIDE,) * 20,
     "details": {WIDE: WIDE},
@@ -139,7 +138,7 @@ def test_an_exception_with_a_megabyte_of_everything_stays_small() -> None:
     error.add_note("n" * 1_000_000)
     error.__cause__ = a_fault(message="y" * 1_000_000, details={"z": ["w" * 10_000] * 100})
 
-    for policy in reports.TracebackPolicy:
+    for policy in TracebackPolicy:
         assert size(failwell.describe(error, policy=policy)) <= CAP
 
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell import ErrorReport, faults
+from failwell import ErrorReport, capability, errors
+from failwell.errors import NotBefore, Scene
 from failwell.errors.faults import Validation
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.wire import schema
-from failwell.faults import NotBefore
-from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_report
 from tests.report.strategies import reports
 from tests.specimens import each
@@ -33,10 +32,10 @@ def a_full_dict() -> dict[str, Any]:
         scene=Scene(run="r1", attempt=2),
         provider="acme",
         model="large",
-        provider_metadata=faults.ProviderMetadata(sdk="acme", status_code=429, headers={"date": "x"}),
+        provider_metadata=errors.ProviderMetadata(sdk="acme", status_code=429, headers={"date": "x"}),
         not_before=NotBefore(after=1.5, at=NOON),
         fields_invalid=("size",),
-        resource_shortfall=faults.ResourceShortfall("disk_mb", 2, 1),
+        resource_shortfall=capability.ResourceShortfall("disk_mb", 2, 1),
         details={"a": 1},
         causes=(Cause(type="ValueError", notes=("x",)),),
         frames=(Frame(boundary="node", name="n"),),

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell import Blame, Category, Certainty, ErrorReport, describe, reports
+from failwell import Category, ErrorReport, describe, errors
+from failwell.errors import Blame, Certainty, NotBefore
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import ProviderMetadata
 from failwell.errors.faults import Validation
 from failwell.errors.report import Attempt
 from failwell.errors.wire import CAP
-from failwell.faults import NotBefore
 from failwell.testing.builders import a_fault, a_report
 from tests.report.strategies import json_values
 
@@ -154,7 +154,7 @@ def test_one_entry_that_cannot_be_used_does_not_cost_the_others() -> None:
 def test_an_unknown_key_inside_a_part_does_not_cost_the_part() -> None:
     report = from_a_newer_peer(scene={"run": "r1", "planet": "mars"})
 
-    assert report.scene == reports.Scene(run="r1")
+    assert report.scene == errors.Scene(run="r1")
 
 
 def test_the_least_that_is_a_report() -> None:

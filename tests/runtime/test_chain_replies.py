@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from failwell.calls import ChainReply, ReplySource
 from failwell.calls.chain.chain import Chain, Entry
 from failwell.calls.guard import Guard
-from failwell.policies import ChainReply, ReplySource
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, overloaded, rate_limited

@@ -12,13 +12,13 @@ from failwell import Chain, Entry, Fault, Policy
 from failwell.calls.backoff import Backoff
 from failwell.calls.policy import Match, Rule
 from failwell.calls.retry import retry
+from failwell.errors import NotBefore
 from failwell.errors.axes import Certainty
-from failwell.faults import NotBefore
 from failwell.integrations.stamina import retry_on
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import caught, ledger, overloaded
 
-pytestmark = pytest.mark.filterwarnings("ignore::failwell.policies.NestedRetries")
+pytestmark = pytest.mark.filterwarnings("ignore::failwell.calls.NestedRetries")
 
 
 class Consumer:

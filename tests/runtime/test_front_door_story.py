@@ -3,7 +3,8 @@
 import json
 
 import failwell
-from failwell import faults, reports
+from failwell import adapters, errors
+from failwell.errors import Blame, Certainty
 
 
 class OutOfStock(failwell.Fault, kind="shop.out_of_stock"):
@@ -16,24 +17,24 @@ class OutOfStock(failwell.Fault, kind="shop.out_of_stock"):
 
 
 def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_door_alone() -> None:
-    faults.register_kind(
+    errors.register_kind(
         "shop.out_of_stock", category="user_input", title="Out of stock", model_keys=("item",)
     )
     failwell.register_secret("correct-horse")
-    with reports.scene(run="r1", tool="shop"):
+    with errors.scene(run="r1", tool="shop"):
         try:
             raise OutOfStock(item="tea", details={"note": "ask with correct-horse"})
         except failwell.Fault as error:
             report = failwell.describe(error)
 
     arrived = failwell.ErrorReport.from_json(report.to_json())
-    again = failwell.describe(faults.revive(arrived))
+    again = failwell.describe(adapters.revive(arrived))
 
     assert again == report
-    assert faults.kind(report.kind) in faults.kinds()
-    assert (report.category, report.domain) == (failwell.Category.USER_INPUT, faults.Domain.INPUT)
+    assert errors.kind(report.kind) in errors.kinds()
+    assert (report.category, report.domain) == (failwell.Category.USER_INPUT, errors.Domain.INPUT)
     assert (report.scene, report.details["note"]) == (
-        reports.Scene(run="r1", tool="shop"),
+        errors.Scene(run="r1", tool="shop"),
         "ask with [redacted]",
     )
     assert report.view("model")["context"] == {"item": "tea"}
@@ -42,13 +43,13 @@ def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_
 
 
 def test_somebody_elses_exception_goes_the_same_way() -> None:
-    fault = faults.translate(ConnectionRefusedError("x"), provider="acme", model="large")
+    fault = adapters.translate(ConnectionRefusedError("x"), provider="acme", model="large")
 
     report = failwell.describe(fault)
 
     assert (report.kind, report.certainty, report.blame) == (
         "provider.connection",
-        failwell.Certainty.NOT_SENT,
-        failwell.Blame.PROVIDER,
+        Certainty.NOT_SENT,
+        Blame.PROVIDER,
     )
     assert (report.provider, report.model, report.retryable) == ("acme", "large", True)

@@ -15,12 +15,12 @@ import pytest
 
 import failwell
 from failwell import Chain, ChainPolicy, Entry, ErrorReport, Fault, gather
+from failwell.calls import NestedRetries, Price, Prices, RetryOptions, collect_ledgers, keyed, watch
 from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed
 from failwell.calls.backoff import Backoff
 from failwell.calls.retry import retry, retrying
+from failwell.delivery import render_text
 from failwell.errors.context import Layer, Ledger, ledger_of
-from failwell.policies import NestedRetries, Price, Prices, RetryOptions, collect_ledgers, keyed, watch
-from failwell.reports import render_text
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded
 

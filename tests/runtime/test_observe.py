@@ -6,10 +6,10 @@ import threading
 import pytest
 
 import failwell
-from failwell import Backoff, observe, suppress
+from failwell import Backoff, suppress
+from failwell.calls import observe, watch
 from failwell.calls.attempt_loop import AttemptEvent
 from failwell.calls.suppress import Suppressed
-from failwell.policies import watch
 
 
 def ignore_something(reason: str = "fine") -> None:

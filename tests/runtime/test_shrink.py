@@ -7,15 +7,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Chain, Entry
+from failwell import Budget, Chain, ChainPolicy, Entry, Policy
 from failwell.agents import drop_oldest_tool_results
-from failwell.calls.retry import retry, retrying
-from failwell.errors.fault import Fault
-from failwell.policies import (
-    Budget,
-    ChainPolicy,
+from failwell.calls import (
     GiveUp,
-    Policy,
     Retry,
     RetryOptions,
     Shrink,
@@ -25,6 +20,8 @@ from failwell.policies import (
     collect_ledgers,
     decide,
 )
+from failwell.calls.retry import retry, retrying
+from failwell.errors.fault import Fault
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from failwell.testing.laboratory.server import lab

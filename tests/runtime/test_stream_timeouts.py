@@ -8,18 +8,11 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Chain, Entry
+from failwell import Chain, ChainPolicy, Entry
+from failwell.calls import RetryOptions, StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
 from failwell.calls.backoff import Backoff
 from failwell.calls.retry import retry, retrying
 from failwell.errors.axes import Certainty
-from failwell.policies import (
-    ChainPolicy,
-    RetryOptions,
-    StreamTimedOut,
-    StreamTimeouts,
-    limit_astream,
-    limit_stream,
-)
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import caught, ledger, overloaded
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Chain, Entry
+from failwell import Backoff, Chain, Entry
+from failwell.calls import StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
 from failwell.calls.retry import retry
-from failwell.policies import Backoff, StreamTimedOut, StreamTimeouts, limit_astream, limit_stream
 from failwell.testing.laboratory.server import Lab, lab
 from tests.runtime.acting import caught, ledger
 

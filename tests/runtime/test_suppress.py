@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from failwell import observe, reports, suppress
+from failwell import errors, suppress
+from failwell.calls import observe
 from failwell.calls.suppress import Suppressed
 
 SECRET = "hunter2-and-more"
@@ -203,10 +204,10 @@ def test_the_event_knows_where_it_happened() -> None:
     seen: list[Suppressed] = []
 
     quiet = suppress(ValueError, reason="fine")
-    with observe(seen.append), reports.scene(run="r1"), quiet, reports.scene(node="sum"):
+    with observe(seen.append), errors.scene(run="r1"), quiet, errors.scene(node="sum"):
         open_shop(ValueError("x"))
 
-    assert seen[0].report.scene == reports.Scene(run="r1", node="sum")
+    assert seen[0].report.scene == errors.Scene(run="r1", node="sum")
 
 
 def test_a_log_that_raises_does_not_reach_whoever_ignores_an_error() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 import failwell
 from failwell import Chain, ChainPolicy, Entry
+from failwell.calls import RetryOptions
 from failwell.calls.policy import Policy, Rule, Schedule
-from failwell.policies import RetryOptions
 
 WRONG: dict[str, Any] = {
     "on": ["provider.overloaded"],

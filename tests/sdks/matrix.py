@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import failwell
-from failwell import reports
+from failwell import adapters
 from failwell.errors.report import ErrorReport
 from failwell.testing.laboratory.dialects.table import dialect
 from failwell.testing.laboratory.scenario import SCENARIOS
@@ -137,7 +137,7 @@ def judge(case: Case, reply: object, error: BaseException | None) -> ErrorReport
             if case.streams:
                 list(failwell.checked(provider, reply))
             else:
-                reports.check_reply(provider, reply)
+                adapters.check_reply(provider, reply)
         except Exception as found:
             error = found
     return None if error is None else failwell.describe(error, provider=provider)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from failwell.errors.faults import Cancellation
-from failwell.sessions import Session, open_session
+from failwell.sessions import AgentSession, open_session
 from failwell.store.event import Event
 from tests.apps.running import environment, failwell
 from tests.sessions.agents import call, write_agent
@@ -119,7 +119,7 @@ def test_a_session_that_is_closed_rejects_every_input_that_waits(
 
     async def talk() -> list[Any]:
         started = asyncio.Event()
-        session: Session = await open_session(
+        session: AgentSession = await open_session(
             agent,
             store=tmp_path / "state",
             on_event=lambda event: started.set() if event.type == "session:tool_started" else None,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import failwell
-from failwell.agents import Done, SqliteClaims
+from failwell.store import Done, SqliteClaims
 from failwell.store.effects.claims import Claim
 
 POINTS = ("before_claim", "before_effect", "after_effect", "before_result", "after_result", "random")

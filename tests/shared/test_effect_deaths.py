@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.agents import EffectUnclear, SqliteClaims
+from failwell.store import EffectUnclear, SqliteClaims
 from tests.shared.paying import POINTS, payer, payments
 
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.agents import (
+from failwell.calls import observe
+from failwell.calls.suppress import Suppressed
+from failwell.errors.context import scene
+from failwell.store import (
     Claim,
     ClaimStore,
     Done,
@@ -25,8 +28,6 @@ from failwell.agents import (
     SqliteClaims,
     effect_policy,
 )
-from failwell.calls.suppress import Suppressed
-from failwell.errors.context import scene
 from failwell.store.effects.claims import EffectKey
 from failwell.testing.clock import FakeClock
 
@@ -234,7 +235,7 @@ def test_a_hook_that_fails_counts_as_no_answer(store: SqliteClaims) -> None:
         pay("o1")
 
     events: list[Suppressed] = []
-    with failwell.observe(events.append), pytest.raises(EffectUnclear):
+    with observe(events.append), pytest.raises(EffectUnclear):
         pay("o1")
 
     assert [event.cause for event in events] == ["RuntimeError (internal.bug)"]

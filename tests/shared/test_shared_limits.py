@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Budget, Guard
+from failwell import Budget
+from failwell.calls import BudgetExceeded, ClosedOff, Guard, Paused, RetryOptions, SharedBudget, observe
 from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
 from failwell.calls.suppress import Suppressed
-from failwell.faults import NotBefore
-from failwell.policies import BudgetExceeded, ClosedOff, Paused, RetryOptions, SharedBudget, SqliteLimits
-from failwell.reports import PageWindow
+from failwell.delivery import PageWindow
+from failwell.errors import NotBefore
+from failwell.store import SqliteLimits
 from failwell.testing.builders import a_report
 from failwell.testing.clock import FakeClock
 
@@ -279,7 +280,7 @@ def test_a_locked_store_leaves_the_limits_of_the_process_and_is_recorded_once(
     blocker.execute("BEGIN IMMEDIATE")
     events: list[Suppressed] = []
 
-    with failwell.observe(events.append):
+    with observe(events.append):
         guard.failed(ACME, rate_limit(after=30))
         assert seconds_of(guard.paused(ACME)) == 30.0
         clock.advance(2)
@@ -301,7 +302,7 @@ def test_a_folder_that_cannot_be_used_is_recorded_and_the_guard_works(
     guard = Guard(store=SqliteLimits(tmp_path / "state"), clock=clock)
     events: list[Suppressed] = []
 
-    with failwell.observe(events.append):
+    with observe(events.append):
         assert guard.refuses(ACME) is None
         guard.failed(ACME, rate_limit(after=3))
 

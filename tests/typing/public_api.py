@@ -8,23 +8,12 @@ from functools import partial
 from typing import Any, assert_type
 
 import failwell
-from failwell import Backoff, Budget, Chain, Entry, Partial, describe, gather, observe, retry, retrying
+from failwell import Backoff, Budget, Chain, Entry, Policy, describe, gather, retry, retrying
 from failwell.agents import Outcome, ToolLoopBreaker, drop_oldest_tool_results, run_agent
-from failwell.capability import (
-    Capability,
-    CapabilityInputError,
-    capability,
-    check_cancel,
-    on_cancel,
-    progress,
-)
-from failwell.http import problem
-from failwell.jobs import AsyncClient as JobsClient
-from failwell.jobs import AsyncJobHandle, Client, JobGroup, JobHandle, JobSchedule, JobState
-from failwell.policies import (
+from failwell.calls import (
     ChainReply,
     Decision,
-    Policy,
+    Partial,
     ReplySource,
     RetryOptions,
     StreamTimeouts,
@@ -34,9 +23,21 @@ from failwell.policies import (
     decide,
     limit_astream,
     limit_stream,
+    observe,
     watch,
 )
-from failwell.reports import Ledger
+from failwell.capability import (
+    Capability,
+    CapabilityInputError,
+    capability,
+    check_cancel,
+    on_cancel,
+    progress,
+)
+from failwell.errors import Ledger
+from failwell.http import problem
+from failwell.jobs import AsyncClient as JobsClient
+from failwell.jobs import AsyncJobHandle, Client, JobGroup, JobHandle, JobSchedule, JobState
 
 failwell.nope()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 failwell.kinds()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

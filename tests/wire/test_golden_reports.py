@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, faults
+from failwell import ErrorReport, adapters
 from failwell.errors.wire import schema
 from failwell.errors.wire_fields import REPORT
 from tests.specimens import each
@@ -73,7 +73,7 @@ def test_it_fits_the_schema(path: Path) -> None:
 def test_it_can_be_raised_and_described_as_itself(path: Path) -> None:
     report = ErrorReport.from_json(text_of(path))
 
-    assert failwell.describe(faults.revive(report)) == report
+    assert failwell.describe(adapters.revive(report)) == report
 
 
 @each("path", GOLDEN, ids=name_of)

@@ -144,7 +144,7 @@ agents:
 OVERLOADED = "{fail: provider.overloaded, retry_after: 0}"
 BUSY = """\
 from failwell.errors.facts import NotBefore
-from failwell.faults import ToolTransient
+from failwell.errors import ToolTransient
 
 
 def count(text: str = "") -> int:

@@ -483,8 +483,9 @@ agents:
 
 
 FETCH = '''
-from failwell import Partial, gather
-from failwell.faults import ToolTransient
+from failwell import gather
+from failwell.calls import Partial
+from failwell.errors import ToolTransient
 
 
 def _fetch(number: int) -> str:

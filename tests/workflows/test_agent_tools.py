@@ -59,7 +59,7 @@ def tool_lines(folder: Path) -> list[str]:
 @pytest.mark.acceptance("relavium 64")
 def test_what_a_tool_raises_is_a_typed_failure_and_its_text_is_for_operators(tmp_path: Path) -> None:
     (tmp_path / "raising_tools.py").write_text(
-        "from failwell.faults import ToolTransient\n\n"
+        "from failwell.errors import ToolTransient\n\n"
         "def broken() -> str:\n    raise RuntimeError('the password of the database is swordfish')\n\n"
         "def busy() -> str:\n    raise ToolTransient(kind='tool.busy') from OSError('swordfish')\n"
     )
@@ -81,7 +81,7 @@ def test_what_a_tool_raises_is_a_typed_failure_and_its_text_is_for_operators(tmp
 @pytest.mark.acceptance("relavium 64")
 def test_a_capability_that_is_missing_ends_the_step_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "lacking_tools.py").write_text(
-        "from failwell.faults import ToolTerminal\n\n"
+        "from failwell.errors import ToolTerminal\n\n"
         "def draw() -> str:\n"
         "    raise ToolTerminal(kind='tool.unavailable', details={'tool': 'draw', 'capability': 'display'})\n"
     )
@@ -303,7 +303,7 @@ def test_three_malformed_rounds_are_corrected_and_the_fourth_ends_the_step(tmp_p
 @pytest.mark.acceptance("stud-cli 22")
 def test_a_person_is_asked_once_about_a_call_that_is_repeated(tmp_path: Path) -> None:
     (tmp_path / "busy_tools.py").write_text(
-        "from pathlib import Path\nfrom failwell.errors.facts import NotBefore\nfrom failwell.faults import ToolTransient\n\n"
+        "from pathlib import Path\nfrom failwell.errors.facts import NotBefore\nfrom failwell.errors import ToolTransient\n\n"
         "AT_ONCE = NotBefore(after=0.0, source='tool')\n\n"
         "def send(text: str) -> str:\n"
         "    with Path('sent.txt').open('a') as file:\n        file.write(text)\n"

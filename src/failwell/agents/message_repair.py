@@ -71,7 +71,7 @@ def repair(
         TypeError: a message is neither a dictionary nor an object that becomes one.
 
     Example:
-        >>> from failwell import repair
+        >>> from failwell.agents import repair
         >>> call = {"id": "call_1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
         >>> messages, changes = repair([{"role": "user", "content": "Pay."}, {"role": "assistant", "tool_calls": [call]}])
         >>> messages[-1]["tool_call_id"], changes[0].what

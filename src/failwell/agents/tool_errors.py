@@ -51,7 +51,7 @@ class ToolCalls:
 
         Args:
             observer: Called with the report of each failed tool call. Without it the observers of
-                `failwell.observe` get it, or the log.
+                `failwell.calls.observe` get it, or the log.
             breaker: Refuses calls that fail in the same way again; one of its own by default.
 
         Raises:

@@ -328,7 +328,7 @@ def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool)
     if not _is_news(outer.name, inner[0].name):
         return
     if inner[0].is_sdk:
-        advice = "Switch the client's own retries off with `failwell.without_sdk_retries`."
+        advice = "Switch the client's own retries off with `failwell.calls.without_sdk_retries`."
     elif repeats:
         advice = "One of the two loops is usually enough."
     else:

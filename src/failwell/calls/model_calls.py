@@ -283,7 +283,7 @@ def refuse_options(options: RetryOptions, framework: str, *names: str) -> None:
 _INSTEAD = {
     "guard": "it is asked after a failure and not before a call; put the guard where the model is called",
     "shrink": "it does not see the messages of the model; shorten them where the model is called (`failwell.retry(shrink=...)`)",
-    "stream": "it does not see the stream; limit it where it is read (`failwell.policies.limit_stream`)",
+    "stream": "it does not see the stream; limit it where it is read (`failwell.calls.limit_stream`)",
 }
 
 

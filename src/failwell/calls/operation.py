@@ -28,7 +28,7 @@ from failwell.calls.budget import NO_BUDGET
 from failwell.calls.cancel import current_scope
 from failwell.calls.circuit_breaker import CallTarget
 from failwell.calls.idempotency import KeyHolder, current_key, reset_key, set_key
-from failwell.calls.policy import Ask, Decision, Evict, Park, Retry, Shrink
+from failwell.calls.policy import AskPerson, Decision, Evict, Park, Retry, Shrink
 from failwell.calls.retry_options import RetryOptions
 from failwell.calls.shared_budget import (
     BudgetExceeded,
@@ -412,7 +412,7 @@ class Operation(KeyHolder):
             return self.options.evict
         if isinstance(decision, Shrink):
             return self._shorten
-        return self.options.reconcile if isinstance(decision, Ask) else None
+        return self.options.reconcile if isinstance(decision, AskPerson) else None
 
     def _shorten(self, _report: ErrorReport) -> Any:
         assert self.loop is not None  # (`_decide` creates it)
@@ -588,7 +588,7 @@ def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]
         return (0.0, None) if answer is True else (None, "nothing could be freed")
     if isinstance(decision, Shrink):
         return (0.0, None) if answer is True else (None, "the messages could not be shortened")
-    if isinstance(decision, Ask):
+    if isinstance(decision, AskPerson):
         # Only a clear "it was not done" makes a repeat safe.
         if answer is False:
             return decision.after, None

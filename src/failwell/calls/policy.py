@@ -162,7 +162,7 @@ class Park:
 
 
 @frozen
-class Ask:
+class AskPerson:
     """Only a person (or a reconcile hook) can say whether this may be repeated."""
 
     question: str
@@ -182,7 +182,7 @@ class GiveUp:
     """Whether a repeat might have helped, and a limit ruled it out: attempts, seconds, money."""
 
 
-Decision: TypeAlias = Retry | Fallback | Evict | Shrink | Park | Ask | GiveUp
+Decision: TypeAlias = Retry | Fallback | Evict | Shrink | Park | AskPerson | GiveUp
 
 
 def decision_text(decision: Decision) -> str:
@@ -198,7 +198,7 @@ def decision_text(decision: Decision) -> str:
             return f"shortening the messages, {why}"
         case Park(after=seconds, why=why):
             return f"parked for {seconds:.0f} s, {why}"
-        case Ask(question=question, why=why):
+        case AskPerson(question=question, why=why):
             return f"asking: {question} {why}"
         case GiveUp(why=why):
             return f"giving up, {why}"
@@ -474,7 +474,7 @@ def decide_by(
             limit_reason = _limit_reason(tries, wait)
             if limit_reason is not None:
                 return GiveUp(why=limit_reason, exhausted=True)
-            return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
+            return AskPerson(question="was the work done?", why="the outcome is unknown", after=wait)
         return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
     if category is Category.RESOURCE and (tries.may_evict or not allowed):
         return _evict(policy, tries, report, schedule)

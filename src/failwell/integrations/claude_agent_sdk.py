@@ -60,7 +60,7 @@ def reliability(
     the run, so tools that have run do not run again. Tool errors are reported through the hook of `hooks()`.
 
     Args:
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
         parameters: Those of `failwell.retry`, except that Claude Code waits by its
             own clock and chooses the waits for which the server named none. `stream` limits the pauses between messages.
 
@@ -110,7 +110,7 @@ def hooks(*, on_tool_error: Callable[[ErrorReport], object] | None = None) -> di
     in this process, `reliable_tools` does.
 
     Args:
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
 
     Raises:
         MissingExtra: claude-agent-sdk is not installed.
@@ -125,7 +125,7 @@ def reliable_tools(
 
     Args:
         tools: What the decorator `claude_agent_sdk.tool` made.
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
     """
     calls = ToolCalls(observer=on_tool_error)
     return [

@@ -16,7 +16,6 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "HTTPRefusal": "failwell.integrations.starlette",
-            "install": "failwell.integrations.starlette",
+            "failwell.integrations.starlette": "HTTPRefusal install",
         },
     )

@@ -33,7 +33,7 @@ def reliability(
     of a `ToolError` which the tool raises itself. Do not add FastMCP's `RetryMiddleware` or `ErrorHandlingMiddleware`.
 
     Args:
-        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
+        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.calls.observe` get it, or
             the log.
         effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
             without `readOnlyHint` and `idempotentHint` then runs once for each key, as with `failwell.effect`.

@@ -39,7 +39,7 @@ def reliability(
     A streamed answer is repeated only before its first piece. Live connections are left alone.
 
     Args:
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
         parameters: Those of `failwell.retry`.
 
     Raises:

@@ -47,7 +47,7 @@ def reliability(
     failed twice in the same way is refused.
 
     Args:
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
         parameters: Those of `failwell.retry`.
 
     Raises:

@@ -93,7 +93,7 @@ def tool_errors(
     """What `ToolNode(tools, handle_tool_errors=tool_errors())` takes: the model gets a typed result, never a text.
 
     Args:
-        on_tool_error: Called with the report of each failed tool call; `failwell.observe` by default.
+        on_tool_error: Called with the report of each failed tool call; `failwell.calls.observe` by default.
     """
     tools = ToolCalls(observer=on_tool_error)
 

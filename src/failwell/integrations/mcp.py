@@ -44,7 +44,7 @@ def reliability(
 
     Args:
         server: An `MCPServer`, or a low-level `Server`, of mcp 2.
-        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.observe` get it, or
+        on_tool_error: Called with the report of each failed call. Without it the observers of `failwell.calls.observe` get it, or
             the log.
         effect_key: Called with the name of a tool and its arguments; what makes two calls the same effect, or `None`. A tool
             without `readOnlyHint` and `idempotentHint` then runs once for each key, as with `failwell.effect`.

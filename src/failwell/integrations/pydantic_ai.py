@@ -68,7 +68,7 @@ def reliability(
 
     Args:
         on_tool_error: Called with the report of each failed tool call. Without it the observers of
-            `failwell.observe` get it, or the log.
+            `failwell.calls.observe` get it, or the log.
         parameters: Those of `failwell.retry`: `attempts`, `backoff`, `on`, `policy`, `timeout`, `idempotent`,
             `account`, `repeat_exhausted`, `guard`, `budget`, `watcher`, `cancel`, `shrink`, `stream`, `clock`, `jitter`.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from failwell.sessions.recorded import delete_session as delete_session
     from failwell.sessions.recorded import list_sessions as list_sessions
     from failwell.sessions.recorded import session_events as session_events
-    from failwell.sessions.session import Session as Session
+    from failwell.sessions.session import AgentSession as AgentSession
     from failwell.sessions.session import TurnResult as TurnResult
 else:
     from failwell._lazy import lazy_names
@@ -29,17 +29,9 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "ForeignSession": "failwell.sessions.faults",
-            "ManifestDrift": "failwell.sessions.faults",
-            "RecordedSession": "failwell.sessions.recorded",
-            "Session": "failwell.sessions.session",
-            "SessionLocked": "failwell.sessions.faults",
-            "TurnResult": "failwell.sessions.session",
-            "UnknownSession": "failwell.sessions.faults",
-            "delete_session": "failwell.sessions.recorded",
-            "list_sessions": "failwell.sessions.recorded",
-            "open_session": "failwell.sessions.opening",
-            "resume_session": "failwell.sessions.opening",
-            "session_events": "failwell.sessions.recorded",
+            "failwell.sessions.faults": "ForeignSession ManifestDrift SessionLocked UnknownSession",
+            "failwell.sessions.opening": "open_session resume_session",
+            "failwell.sessions.recorded": "RecordedSession delete_session list_sessions session_events",
+            "failwell.sessions.session": "AgentSession TurnResult",
         },
     )

@@ -27,7 +27,7 @@ from failwell.store.sqlite.run_store import SqliteStore
 
 if TYPE_CHECKING:
     from failwell.agents.people.queue import InteractionQueue
-    from failwell.sessions.session import Session
+    from failwell.sessions.session import AgentSession
     from failwell.store.sqlite.database import Durability
 
 
@@ -45,7 +45,7 @@ async def open_session(
     durability: "Durability" = "normal",
     clock: Clock = SYSTEM_CLOCK,
     environ: Mapping[str, str] | None = None,
-) -> "Session":
+) -> "AgentSession":
     """Begin a session with an agent.
 
     Args:
@@ -112,7 +112,7 @@ async def resume_session(
     durability: "Durability" = "normal",
     clock: Clock = SYSTEM_CLOCK,
     environ: Mapping[str, str] | None = None,
-) -> "Session":
+) -> "AgentSession":
     """Open a recorded session again. Tool calls that were open get a result that says that they were interrupted.
 
     Args:
@@ -211,15 +211,15 @@ def _session(
     folder: Path,
     session: str,
     on_text: Callable[[str], object] | None,
-) -> "Session":
+) -> "AgentSession":
     from failwell.agents.audit import record_event
     from failwell.agents.people.queue import InteractionQueue
-    from failwell.sessions.session import Session
+    from failwell.sessions.session import AgentSession
 
     questions = questions or InteractionQueue()
     if questions.observe is None:
         questions.observe = partial(record_event, lambda: journal.audit)
-    return Session(
+    return AgentSession(
         log,
         agent,
         journal,

@@ -55,7 +55,7 @@ class TurnResult:
         return self.status == "answered"
 
 
-class Session:
+class AgentSession:
     """An open session. Make one with `open_session` or `resume_session`; use it as an async context manager."""
 
     def __init__(

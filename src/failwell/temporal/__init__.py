@@ -25,13 +25,10 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "AsyncClient": "failwell.temporal.jobs.job_client",
-            "AsyncJobHandle": "failwell.temporal.jobs.job_client",
-            "Client": "failwell.temporal.jobs.job_client",
-            "ConnectionOptions": "failwell.temporal.connection",
-            "DevServer": "failwell.temporal.dev_server",
-            "JobHandle": "failwell.temporal.jobs.job_client",
-            "TemporalEngine": "failwell.temporal.runs.remote_driver",
-            "TemporalWorker": "failwell.temporal.worker",
+            "failwell.temporal.connection": "ConnectionOptions",
+            "failwell.temporal.dev_server": "DevServer",
+            "failwell.temporal.jobs.job_client": "AsyncClient AsyncJobHandle Client JobHandle",
+            "failwell.temporal.runs.remote_driver": "TemporalEngine",
+            "failwell.temporal.worker": "TemporalWorker",
         },
     )

@@ -30,15 +30,12 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "FakeClock": "failwell.testing.clock",
-            "FaultInjection": "failwell.testing.fault_injection",
-            "Lab": "failwell.testing.laboratory.server",
-            "LabTurn": "failwell.testing.laboratory.lab_reply",
-            "MemoryStore": "failwell.testing.memory_store",
-            "NoSuchFailure": "failwell.testing.laboratory.lab_routes",
-            "a_fault": "failwell.testing.builders",
-            "a_report": "failwell.testing.builders",
-            "inject_fault": "failwell.testing.fault_injection",
-            "lab": "failwell.testing.laboratory.server",
+            "failwell.testing.builders": "a_fault a_report",
+            "failwell.testing.clock": "FakeClock",
+            "failwell.testing.fault_injection": "FaultInjection inject_fault",
+            "failwell.testing.laboratory.lab_reply": "LabTurn",
+            "failwell.testing.laboratory.lab_routes": "NoSuchFailure",
+            "failwell.testing.laboratory.server": "Lab lab",
+            "failwell.testing.memory_store": "MemoryStore",
         },
     )

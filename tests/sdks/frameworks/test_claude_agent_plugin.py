@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from failwell.adapters.describe import describe
+from failwell.calls import AttemptFailed, StreamTimedOut, StreamTimeouts
 from failwell.calls.attempt_loop import AttemptEvent, Parked
 from failwell.errors.report import ErrorReport
 from failwell.integrations.claude_agent_sdk import ApiCallFailed, reliability, reliable_tools
-from failwell.policies import AttemptFailed, StreamTimedOut, StreamTimeouts
 
 sdk: Any = pytest.importorskip("claude_agent_sdk", reason="`make test-sdks` runs it with claude-agent-sdk")
 

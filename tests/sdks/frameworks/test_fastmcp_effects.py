@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from failwell.agents import SqliteClaims
 from failwell.integrations.fastmcp import reliability
+from failwell.store import SqliteClaims
 
 pytestmark = pytest.mark.slow
 

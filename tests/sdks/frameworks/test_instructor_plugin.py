@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from failwell import Guard
 from failwell.adapters.describe import describe
+from failwell.calls import Guard
 from failwell.calls.attempt_loop import AttemptEvent, AttemptFailed
 from failwell.calls.circuit_breaker import BreakerPolicy
 from failwell.testing import FakeClock

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from failwell import describe
+from failwell.calls import Guard
 from failwell.integrations.langchain import reliability, reliable_model
-from failwell.policies import Guard
 from failwell.testing import FakeClock
 from tests.sdks.frameworks.replies import NO_QUOTA, OVERLOADED, completion, script, tool_call
 

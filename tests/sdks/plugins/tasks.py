@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-NO_STREAM = "a task returns once; a stream that it reads is limited by `failwell.policies.limit_stream`"
+NO_STREAM = "a task returns once; a stream that it reads is limited by `failwell.calls.limit_stream`"
 NO_TOOLS = "a task is no agent and has no tools"
 
 

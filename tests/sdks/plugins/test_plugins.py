@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from failwell import Guard
+from failwell.calls import AttemptFailed, Guard, StreamTimeouts
 from failwell.calls.attempt_loop import AttemptEvent
 from failwell.calls.circuit_breaker import BreakerPolicy
-from failwell.policies import AttemptFailed, StreamTimeouts
 from failwell.testing import FakeClock
 from failwell.testing.laboratory.lab_reply import LabCall, Reply
 from tests.sdks.plugins.scenarios import (

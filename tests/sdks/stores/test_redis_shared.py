@@ -13,13 +13,13 @@ import pytest
 
 import failwell
 from bench._pauses import PROCESSES, delays
-from failwell import Budget, Guard
-from failwell.agents import Done, EffectBusy, EffectUnclear, RedisClaims
+from failwell import Budget
+from failwell.calls import Guard, SharedBudget, observe
 from failwell.calls.circuit_breaker import CallTarget
 from failwell.calls.suppress import Suppressed
-from failwell.faults import NotBefore
-from failwell.policies import RedisLimits, SharedBudget
-from failwell.reports import PageWindow
+from failwell.delivery import PageWindow
+from failwell.errors import NotBefore
+from failwell.store import Done, EffectBusy, EffectUnclear, RedisClaims, RedisLimits
 from failwell.testing.builders import a_report
 from tests.sdks.stores.servers import free_port, redis_server, start_redis
 from tests.shared.test_pauses_of_processes import GENEROUS
@@ -119,7 +119,7 @@ def test_a_process_that_dies_leaves_an_unclear_claim_after_its_lease(port: int, 
     ledger = tmp_path / "ledger"
     script = f"""
 import os, redis, signal, failwell
-from failwell.agents import RedisClaims
+from failwell.store import RedisClaims
 @failwell.effect(key="order", name="pay", store=RedisClaims(redis.Redis(port={port}), lease=1.0))
 def pay(order: str) -> str:
     os.write(os.open({str(ledger)!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND), b"paid\\n")
@@ -212,7 +212,7 @@ def test_a_redis_that_is_killed_leaves_local_limits_and_is_used_again_when_it_is
         server.wait()
         assert eventually(lambda: store.version() < 0)
 
-        with failwell.observe(events.append):
+        with observe(events.append):
             one.failed(ACME, rate_limit(after=600))
             assert one.paused(ACME) is not None
             assert one.refuses(ACME) is None

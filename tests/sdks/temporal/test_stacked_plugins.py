@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from failwell.calls import AttemptFailed
 from failwell.calls.attempt_loop import AttemptEvent
 from failwell.errors.report import ErrorReport
-from failwell.policies import AttemptFailed
 from failwell.temporal.plugin import recover, reliability
 from failwell.testing.laboratory.delay_forms import Wait
 from failwell.testing.laboratory.lab_reply import LabCall, Reply

@@ -155,7 +155,7 @@ def drop_oldest_tool_results(
     Args:
         messages: The conversation, as dictionaries of the provider's API, as its SDK's own objects, or as messages of LangChain
             or Pydantic AI.
-        format: As for `failwell.repair`; recognised by the messages if it is not given.
+        format: As for `failwell.agents.repair`; recognised by the messages if it is not given.
         share: The part of the length that may remain, from 0 to 1.
         summarize: Called with the text of each result that is taken out; what it returns is put behind the note.
 

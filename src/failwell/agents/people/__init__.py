@@ -50,23 +50,12 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Answer": "failwell.agents.people.requests",
-            "AnswerInvalid": "failwell.agents.people.queue",
-            "Answerer": "failwell.agents.people.queue",
-            "Approve": "failwell.agents.people.requests",
-            "Ask": "failwell.agents.people.requests",
-            "Confirm": "failwell.agents.people.requests",
-            "DeviceCode": "failwell.agents.people.requests",
-            "Grant": "failwell.agents.people.requests",
-            "InteractionClosed": "failwell.agents.people.queue",
-            "InteractionEvent": "failwell.agents.people.queue",
-            "InteractionQueue": "failwell.agents.people.queue",
-            "InteractionRequired": "failwell.agents.people.queue",
-            "Option": "failwell.agents.people.requests",
-            "Password": "failwell.agents.people.requests",
-            "Refusal": "failwell.agents.people.requests",
-            "Request": "failwell.agents.people.requests",
-            "Select": "failwell.agents.people.requests",
-            "Timeout": "failwell.agents.people.requests",
+            "failwell.agents.people.queue": (
+                "AnswerInvalid Answerer InteractionClosed InteractionEvent InteractionQueue "
+                "InteractionRequired"
+            ),
+            "failwell.agents.people.requests": (
+                "Answer Approve Ask Confirm DeviceCode Grant Option Password Refusal Request Select Timeout"
+            ),
         },
     )

@@ -27,10 +27,10 @@ from failwell.delivery.plain_text import json_text
 if TYPE_CHECKING:
     from failwell.agents.people.queue import InteractionQueue
     from failwell.sessions.log import OnEvent
-    from failwell.sessions.session import Session
+    from failwell.sessions.session import AgentSession
 
 _SEE = "failwell chat --help"
-Talk = Callable[["Session"], Awaitable[int]]
+Talk = Callable[["AgentSession"], Awaitable[int]]
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -147,7 +147,7 @@ async def _open(
     questions: "InteractionQueue | None",
     on_event: "OnEvent | None",
     on_text: Callable[[str], object] | None,
-) -> "Session | int":
+) -> "AgentSession | int":
     """The session, or the exit code if there is none."""
     from failwell.errors.fault import Fault
     from failwell.sessions.opening import open_session, resume_session
@@ -198,7 +198,7 @@ def print_resume(args: Namespace, session: str) -> None:
 
 
 if TYPE_CHECKING:
-    from failwell.sessions.session import Session, TurnResult
+    from failwell.sessions.session import AgentSession, TurnResult
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXITS = {"answered": Exit.DONE, "failed": Exit.FAILED, "halted": Exit.WAITING, "cancelled": Exit.INTERRUPTED}
@@ -224,7 +224,7 @@ class HeadlessChat:
             )
         return hold(self._args, self._talk)
 
-    async def _talk(self, session: "Session") -> int:
+    async def _talk(self, session: "AgentSession") -> int:
         from asyncio import get_running_loop
 
         loop = get_running_loop()
@@ -239,11 +239,11 @@ class HeadlessChat:
                 loop.remove_signal_handler(number)
         return self._print(session, result)
 
-    def _interrupt(self, session: "Session", number: int) -> None:
+    def _interrupt(self, session: "AgentSession", number: int) -> None:
         self._signal = number
         session.cancel_turn()
 
-    def _print(self, session: "Session", result: "TurnResult") -> int:
+    def _print(self, session: "AgentSession", result: "TurnResult") -> int:
         if self._args.format == JSON:
             print_json_text(json_text(result_line(session, result)))
         elif result.ok:
@@ -259,7 +259,7 @@ class HeadlessChat:
         return _EXITS[result.status]
 
 
-def result_line(session: "Session", result: "TurnResult") -> dict[str, Any]:
+def result_line(session: "AgentSession", result: "TurnResult") -> dict[str, Any]:
     """The last line of JSON output: how the turn ended."""
     from failwell.sessions.history import usage_json
 

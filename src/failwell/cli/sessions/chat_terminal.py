@@ -177,7 +177,7 @@ class TypedLines:
 if TYPE_CHECKING:
     from asyncio import Task
 
-    from failwell.sessions.session import Session
+    from failwell.sessions.session import AgentSession
     from failwell.store.event import Event
 
 _PROMPT = "> "
@@ -209,7 +209,7 @@ class TerminalChat:
             on_text=self._show_piece,
         )
 
-    async def _talk(self, session: "Session") -> int:
+    async def _talk(self, session: "AgentSession") -> int:
         from asyncio import get_running_loop
 
         self.session = session
