@@ -121,6 +121,7 @@ def test_a_node_retries_by_itself_with_its_own_names() -> None:
     assert node.retry == node_retry(max_attempts=4, backoff=backoff)
 
 
+@pytest.mark.acceptance("relavium 45")
 def test_the_waits_of_a_node_are_one_two_and_four_seconds_unless_told() -> None:
     node = node_of("{name: work, retry: {max_attempts: 4}}")
 
