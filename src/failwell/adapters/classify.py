@@ -20,6 +20,7 @@ from failwell.errors.frozen import draft_of
 from failwell.errors.headers import allow_listed
 from failwell.errors.kind_registry import kind as registered_kind
 from failwell.errors.kinds_table import Kind
+from failwell.errors.lazy_regex import lazy_regex
 
 LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
 """Kinds whose replies name what is counted, and over how long."""
@@ -39,10 +40,10 @@ _FLOW: tuple[_Sign, ...] = (
         for word in ("concurren", "parallel", "simultaneous", "in flight", "queue limit")
     ),
     ("token", None, "tokens"),
-    ("tp", re.compile(r"\btp[mdh]\b"), "tokens"),
+    ("tp", lazy_regex(r"\btp[mdh]\b"), "tokens"),
     *((word, None, "requests") for word in ("request", "query", "queries", "prediction")),
-    ("call", re.compile(r"calls?\b"), "requests"),
-    ("rp", re.compile(r"\brp[mdh]\b"), "requests"),
+    ("call", lazy_regex(r"calls?\b"), "requests"),
+    ("rp", lazy_regex(r"\brp[mdh]\b"), "requests"),
 )
 """What a rate limit counts. Its sentence may name a page about billing, where one could buy more."""
 _STOCK: tuple[_Sign, ...] = (
@@ -54,21 +55,21 @@ _STOCK: tuple[_Sign, ...] = (
 )
 """What a quota counts. Sentences about money name tokens and requests as well, so money comes first."""
 _WINDOWS: tuple[_Sign, ...] = (
-    ("second", re.compile(r"per[-_ ]?second"), "second"),
-    ("/s", re.compile(r"/s\b"), "second"),
-    ("min", re.compile(r"per[-_ ]?min"), "minute"),
+    ("second", lazy_regex(r"per[-_ ]?second"), "second"),
+    ("/s", lazy_regex(r"/s\b"), "second"),
+    ("min", lazy_regex(r"per[-_ ]?min"), "minute"),
     ("/min", None, "minute"),
     ("/ min", None, "minute"),
-    ("pm", re.compile(r"\b[tr]pm\b"), "minute"),
-    ("hour", re.compile(r"per[-_ ]?hour"), "hour"),
+    ("pm", lazy_regex(r"\b[tr]pm\b"), "minute"),
+    ("hour", lazy_regex(r"per[-_ ]?hour"), "hour"),
     ("hourly", None, "hour"),
-    ("ph", re.compile(r"\b[tr]ph\b"), "hour"),
-    ("day", re.compile(r"per[-_ ]?day"), "day"),
+    ("ph", lazy_regex(r"\b[tr]ph\b"), "hour"),
+    ("day", lazy_regex(r"per[-_ ]?day"), "day"),
     ("daily", None, "day"),
-    ("pd", re.compile(r"\b[tr]pd\b"), "day"),
-    ("week", re.compile(r"per[-_ ]?week"), "week"),
+    ("pd", lazy_regex(r"\b[tr]pd\b"), "day"),
+    ("week", lazy_regex(r"per[-_ ]?week"), "week"),
     ("weekly", None, "week"),
-    ("month", re.compile(r"per[-_ ]?month"), "month"),
+    ("month", lazy_regex(r"per[-_ ]?month"), "month"),
     ("monthly", None, "month"),
 )
 """How windows are written, in full and in short, the shortest window first."""
@@ -109,17 +110,17 @@ def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
 
 
 _SIZE = r"(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT](?:i?B)?\b|bytes|B\b)"
-_NEEDED = re.compile(
+_NEEDED = lazy_regex(
     rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate"
     rf"|attempting to (?:reserve|allocate)|failed to allocate(?: request for)?|out of memory allocating|\bused)\s?{_SIZE}",
     re.IGNORECASE,
 )
-_FREE = re.compile(
+_FREE = lazy_regex(
     rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available"
     rf"|available[: ]+{_SIZE}|\bused [\d.]+[KMGT] of {_SIZE} hbm)",
     re.IGNORECASE,
 )
-_MPS_USE = re.compile(
+_MPS_USE = lazy_regex(
     rf"MPS allocated: {_SIZE}(?:, other allocations: {_SIZE})?, max allowed: {_SIZE}", re.IGNORECASE
 )
 _MEGABYTES = {"B": 1 / 1024 / 1024, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
@@ -167,7 +168,7 @@ def needed_mb(message: str) -> float | None:
     return None if needed is None else _sizes_mb(needed)[0]
 
 
-_CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
+_CODE = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
 _FAILED_DEPENDENCY = 424
 _new_metadata = draft_of(ProviderMetadata)

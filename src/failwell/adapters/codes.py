@@ -1,7 +1,6 @@
 """What a code or the name of a class says: a kind, or the status that it stands for."""
 
 import builtins
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,16 +24,17 @@ from failwell.adapters.rules import (
 )
 from failwell.adapters.words.cells import cells_of
 from failwell.adapters.words.grammar import LEXICON, concepts_of_code
+from failwell.errors.lazy_regex import lazy_regex
 
 _MOST_NAMES = 1024
-_CODE = re.compile(r"[a-z0-9][a-z0-9_.\-]{1,79}")
+_CODE = lazy_regex(r"[a-z0-9][a-z0-9_.\-]{1,79}")
 _INVALID_REQUEST = ("invalidrequest", "badrequest", "invalidargument", "validation")
 _SEPARATORS = str.maketrans("", "", "_-. ")
-_COUNTED = re.compile(
+_COUNTED = lazy_regex(
     r"(?!.{0,60}?(?:size|data|payload|length|depth|time|duration|tokens|rows|column|field|nest|hour|minute|second|burst))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
 )
 """How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
-_SUFFIX = re.compile(r"(?:error|exception|fault|warning|result)+$")
+_SUFFIX = lazy_regex(r"(?:error|exception|fault|warning|result)+$")
 _PYTHONS = frozenset(
     name.lower()
     for name, value in vars(builtins).items()

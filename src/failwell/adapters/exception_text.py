@@ -4,7 +4,6 @@ Everything here is redacted and bounded before it is returned. Where a class pri
 author, that code is not called: recorded is what it would have printed from, the arguments and the plain attributes.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from json import dumps
@@ -16,6 +15,7 @@ from failwell.errors.causes import Link, full_name, instance_dict, remote_of, tr
 from failwell.errors.fault import is_fault
 from failwell.errors.foreign_objects import safe_call, safe_getattr
 from failwell.errors.headers import SAFE_HEADERS
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.members import is_secret_member
 from failwell.errors.redact import MARK, TEXT_CAP, masked_known, redact_text, redact_words
 from failwell.errors.safe_str import (
@@ -196,7 +196,7 @@ _SHORTEST_LINE = 16
 _HEAD = 24
 """Characters by which the beginning of a longer text is recognised."""
 _MOST = 2_000
-_WORD_REST = re.compile(r"[^\s\"'<>,;]*+")
+_WORD_REST = lazy_regex(r"[^\s\"'<>,;]*+")
 
 
 class _TooMuch(Exception):

@@ -5,7 +5,6 @@ a reading, which leaves this room, never does.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from failwell.adapters.protocols.vendor_codes import edge_code
+from failwell.errors.lazy_regex import lazy_regex
 
 Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
 """How far a call got when the transport failed; up to `tls` nothing was sent. `handles`: no file handle was left."""
@@ -26,7 +26,7 @@ _item_of: Any = vars(list)["__getitem__"]
 _items_of: Any = vars(dict)["items"]
 _values_of: Any = vars(dict)["values"]
 _BYTES = (bytes, bytearray)
-_PRINTED = re.compile(
+_PRINTED = lazy_regex(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_-]{2,60})|\b(?![A-Z_]+_(?:KEY|TOKEN|SECRET|PASSWORD|URL|PATH|ID)\b)([A-Z]{2,}(?:_[A-Z]{2,})+)\b(?!=)|\b(?:code=|Error )([HLR]\d\d)\b|\b(toomanyrequests): """
 )
 _DEEPEST = 6

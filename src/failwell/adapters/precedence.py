@@ -37,6 +37,7 @@ from failwell.adapters.words.grammar import concepts_of_code
 from failwell.adapters.words.reader import Statement, may_be_used_up, statement_of, words_of
 from failwell.errors.facts import DENYING, NotBefore
 from failwell.errors.kind_registry import kind as registered_kind
+from failwell.errors.lazy_regex import lazy_regex
 
 _LONGEST = 2_400
 _SHORTEST_LONG_WAIT = 6 * 3600
@@ -67,7 +68,7 @@ _NOT_AN_API = Rule("page_instead_of_answer", REJECTED, "body")
 _UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
 _ADVICE = Rule("unavailable.advice", "provider.unavailable", "message", "asks for a repeat")
 _NAMED_WAIT = Rule("rate_limited.advice", RATE, "message", "names a wait")
-_ASKS_FOR_REPEAT = re.compile(
+_ASKS_FOR_REPEAT = lazy_regex(
     r"\bplease (?:retry|(?:refresh and )?try again)\b(?! with| using| after)|\b(?:retry|try again) (?:later|in a (?:few|moment|minute|while))\b",
     re.IGNORECASE,
 )
@@ -78,26 +79,26 @@ _BY_STATUS = {
     for status, kind in KINDS_OF_STATUSES.items()
 }
 _TRANSPORT_KINDS = ("provider.connection", "provider.outcome_unknown", "provider.tls_failed")
-_UPSTREAM = re.compile(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
-_REPRINTED = re.compile(r"[\"'](?:(?:status_)?code|status)\\{0,3}[\"']: ?(4\d\d)\b")
-_BY_PROXY = re.compile(r"\b(4\d\d) [A-Z][a-z]|\bTunnel connection failed: (4\d\d)\b")
+_UPSTREAM = lazy_regex(r"<(4\d\d)>|(?i:\b(?:status|http|code))\W{1,3}(4\d\d)\b")
+_REPRINTED = lazy_regex(r"[\"'](?:(?:status_)?code|status)\\{0,3}[\"']: ?(4\d\d)\b")
+_BY_PROXY = lazy_regex(r"\b(4\d\d) [A-Z][a-z]|\bTunnel connection failed: (4\d\d)\b")
 """How a proxy refuses a tunnel: `407 Proxy Authentication Required`."""
 _NO_CREDENTIALS = "etting metadata from plugin failed"
 """What gRPC says, as UNAVAILABLE, where this side found no credentials to send."""
-_REQUESTED = re.compile(
+_REQUESTED = lazy_regex(
     r"\blimit:? (?P<limit>\d[\d,]{0,14})\b[^\n]{0,60}?\brequested:? ~?(?P<asked>\d[\d,]{0,14})\b"
 )
 """How services say what a request asks for beside the whole window: `Limit 7000, Used 0, Requested ~12903`."""
 _COUNTED = frozenset({"rate", "request", "concurrency", "connection", "overloaded", "tokens"})
 """What a limit counts that opens again by itself."""
-_PER_WINDOW = re.compile(r"\d[\d,]{0,9} [a-z -]{0,40}?(?:per|/|each|every|a) ?-?(?:second|minute|hour)s?\b")
+_PER_WINDOW = lazy_regex(r"\d[\d,]{0,9} [a-z -]{0,40}?(?:per|/|each|every|a) ?-?(?:second|minute|hour)s?\b")
 """What so many of may come in a window: `2 calls per second`."""
 _ABOVE_LIMIT = frozenset({"exceeded", "reached", "too_many"})
 _SET_UP = frozenset({"extension.dependency_missing", "validation.config_invalid"})
 _LENGTHS = frozenset({"prompt", "tokens", "context"})
-_COUNT_OF_TOKENS = re.compile(r"_(?:total_tokens|seq_?len)\b")
+_COUNT_OF_TOKENS = lazy_regex(r"_(?:total_tokens|seq_?len)\b")
 # The look behind comes after the word, so that the word is searched for first.
-_ZERO_LIMIT = re.compile(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
+_ZERO_LIMIT = lazy_regex(r"limit(?<!remaining.limit)(?:\W{1,3}|\s+(?:is|of)\s+)0\b")
 
 
 def rules_for(facts: Facts, wait: NotBefore | None = None) -> list[Rule]:
@@ -393,13 +394,13 @@ def _by_parameter(facts: Facts) -> Rule | None:
     return None
 
 
-_ADDRESS = re.compile(r"\b(?:url|uri|path): ?\S+")
+_ADDRESS = lazy_regex(r"\b(?:url|uri|path): ?\S+")
 """Where a client prints the address that it called, which is no word about what is missing."""
-_NAMED_THING = re.compile(
+_NAMED_THING = lazy_regex(
     r"(?!(?:model|deployment|page|url|uri|route|path|endpoint|method|api|http|resource)?_?not_?found)[a-z0-9_.]*?[a-z][_.]?not_?found"
 )
 """A code or a class that names what is missing: `channel_not_found`, `ColumnNotFoundError`."""
-_NOTHING_SAID = re.compile(
+_NOTHING_SAID = lazy_regex(
     r"\b(?:not|found|error|code|status|resource|page|the|requested|was|url|uri|path|route|endpoint|method|api|server|client"
     r"|for|http|no|detail|message|matched|with|those|values|unknown|invalid|this|on|is|response|backend|service|rules|non"
     r"|existent|notfound|get|post|put|delete|cannot|a|of|to|does|exist|does not|it|in|and|or|model)\b|\d+|https?://\S+|/\S*|\W+|_"

@@ -8,7 +8,6 @@ Adapters that installed packages bring: entry points of the group `failwell.adap
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,9 +19,10 @@ from failwell.adapters.rules import Rule
 from failwell.errors.facts import Evidence
 from failwell.errors.fault import Fault
 from failwell.errors.kind_registry import kind as registered_kind
+from failwell.errors.lazy_regex import lazy_regex
 
-_SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
-_DOTTED = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<locals>))+")
+_SPELLED = lazy_regex(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
+_DOTTED = lazy_regex(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<locals>))+")
 _LONGEST_NAME = 300
 _registered_codes: dict[str, Rule] = {}
 _registered_exceptions: dict[str, "ExceptionAdapter"] = {}

@@ -15,15 +15,16 @@ from failwell.adapters.facts import Facts, Objects, objects_of
 from failwell.errors.facts import LONGEST_WAIT, Confidence, NotBefore
 from failwell.errors.frozen import draft_of
 from failwell.errors.headers import lower_headers
+from failwell.errors.lazy_regex import lazy_regex
 
 _EPOCH = 1_000_000_000.0
 """A number beyond this is a time of day, not a wait: no server requests thirty years."""
-_PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?")
-_SPAN = re.compile(
+_PLAIN = lazy_regex(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?")
+_SPAN = lazy_regex(
     r"(?P<value>\d{1,12}(?:\.\d{1,9})?)\s?(?P<unit>milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
     re.IGNORECASE | re.ASCII,
 )
-_PROSE = re.compile(
+_PROSE = lazy_regex(
     r"(?:(?:try|retry)(?:ing)?(?: your request)?(?: again)?|wait|resets?(?: at)?|available|renews?|retry after|retrying)"
     r"[ :]{1,3}(?:again )?(?:in|after|for|within)?[ :]{0,3}(?:about |approximately |~)?"
     r"(?P<span>\d{1,12}(?:\.\d{1,9})?\s?(?:milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])"
@@ -64,12 +65,12 @@ _SHORTER_THAN_A_DATE = 10
 """A number with at most this many digits is below `_EPOCH`, so it is a number of seconds."""
 LARGEST_SKEW = timedelta(days=1)
 """How far the provider's clock may be from ours; a `Date` beyond it is ignored."""
-_VALUE = re.compile(r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},\s)?(?:[^,]|,(?!\s))+", re.IGNORECASE)
+_VALUE = lazy_regex(r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},\s)?(?:[^,]|,(?!\s))+", re.IGNORECASE)
 """One value of a header that was sent twice; the comma after a weekday belongs to an HTTP date."""
-_WINDOW = re.compile(r'(?:"[^"]*"|[^",])+')
+_WINDOW = lazy_regex(r'(?:"[^"]*"|[^",])+')
 """One member of a `RateLimit` field; a comma inside quotes does not end it."""
-_RATELIMIT_T = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
-_RATELIMIT_R = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d{1,12})")
+_RATELIMIT_T = lazy_regex(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
+_RATELIMIT_R = lazy_regex(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d{1,12})")
 
 
 class Wait(NamedTuple):

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from failwell.adapters.protocols import vendor_codes
+from failwell.errors.lazy_regex import lazy_regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
 )
 CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern)) for kind, pattern in _FAMILIES
+    (kind, lazy_regex(pattern)) for kind, pattern in _FAMILIES
 )
 """Kind → how libraries name their classes for it, in lower case and without the ending `Error` or `Exception`.
 
@@ -215,7 +216,7 @@ _CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     ),
 )
 CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern)) for kind, pattern in _CODE_FAMILIES
+    (kind, lazy_regex(pattern)) for kind, pattern in _CODE_FAMILIES
 )
 """Kind → how services spell their codes for it, in lower case and without what separates the words."""
 _LATE_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
@@ -233,14 +234,14 @@ _LATE_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
     ),
 )
 LATE_CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern)) for kind, pattern in _LATE_CODE_FAMILIES
+    (kind, lazy_regex(pattern)) for kind, pattern in _LATE_CODE_FAMILIES
 )
 """The same for spellings that say little: they count where no word of the code says more (`incorrect_password`, `unknown_model`)."""
-EXISTING = re.compile(
+EXISTING = lazy_regex(
     r"(?<!not)exists$|(?<!non)(?<!is)notempty$|duplicate|(?:name|id|email|username|slug)taken$|already(?:in|is|has|used|taken)"
 )
 """Codes for what is there at the next try too, whether the status is a conflict or not."""
-REFUSED_INPUT = re.compile(
+REFUSED_INPUT = lazy_regex(
     r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
     r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
     r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
@@ -249,7 +250,7 @@ REFUSED_INPUT = re.compile(
 )
 """The last words of a class for input that a library does not take; they say what a 400 says."""
 
-ABOUT_CONNECTION = re.compile(r"(?:connection|transport|communications?|comm)(?:error|exception)?$")
+ABOUT_CONNECTION = lazy_regex(r"(?:connection|transport|communications?|comm)(?:error|exception)?$")
 """The last word of a class for anything that goes wrong on the way. It counts where nothing else is known."""
 
 STATUS_CODES: dict[str, int] = {

@@ -5,7 +5,6 @@ the next time. Everything that is returned is masked and cut. Call `refresh` fir
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -22,6 +21,7 @@ from failwell.errors.causes import (
 from failwell.errors.fault import is_fault
 from failwell.errors.foreign_code import is_installed_file
 from failwell.errors.foreign_objects import safe_call, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.redact import cut, masked, masked_stacks
 
 TRACEBACK_CAP = 12_000
@@ -29,7 +29,7 @@ WITHHELD = "[withheld]"
 """Stands in a traceback where the text of a foreign exception would be."""
 HEAD_LINE = "Traceback (most recent call last):\n"
 LONGEST_NAME = 300
-_PLACE = re.compile(r' {2}File "([^"\n]*)", line (\d+), in ([^\n]*)')
+_PLACE = lazy_regex(r' {2}File "([^"\n]*)", line (\d+), in ([^\n]*)')
 _JOINS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
     "context": "\nDuring handling of the above exception, another exception occurred:\n\n",

@@ -27,6 +27,7 @@ from failwell.errors.foreign_code import is_installed, module_of
 from failwell.errors.foreign_objects import safe_getattrs
 from failwell.errors.kind_registry import KINDS
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 
 _PLAIN = (Exception, OSError, RuntimeError, ValueError)
 """Classes of Python that libraries raise for anything."""
@@ -36,7 +37,7 @@ _MOST_BASES = 4
 _STATUSES = ("status_code", "status", "http_status", "response", "http_response", "raw_response")
 """Attributes that show that a number in `code` is a status of HTTP."""
 _OF_CALLS = frozenset({"provider.rate_limited", "provider.connection"})
-_OF_SERVERS = re.compile(r"unavailable|overload|badgateway|internalserver", re.IGNORECASE)
+_OF_SERVERS = lazy_regex(r"unavailable|overload|badgateway|internalserver", re.IGNORECASE)
 """What the names of classes say that only a server can be."""
 
 

@@ -6,16 +6,17 @@ of its kinds, and never before.
 Our kinds beside the names that five other systems have for the same failures.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from failwell.errors.lazy_regex import lazy_regex
+
 Language = Literal["python", "yaml", "sh"]
 
-_STEP = re.compile(r"\d+\. ")
-_NAMESPACE = re.compile(r"[a-z_][a-z0-9_]*")
+_STEP = lazy_regex(r"\d+\. ")
+_NAMESPACE = lazy_regex(r"[a-z_][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)

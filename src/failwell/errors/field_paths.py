@@ -4,14 +4,15 @@ A key of a free-form object can be an address, a number or whatever else somebod
 the name of a field, so only operators see the whole path, in the details.
 """
 
-import re
 from collections.abc import Container, Iterable
 from itertools import islice, pairwise
+
+from failwell.errors.lazy_regex import lazy_regex
 
 KEY = "(key)"
 """Stands in a path for a key of the data."""
 WHOLE = "(whole)"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
+_NAME = lazy_regex(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _LARGEST_INDEX = 999
 """A larger number is taken for a key, such as a customer's."""
 _MOST = 20

@@ -5,7 +5,6 @@ who wrote the method, and whether a subclass of an unknown author puts code of i
 methods of `type` itself, so that no metaclass is asked.
 """
 
-import re
 from collections import ChainMap, UserDict
 from functools import lru_cache
 from gc import get_referents
@@ -14,6 +13,7 @@ from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDe
 from typing import Any, cast
 
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 
 _mro: Any = type.__dict__["__mro__"].__get__
 members_of: Any = type.__dict__["__dict__"].__get__
@@ -36,7 +36,7 @@ _NOT_CALLED = frozenset(
     {"__init__", "__new__", "__init_subclass__", "__class_getitem__", "__reduce__", "__weakref__", "__dict__"}
 )
 """Methods that nothing calls when an object is printed."""
-_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_PACKAGES = lazy_regex(r"[/\\](?:site|dist)-packages[/\\]")
 _STORING = (MemberDescriptorType, GetSetDescriptorType)
 
 

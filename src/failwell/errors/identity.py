@@ -4,13 +4,13 @@ The count is held per process, by fingerprint, within bounds. It holds names of 
 """
 
 import os
-import re
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 
 from failwell.errors.causes import module_name, type_name
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.report import ErrorReport
 
 _DIGITS = 16
@@ -33,7 +33,7 @@ def new_id() -> str:
     return f"err_{time.time_ns() // 1_000_000:011x}{random_part}"
 
 
-_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
+_NUMBERS = lazy_regex(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
 _MOST_FINGERPRINTS = 4096
 _fingerprints: dict[tuple[str | int | None, ...], str] = {}
 

@@ -5,13 +5,13 @@ The runtime's own kinds come from `failwell.errors.kinds_table`. Authors add the
 for a name that is already taken, because a kind is API.
 """
 
-import re
 from functools import lru_cache
 
 from failwell.errors.axes import ActionKind, Blame, Category, Certainty
 from failwell.errors.kinds_table import CATALOGUE, Kind
+from failwell.errors.lazy_regex import lazy_regex
 
-KIND_PATTERN = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+")
+KIND_PATTERN = lazy_regex(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+")
 LONGEST_KIND = 200
 """Characters; whatever holds a kind is bounded, so a kind is too."""
 

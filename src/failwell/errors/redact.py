@@ -7,7 +7,6 @@ window first, so the cost is linear and bounded whatever comes in.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from threading import RLock
@@ -17,6 +16,7 @@ from typing import Any, cast
 from failwell.errors.causes import type_name
 from failwell.errors.foreign_objects import safe_call, safe_getattr
 from failwell.errors.headers import allowed_headers
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.known_values import SHORTEST, KnownSecrets
 from failwell.errors.masking.secret_names import secrets_in
 from failwell.errors.report import ENVIRONMENT_VARIABLE as POLICY_VARIABLE
@@ -29,15 +29,15 @@ TEXT_CAP = 2_000
 """Characters of any one text in a report."""
 _MARGIN = 2_048
 """Read beyond the cap, so that a secret on the edge is still recognised as one."""
-_SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
+_SUSPECT = lazy_regex(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
 """What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
 _TIME = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|\d{4}-\d\d-\d\dT[\d:.]{5,15}+Z?"
 """A time as headers have it."""
-_WORDS = re.compile(rf"(?:(?:[A-Za-z0-9][A-Za-z0-9_.-]{{0,119}}+|{_TIME})(?:\n|$))++")
+_WORDS = lazy_regex(rf"(?:(?:[A-Za-z0-9][A-Za-z0-9_.-]{{0,119}}+|{_TIME})(?:\n|$))++")
 """Words, or times, one a line."""
 _HEX = "[0-9a-f]"
-_IDS = re.compile(
+_IDS = lazy_regex(
     rf"(?:(?:req_[0-9A-Za-z]{{1,64}}+|{_TIME}|{_HEX}{{8,40}}+(?:-[A-Z]{{3}})?|\d[\d.hms]{{0,20}}+"
     rf"|{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})(?:\n|$))++"
 )

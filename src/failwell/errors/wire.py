@@ -6,7 +6,6 @@ one could be misled; golden files under `tests/wire/` are read by every later ve
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -16,6 +15,7 @@ from failwell.errors.facts import DENYING, UserAction
 from failwell.errors.faults import Validation
 from failwell.errors.json_walk import map_texts
 from failwell.errors.kind_registry import KINDS, is_kind, is_owned
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.redact import cut, masked, redact_text, redact_value, refresh
 from failwell.errors.report import NOWHERE, SCHEMA, Cause, ErrorReport, Evidence, Internal
 from failwell.errors.wire_fields import READERS, REPORT, Part, Wrong, dump, load
@@ -24,7 +24,7 @@ CAP = 65_536
 """Bytes of one report as JSON."""
 _LARGEST_READ = 4 * 1_048_576
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF_A_PAIR = lazy_regex(r"\\u[dD][89a-fA-F]")
 _LABEL = 200
 _TRACEBACK_CAP = 16_000
 

@@ -6,7 +6,6 @@ A release that adds a class or changes its HTTP library is seen here before it i
 import builtins
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -21,11 +20,12 @@ from failwell.adapters.origin import VERDICTS
 from failwell.adapters.registry import find, read
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 
 _HTTP = (
     "httpx", "httpx2", "requests", "aiohttp", "urllib3", "grpcio", "botocore", "websockets", "niquests", "curl-cffi",
 )  # fmt: skip
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_NAME = lazy_regex(r"[A-Za-z0-9._-]+")
 _UNSPECIFIC = frozenset({"provider.unknown", "internal.unknown"})
 _OPEN = "…"
 """For a kind that only a person can choose."""

@@ -7,6 +7,8 @@ canonical codes of `absl::Status`.
 
 import re
 
+from failwell.errors.lazy_regex import lazy_regex
+
 _MEMORY, _BUG, _CRASHED = "resource.gpu_memory", "internal.bug", "worker.crashed"
 _MISSING, _CONFIG, _BUSY = "extension.dependency_missing", "validation.config_invalid", "tool.busy"
 
@@ -105,13 +107,13 @@ _XLA: dict[str, str] = {
     "FAILED_PRECONDITION": _CONFIG,
 }
 
-_NAME = re.compile(r"\b(?:cudaError|hipError|CUDA_ERROR_)([A-Za-z_]{3,40})\b")
-_LIBRARY = re.compile(
+_NAME = lazy_regex(r"\b(?:cudaError|hipError|CUDA_ERROR_)([A-Za-z_]{3,40})\b")
+_LIBRARY = lazy_regex(
     r"\b(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE|CUFFT|HIPBLAS|ROCBLAS|MIOPEN)_STATUS_([A-Z_]{3,60})\b"
 )
-_NCCL_NAME = re.compile(r"\bnccl(?:[A-Z][a-z]+){1,3}\b")
-_XLA_WORD = re.compile(r"\s*(?:XlaRuntimeError: |jaxlib\.[\w.]*: )?([A-Z][A-Z_]{3,30}): ")
-_SENTENCE = re.compile(r"(?:cuda|hip) (?:driver |runtime )?(?:error|failure)(?: \d+)?\W{1,4}", re.IGNORECASE)
+_NCCL_NAME = lazy_regex(r"\bnccl(?:[A-Z][a-z]+){1,3}\b")
+_XLA_WORD = lazy_regex(r"\s*(?:XlaRuntimeError: |jaxlib\.[\w.]*: )?([A-Z][A-Z_]{3,30}): ")
+_SENTENCE = lazy_regex(r"(?:cuda|hip) (?:driver |runtime )?(?:error|failure)(?: \d+)?\W{1,4}", re.IGNORECASE)
 _UNMISTAKABLE = 28
 """So long a sentence is printed by the runtime alone, whatever stands before it."""
 _SAYINGS = {

@@ -12,6 +12,7 @@ from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.protocols.wire import HTTP_OF_GRPC, kind_of_grpc
+from failwell.errors.lazy_regex import lazy_regex
 
 _SPOKEN: dict[str, str] = {
     "RESOURCE_EXHAUSTED": "resource_exhausted",
@@ -20,17 +21,17 @@ _SPOKEN: dict[str, str] = {
     "DEADLINE_EXCEEDED": "deadline_exceeded",
 }
 """Words that the rules know as codes."""
-_NO_CONNECTION = re.compile(
+_NO_CONNECTION = lazy_regex(
     r"failed to connect to (?:all|remote)|connection refused|name resolution|dns resolution|address lookup"
     r"|no such host|tcp connect error|dns error|endpoint is not connected",
     re.IGNORECASE,
 )
-_LOST = re.compile(
+_LOST = lazy_regex(
     r"socket closed|connection reset|stream (?:removed|reset|terminated)|goaway|broken pipe|connection (?:closed|aborted)"
     r"|end of (?:tcp )?stream|transport (?:error|closed)|h2 protocol error|recvmsg",
     re.IGNORECASE,
 )
-_TOO_LARGE = re.compile(r"(?:received|sent) message larger than max", re.IGNORECASE)
+_TOO_LARGE = lazy_regex(r"(?:received|sent) message larger than max", re.IGNORECASE)
 _RULED = frozenset({"CANCELLED", "UNIMPLEMENTED", "UNKNOWN", "DATA_LOSS"})
 """Words that decide alone: a message says nothing more about them."""
 _CLOSING = ("the client connection is closing", "context canceled")

@@ -9,6 +9,8 @@ section 4.2 (reply codes) and RFC 3463 (enhanced status codes).
 
 import re
 
+from failwell.errors.lazy_regex import lazy_regex
+
 _DOWN, _BUSY, _UNSURE = "provider.unavailable", "tool.busy", "provider.outcome_unknown"
 _BAD, _REJECTED, _OVER = "provider.bad_request", "provider.rejected", "provider.overloaded"
 _AUTH, _PERMISSION, _CONNECTION = "provider.auth", "provider.permission", "provider.connection"
@@ -155,42 +157,42 @@ AMQP_ERRORS = {
 RDKAFKA_ERRORS = {words.lower(): kind for kind, every in _RDKAFKA.items() for words in every.split("|")}
 
 MQTT_ERRORS = {words: kind for kind, every in _MQTT.items() for words in every.split("|")}
-_CONNACK = re.compile(
+_CONNACK = lazy_regex(
     r"\bconnection (?:refused|error)[:,]? ?(?:- )?(?P<words>[a-z][a-z ]{8,40})", re.IGNORECASE
 )
 
-_CLICKHOUSE_CODE = re.compile(
+_CLICKHOUSE_CODE = lazy_regex(
     r"\bCode: (?P<number>\d{1,4})(?:\.|, e\.displayText\(\) =)\s{1,4}DB::(?:Net)?Exception\b"
 )
-_PRISMA_CODE = re.compile(r"\bError: P(?P<cli>\d{4})\b|\b(?:error_)?code\W{1,4}P(?P<client>\d{4})\b")
-_AMQP_CODE = re.compile(
+_PRISMA_CODE = lazy_regex(r"\bError: P(?P<cli>\d{4})\b|\b(?:error_)?code\W{1,4}P(?P<client>\d{4})\b")
+_AMQP_CODE = lazy_regex(
     r"\b(?P<number>[345]\d\d)(?:, reply-text=|, ?[bu]?['\"]|[ )(]{1,3})['\"]?(?P<name>[A-Z]{2,12}[_-][A-Z_-]{4,20})\b"
 )
 """How the clients of brokers print a number and its name: `404 (NOT-FOUND)`, `reply-code=404, reply-text=NOT_FOUND`."""
-_RDKAFKA_WORDS = re.compile(r"\b(?:Local|Broker): (?P<words>[A-Z][A-Za-z-]{1,20}(?: [A-Za-z-]{1,20}){0,9})")
-_FLAKE = re.compile(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
-_ORA = re.compile(r"\bORA-(?P<number>\d{1,5})\b")
-_MSSQL = re.compile(
+_RDKAFKA_WORDS = lazy_regex(r"\b(?:Local|Broker): (?P<words>[A-Z][A-Za-z-]{1,20}(?: [A-Za-z-]{1,20}){0,9})")
+_FLAKE = lazy_regex(r"(?:^|: )(?P<number>\d{6})(?: \([0-9A-Z]{5}\))?: (?:\d{1,6}: )?[A-Z\d]", re.MULTILINE)
+_ORA = lazy_regex(r"\bORA-(?P<number>\d{1,5})\b")
+_MSSQL = lazy_regex(
     r"\bMsg (?P<message>\d{2,5}), Level (?P<level>\d{1,2})\b|\bError Number: ?(?P<net>-?\d{1,5})\b(?:,State:\d{1,3},Class:(?P<class>\d{1,2})\b)?"
     r"|\[SQL Server\][^\n]{0,300} \((?P<odbc>\d{3,5})\)|\bSqlException\b[^\n]{0,300}\bnumber[:=] ?(?P<java>\d{1,5})\b"
     r"|\bSQL Server error is: (?P<bulk>\d{2,5})\b",
     re.IGNORECASE,
 )
-_KAFKA_NAME = re.compile(
+_KAFKA_NAME = lazy_regex(
     r"\b(?:[A-Z][a-z]+){2,7}(?:Exception|Error)?\b|\b_?(?:[A-Z]{2,}_){1,6}[A-Z]{2,}\b|\b(?:Not leader for partition)\b"
 )
-_MAIL = re.compile(
+_MAIL = lazy_regex(
     r"\b(?P<reply>[45][0-5]\d)(?:[ -]|, ?[bu]?['\"])(?P<class>[45])\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b"
 )
-_SMTP = re.compile(
+_SMTP = lazy_regex(
     r"\bSMTP|(?:^|[\"'(:>] ?)55[0-4][ -][^\n]{0,200}\b(?:address|sender|recipient|mailbox|e?mail|relay)",
     re.IGNORECASE | re.MULTILINE,
 )
-_REPLY = re.compile(
+_REPLY = lazy_regex(
     r"(?:^|[\"'(:>] ?)(?P<reply>4[25]\d|5[035]\d)(?:[ -]|, ?[bu]?['\"])(?=[A-Za-z<#])", re.MULTILINE
 )
-_SPAM = re.compile(r"(?<!anti)(?<!anti-)spam(?!haus|cop)", re.IGNORECASE)
-_USED_UP = re.compile(
+_SPAM = lazy_regex(r"(?<!anti)(?<!anti-)spam(?!haus|cop)", re.IGNORECASE)
+_USED_UP = lazy_regex(
     r"\b(?:quota|credits?)\b|\blimit (?:exceeded|reached)|\bexceeded\b[^.\n]{0,40}\blimit\b", re.IGNORECASE
 )
 _REPLIES: dict[int, str] = {
@@ -199,7 +201,7 @@ _REPLIES: dict[int, str] = {
     550: _REJECTED, 551: _BAD, 552: _QUOTA, 553: _BAD, 554: _REJECTED, 555: _BAD,
 }  # fmt: skip
 _FTP: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
-    (code, re.compile(rf"(?:^|[\"'(:] ?){code}[ -](?:{words})", re.IGNORECASE | re.MULTILINE), kind)
+    (code, lazy_regex(rf"(?:^|[\"'(:] ?){code}[ -](?:{words})", re.IGNORECASE | re.MULTILINE), kind)
     for code, words, kind in (
         (
             "425",

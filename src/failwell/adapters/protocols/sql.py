@@ -5,8 +5,9 @@ its own. A class is two characters. A code without a row of its own has the mean
 Numbers: "Server Error Message Reference" and "Client Error Message Reference" of the MySQL manual.
 """
 
-import re
 from functools import cache
+
+from failwell.errors.lazy_regex import lazy_regex
 
 _DOWN, _BUSY, _UNSURE = "provider.unavailable", "tool.busy", "provider.outcome_unknown"
 _BAD, _REJECTED, _BUG = "provider.bad_request", "provider.rejected", "internal.bug"
@@ -95,7 +96,7 @@ _ALIASES: dict[str, str] = {
     "raise": "P0001", "assert": "P0004", "internalserver": "XX000",
 }  # fmt: skip
 """What asyncpg calls some of them, without the `Error` at the end."""
-_SQLSTATE = re.compile(r"[0-9A-Z]{5}")
+_SQLSTATE = lazy_regex(r"[0-9A-Z]{5}")
 
 
 def kind_of_sqlstate(code: str | None) -> str | None:

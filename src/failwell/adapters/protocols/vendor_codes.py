@@ -5,9 +5,8 @@ bare numbers do, is in `CODES_OF` under the provider that sends it. Codes are wr
 the rules know already, such as `rate_limit_exceeded`, has no row here.
 """
 
-import re
-
 from failwell.adapters.protocols.stores import ELASTICSEARCH_TYPES
+from failwell.errors.lazy_regex import lazy_regex
 
 _QUOTA, _RATE, _OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
 _DOWN, _AUTH, _PERMISSION = "provider.unavailable", "provider.auth", "provider.permission"
@@ -261,8 +260,8 @@ CODES_OF: dict[str, dict[str, str]] = {
 
 
 _SHORT_BODY = 64
-_EDGE = re.compile(r"error code: (1\d{3})\s*")
-_EDGE_PAGE = re.compile(r"Error(?:<[^<>]{0,80}>|[\s:]){1,12}(1\d{3})\b")
+_EDGE = lazy_regex(r"error code: (1\d{3})\s*")
+_EDGE_PAGE = lazy_regex(r"Error(?:<[^<>]{0,80}>|[\s:]){1,12}(1\d{3})\b")
 
 
 def edge_code(text: str) -> str | None:

@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from failwell.adapters.saved.log_record import classify
 from failwell.errors.faults import Validation
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.report import ErrorReport
 
-_STATUS_LINE = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
+_STATUS_LINE = lazy_regex(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
 _MOST_HEADERS = 1_000
 """Lines of headers that are read; no server sends more, and joining them takes time."""
 

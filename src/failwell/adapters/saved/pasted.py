@@ -31,36 +31,37 @@ from failwell.errors.faults import Validation
 from failwell.errors.foreign_code import is_installed_file
 from failwell.errors.identity import fingerprint
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.redact import redact_text
 from failwell.errors.report import ErrorReport, Evidence, Internal, TracebackPolicy, default_policy
 
 _FACTS = (
-    re.compile(r"\[Errno (?P<errno>-?\d{1,9})\]"),
-    re.compile(r"No module named '(?P<name>[\w.]{1,200})'"),
-    re.compile(r"returned non-zero exit status (?P<returncode>\d{1,9})"),
-    re.compile(r"line (?P<lineno>\d{1,9}) column (?P<colno>\d{1,9}) \(char \d"),
+    lazy_regex(r"\[Errno (?P<errno>-?\d{1,9})\]"),
+    lazy_regex(r"No module named '(?P<name>[\w.]{1,200})'"),
+    lazy_regex(r"returned non-zero exit status (?P<returncode>\d{1,9})"),
+    lazy_regex(r"line (?P<lineno>\d{1,9}) column (?P<colno>\d{1,9}) \(char \d"),
 )
 """Sentences of the standard library whose numbers and names an adapter would read."""
 _HEADER = "Traceback (most recent call last)"
 _UNKNOWN = frozenset({"provider.unknown", "internal.unknown"})
-_LOUD = re.compile(
+_LOUD = lazy_regex(
     r"\b(?:errors?|fatal|critical|panick?(?:ed)?|exception|fail(?:ed|s|ure)?|unable|cannot|denied|refused|aborted|rejected)\b"
     r"|fehler|erreur|échec|ошибк|\berrore?\b|\berro\b|\bfall[oó]\b|错误|失败|异常|エラー|失敗|오류|실패",
     re.IGNORECASE,
 )
 """What a text that is nothing but prose does not say of itself."""
-_CLEAN = re.compile(
+_CLEAN = lazy_regex(
     r"\b(?:no|0|without(?: any)?|zero) (?:errors?|failures?|problems?|failed(?: tests?)?)\b|\b(?:errors?|failures?|failed)[:=] ?0\b",
     re.IGNORECASE,
 )
 """What a program prints that found nothing wrong."""
 _PLAIN_HOMES = frozenset({"python", "process", "pydantic", "yaml", "jsonschema", "urllib"})
 """Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
-_SEPARATOR = re.compile(r"::|\\")
+_SEPARATOR = lazy_regex(r"::|\\")
 _MOST_BELOW = 32
 _TRACEBACK_CAP = 12_000
 _MARGIN = 4_000
-_LIBRARY = re.compile(
+_LIBRARY = lazy_regex(
     r"(?:site|dist)-packages|^<frozen|[/\\]lib[/\\]python\d|[/\\]failwell[/\\](?:runtime|report)[/\\]"
 )
 

@@ -35,14 +35,15 @@ from failwell.adapters.vendors.process import read_exit
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.headers import lower_headers
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 
-_INTERPRETERS = re.compile(
+_INTERPRETERS = lazy_regex(
     r"unsupported operand type|not supported between instances of|object (?:of type \S{1,80} )?(?:does not support|is not|has no|cannot be|can't be)"
     r"|(?:positional|unexpected keyword) argument|release (?:un-?acquired|unlocked) lock|changed size during iteration|released too many times"
 )
 """What Python's interpreter says of a program's own mistake, whatever its words would mean elsewhere."""
 _OF_INTERPRETERS = ("TypeError", "RuntimeError")
-_OF_OPERATIONS = re.compile(
+_OF_OPERATIONS = lazy_regex(
     r"'[\w.]{1,80}' object (?:is not (?:subscriptable|iterable|callable|reversible|an iterator)|has no attribute|does not support)"
     r"|a bytes-like object is required, not '|can only concatenate \w{1,20} \(not \"|(?:list|tuple|string|byte) indices must be integers|expected str, bytes or os\.PathLike object, not "
     r"|(?:not enough|too many) values to unpack \(expected|cannot unpack non-iterable"
@@ -50,8 +51,8 @@ _OF_OPERATIONS = re.compile(
 )
 """What it says of an operation, which is a mistake in the program also where another class repeats it."""
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
-_ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
-_EXIT = re.compile(r"exit (?:status|code) (-?\d{1,10})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
+_ERRNO = lazy_regex(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
+_EXIT = lazy_regex(r"exit (?:status|code) (-?\d{1,10})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
 _DB_API = frozenset(
     {"DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "OperationalError"}
 )
@@ -70,7 +71,7 @@ GENERAL_CLASSES = frozenset(
     }
 )
 """Classes of Python that programs raise for anything."""
-_DRIVERS_ERROR = re.compile(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})")
+_DRIVERS_ERROR = lazy_regex(r"\(((?:\w{1,60}\.){1,6}\w{1,60})\) ([^\n]{1,2000})")
 """How SQLAlchemy prints the exception of the driver that it wraps."""
 VAGUE_CLASSES = frozenset({"Exception", "OSError", "RuntimeError", "LookupError"})
 """Those of them that do not even say whose mistake it was."""
@@ -88,7 +89,7 @@ _BUG = Reading.from_rule(kind="internal.bug", rule="python.interpreter", basis="
 _LONGEST_SEARCHED = 4_000
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 UNKNOWN_KINDS = ("provider.unknown", "internal.unknown")
-_SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
+_SYMBOL = lazy_regex(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
 
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:

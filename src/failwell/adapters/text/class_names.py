@@ -9,6 +9,7 @@ import sys
 from failwell.adapters.facts import Phase
 from failwell.adapters.protocols.system_errors import KIND_BY_NAME
 from failwell.adapters.sdk_exceptions import PHASES
+from failwell.errors.lazy_regex import lazy_regex
 
 _PHASES_BY_NAME: dict[Phase, str] = {
     "dns": "UnknownHostException UnresolvedAddressException DnsNameResolverException EAI_AGAIN",
@@ -76,7 +77,7 @@ _KINDS: dict[str, str] = {name: kind for kind, names in _KINDS_BY_NAME.items() f
 _IN_JAVASCRIPT = frozenset(
     {"TypeError", "RangeError", "ReferenceError", "SyntaxError", "EvalError", "URIError"}
 )
-_JAVASCRIPT = re.compile(
+_JAVASCRIPT = lazy_regex(
     r"\bnode:internal|\bcode: '(?:UND_)?ERR_[A-Z_]{3,40}'|\[cause\]: |\.(?:c|m)?[jt]sx?:\d+:\d+\)?|\bat file:///|<anonymous>"
     # What V8 and SpiderMonkey say of `undefined`.
     r"|Cannot (?:read|set) propert(?:y|ies) of (?:undefined|null)|\bundefined is not (?:a function|an object|iterable)\b|\b[\w.]{1,80} is not a (?:function|constructor)\b"
@@ -100,7 +101,7 @@ _RUNTIME_CODES: dict[str, Phase] = {
     "ERR_CERT_DATE_INVALID": "tls", "CERTIFICATE_VERIFY_FAILED": "tls",
 }  # fmt: skip
 """Codes of Node, undici and Chromium (`net_error_list.h`) for transports."""
-_RUNTIME_CODE = re.compile(r"\b(?:net::)?([A-Z][A-Z0-9]+(?:_[A-Z0-9]+){1,6}|ESOCKETTIMEDOUT)\b")
+_RUNTIME_CODE = lazy_regex(r"\b(?:net::)?([A-Z][A-Z0-9]+(?:_[A-Z0-9]+){1,6}|ESOCKETTIMEDOUT)\b")
 
 _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     ("tls", (
@@ -130,7 +131,7 @@ _SENTENCES: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     )),
 )  # fmt: skip
 _DOTNET_HANDSHAKE = "ssl connection could not be established"
-_HUNG_UP = re.compile(
+_HUNG_UP = lazy_regex(
     r"forcibly closed|connection reset|unexpected eof|remote party has closed|0 bytes from the transport"
 )
 PHASE_BY_SENTENCE: dict[str, Phase] = {
@@ -145,19 +146,19 @@ _FOUNDATION: dict[Phase, tuple[int, ...]] = {
 }
 """Apple, "URL Loading System Error Codes", without their signs."""
 _FOUNDATION_CODES: dict[int, Phase] = {code: phase for phase, codes in _FOUNDATION.items() for code in codes}
-_FOUNDATION_CODE = re.compile(r"\bNSURLErrorDomain\b[^\n]{0,12}?-(\d{3,4})\b")
-_SEPARATOR = re.compile(r"\.|::|\\|\$")
-_AXIOS_TIMEOUT = re.compile(r"timeout of \d{1,9} ?ms exceeded")
-_END_OF_FILE = re.compile(r"\": EOF$", re.MULTILINE)
-_OPENSSL = re.compile(
+_FOUNDATION_CODE = lazy_regex(r"\bNSURLErrorDomain\b[^\n]{0,12}?-(\d{3,4})\b")
+_SEPARATOR = lazy_regex(r"\.|::|\\|\$")
+_AXIOS_TIMEOUT = lazy_regex(r"timeout of \d{1,9} ?ms exceeded")
+_END_OF_FILE = lazy_regex(r"\": EOF$", re.MULTILINE)
+_OPENSSL = lazy_regex(
     r"SSL routines:[^:\n]{0,60}:(?P<reason>[^\n]{0,20}?(?:certificate|alert (?:protocol|handshake|unknown|bad)|unsupported protocol|renegotiation|handshake failure|eof|dh key|cipher|wrong version number|version too low|no protocols)[^\n]{0,60})"
 )
-_DIALING = re.compile(r"\bdial (?:tcp|udp|unix)\b")
-_BROWSER = re.compile(
+_DIALING = lazy_regex(r"\bdial (?:tcp|udp|unix)\b")
+_BROWSER = lazy_regex(
     r"\s*(?:TypeError: )?(?:Failed to fetch|Load failed|NetworkError when attempting to fetch resource)\.?\s*$"
 )
 """All that the `fetch` of Chromium, Safari and Firefox says, whatever happened on the way."""
-_BROKEN_OFF = re.compile(r"(?:TypeError: )?terminated\b")
+_BROKEN_OFF = lazy_regex(r"(?:TypeError: )?terminated\b")
 """What Node's `fetch` says of a body that broke off."""
 CANCELLED = (
     "NSURLErrorDomain Code=-999",
@@ -168,7 +169,7 @@ CANCELLED = (
 """What Go and Node print for a call that the program itself ended."""
 
 
-_CLASS_ASIDE = re.compile(r"\(([A-Z][A-Za-z]{3,60}(?:Timeout|Error|Exception))\)")
+_CLASS_ASIDE = lazy_regex(r"\(([A-Z][A-Za-z]{3,60}(?:Timeout|Error|Exception))\)")
 """How programs name the class of what they report: `Network error (ReadTimeout), will retry`."""
 
 

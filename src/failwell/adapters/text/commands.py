@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from failwell.adapters.facts import Phase
 from failwell.adapters.text.class_names import is_tls_alert
+from failwell.errors.lazy_regex import lazy_regex
 
 
 class ToolFacts(NamedTuple):
@@ -23,7 +24,7 @@ class ToolFacts(NamedTuple):
     exit_code: int | None = None
 
 
-_CURL = re.compile(
+_CURL = lazy_regex(
     r"\bcurl: \((?P<code>\d{1,3})\) ?(?P<text>[^\n]{0,500})|\bcurl error:? \(?(?P<library>\d{1,3})\)?\b",
     re.IGNORECASE,
 )
@@ -60,9 +61,9 @@ _CURL_BY_CODE: dict[int, ToolFacts] = {
         for code in codes
     },
 }
-_CURL_CONNECTING = re.compile(r"connect|resolving|ssl|handshake", re.IGNORECASE)
+_CURL_CONNECTING = lazy_regex(r"connect|resolving|ssl|handshake", re.IGNORECASE)
 
-_KUBERNETES = re.compile(
+_KUBERNETES = lazy_regex(
     r"\bError from server(?: \((?P<reason>\w{3,40})\))?: |\bYou must be logged in to the server(?: \((?P<login>\w{3,40})\))?"
     r"|\"reason\": ?\"(?P<json>[A-Z]\w{3,40})\", ?\"code\": ?\d{3}"
 )
@@ -74,7 +75,7 @@ _REASONS: dict[str, int] = {
 }  # fmt: skip
 """The reasons of the Kubernetes API and the statuses that the API sends with them."""
 
-_REGISTRY = re.compile(
+_REGISTRY = lazy_regex(
     r"\b(?:Error response from daemon|error pulling image|failed to (?:resolve|pull|push|copy|authorize|do request)|denied|errors?)\b[^\n]{0,300}?"
     r"\b(?P<code>toomanyrequests|unauthorized|denied|manifest unknown|name unknown|blob unknown)\b ?(?::|to\b|for\b|\n|$)"
     r"|^(?P<first>toomanyrequests|unauthorized|denied|manifest unknown|name unknown): ",
@@ -83,7 +84,7 @@ _REGISTRY = re.compile(
 _REGISTRY_STATUSES = {
     "toomanyrequests": 429, "unauthorized": 401, "denied": 403, "manifest unknown": 404, "name unknown": 404, "blob unknown": 404,
 }  # fmt: skip
-_NPM = re.compile(r"\bnpm (?:ERR!|error) code E(?P<status>[45]\d\d)\b")
+_NPM = lazy_regex(r"\bnpm (?:ERR!|error) code E(?P<status>[45]\d\d)\b")
 
 
 _Sign = str | tuple[str, str]
@@ -267,7 +268,7 @@ _SENTENCES: tuple[_Row, ...] = (
 )  # fmt: skip
 
 
-_UNSET = re.compile(
+_UNSET = lazy_regex(
     r"\b[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}['\"`]? (?:(?:environment )?variable )?(?:is|was|are) (?:not set|unset)\b"
 )
 """A variable of the environment by its name: `SENDER_ADDRESS is not set`."""
@@ -275,7 +276,7 @@ _UNSET = re.compile(
 SIGNS: tuple[tuple[str, re.Pattern[str] | None, ToolFacts], ...] = tuple(
     (sign, None, row.facts)
     if isinstance(sign, str)
-    else (sign[0], re.compile(sign[1], re.MULTILINE), row.facts)
+    else (sign[0], lazy_regex(sign[1], re.MULTILINE), row.facts)
     for row in _SENTENCES
     for sign in row.signs
 )

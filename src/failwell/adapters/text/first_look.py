@@ -3,9 +3,9 @@
 Most messages of plain exceptions hold none, and `describe` must not take longer for them.
 """
 
-import re
+from failwell.errors.lazy_regex import lazy_regex
 
-_STATUS = re.compile(r"[45]\d\d")
+_STATUS = lazy_regex(r"[45]\d\d")
 _PARTS = (
     "Error",
     "xception",
@@ -50,7 +50,7 @@ _WORDS = frozenset(
 )
 """A word of every sentence that the reader looks for, in lower case."""
 _SPACES = str.maketrans(dict.fromkeys("\n\t:;,.()[]{}<>'\"`=!?|", " "))
-_NAME = re.compile(r"E[A-Z]{4}|[A-Z]{2}_[A-Z]{2}|SQL|SIG[A-Z]|\d [A-Z]{5}")
+_NAME = lazy_regex(r"E[A-Z]{4}|[A-Z]{2}_[A-Z]{2}|SQL|SIG[A-Z]|\d [A-Z]{5}")
 
 
 def may_hold_facts(text: str) -> bool:

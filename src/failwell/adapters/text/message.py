@@ -6,13 +6,12 @@ nothing here; a message without a fact leaves the class to decide.
 Takes off what a program that passes on the output of others puts before each line: journald, torchrun, Docker Compose.
 """
 
-import re
-
 from failwell.adapters.classification import Reading
 from failwell.adapters.facts import STRUCTURES, Facts, as_objects
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.errors.causes import instance_dict
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.safe_str import words_of
 
 _LONGEST = 4_000
@@ -78,10 +77,10 @@ def add_text_facts(facts: Facts) -> None:
         facts.body = as_objects(printed_facts.body)
 
 
-_FROM_OTHERS = re.compile(
+_FROM_OTHERS = lazy_regex(
     r"\[(?:default|rank)?\d{1,4}\]:? ?|[\w.-]{1,60} {1,30}\| ?|#\d{1,4} \d{1,6}\.\d{1,4} "
 )
-_WITH_A_TIME = re.compile(
+_WITH_A_TIME = lazy_regex(
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [^\s:]{1,80} [^\s:]{1,80}: ?|\d{4}-\d\d-\d\dT\d\d:\d\d:[\d.]{2,12}(?:Z|[+-]\d\d:?\d\d) "
 )
 _FEWEST, _MOST = 2, 4_000

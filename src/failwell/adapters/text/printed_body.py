@@ -10,20 +10,21 @@ from typing import Any, cast
 
 from failwell.adapters.facts import STRUCTURES, parse_body
 from failwell.errors.headers import lower_headers
+from failwell.errors.lazy_regex import lazy_regex
 
 _LARGEST = 64_000
 _LARGEST_LITERAL = 16_000
 _MOST_TRIES = 6
 _DEEPEST = 40
-_MARKS = re.compile(
+_MARKS = lazy_regex(
     r"(?:HTTP response body|Raw response content|[Rr]esponse [Bb]ody|[Rr]esponse content|\bbody|\bBody|\bContent|\b[Rr]esponse)\s{0,2}[:=]\s{0,4}(?=[b{\[\"'<])"
 )
-_OPENING = re.compile(r"[{\[](?=\s{0,40}(?:u?[\"']|[{\[]))|\bb['\"](?=[{\[<])")
-_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
-_HEADERS = re.compile(
+_OPENING = lazy_regex(r"[{\[](?=\s{0,40}(?:u?[\"']|[{\[]))|\bb['\"](?=[{\[<])")
+_PAGE = lazy_regex(r"<!doctype html|<html\b", re.IGNORECASE)
+_HEADERS = lazy_regex(
     r"\b[Hh]eaders(?:['\"])?\s{0,2}[:=]\s{0,4}(?:HTTPHeaderDict\(|Headers\(|CIMultiDictProxy\()?(?=\{)"
 )
-_HEADER_LINE = re.compile(
+_HEADER_LINE = lazy_regex(
     r"^[ \t<]{0,6}(retry-after(?:-ms)?|x-ratelimit-[\w-]{1,40}|ratelimit-[\w-]{1,20}|content-type|x-request-id|request-id|x-should-retry"
     r"|x-amzn-errortype)[ \t]{0,3}:[ \t]{0,3}(\S[^\r\n]{0,300})$",
     re.IGNORECASE | re.MULTILINE,

@@ -33,9 +33,10 @@ from failwell.adapters.protocols.system_errors import (
     is_ntstatus,
 )
 from failwell.adapters.protocols.wire import GRPC_WORDS, HTTP2_CODES, http_of_close_code, kind_of_close_code
+from failwell.errors.lazy_regex import lazy_regex
 
 _GRPC_BY_SPELLING = {name.replace("_", "").lower(): name for name in GRPC_WORDS} | {"canceled": "CANCELLED"}
-_GRPC = re.compile(
+_GRPC = lazy_regex(
     r"\bStatusCode(?:\.|\W{1,2}\"?)(?P<a>[A-Za-z_]{2,20})"  # Python, .NET: StatusCode="Unavailable"
     r"|\bcode = (?P<b>[A-Z]\w{1,20}) desc\b"  # Go
     r"|\bStatus(?:Runtime)?Exception: (?P<c>[A-Z_]{2,20})\b"  # Java
@@ -46,7 +47,7 @@ _GRPC = re.compile(
     r"|\bgrpc[-_ ]?(?:status|code)\W{1,4}(?P<g>[A-Za-z_]{2,20}|\d{1,2})\b",
     re.IGNORECASE,
 )
-_SQLSTATE = re.compile(
+_SQLSTATE = lazy_regex(
     r"\bSQL ?STATE\b[^\w\n]{1,4}(?P<state>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})\b"
     # As PostgREST answers, and as drivers print the fields of PostgreSQL's message.
     r"|['\"](?:C|code)['\"]: ?['\"](?P<fields>(?=[0-9A-Z]{0,4}\d)[0-9A-Z]{5})['\"](?=[^\n]{0,400}['\"](?:hint|M)['\"])"
@@ -59,8 +60,8 @@ _SQLSTATE = re.compile(
 )
 _ODBC_LOGIN = ("(SQLDriverConnect)", "(SQLConnect)")
 
-_ERRNO_NAME = re.compile(r"\b(?:Errno::)?(E(?:AI_)?[A-Z0-9]{3,16})\b")
-_NUMBERED = re.compile(
+_ERRNO_NAME = lazy_regex(r"\b(?:Errno::)?(E(?:AI_)?[A-Z0-9]{3,16})\b")
+_NUMBERED = lazy_regex(
     r"\[Errno (?P<python>-?\d{1,5})\]|\(os error (?P<rust>\d{1,5})\)|\bOs \{ code: (?P<debug>\d{1,5}),|\[WinError (?P<win>\d{1,5})\]"
     r"|SocketException \((?P<net>\d{1,5})\)|\((?P<server>\d{1,3}): [A-Z]|\b\w{1,60}(?:Error|Exception)\((?P<repr>\d{1,3}), ['\"]",
     re.IGNORECASE,
@@ -72,17 +73,17 @@ _ANYWHERE = frozenset(
     or (kind.startswith(("provider.", "resource.")) and name not in ("EFBIG", "ETIMEDOUT"))
 )
 """Errors whose sentence means them wherever it is printed. The others are ordinary words, so they count at the end of a line."""
-_AT_END = re.compile(r"[ \t]*(?:$|\n|\(os error|\(\d|[.;'\"\])]\s*(?:$|\n)|: ['\"/\w])")
-_BEFORE_END = re.compile(r"(?:[:\]]|\d\)) ?['\"(]?$")
+_AT_END = lazy_regex(r"[ \t]*(?:$|\n|\(os error|\(\d|[.;'\"\])]\s*(?:$|\n)|: ['\"/\w])")
+_BEFORE_END = lazy_regex(r"(?:[:\]]|\d\)) ?['\"(]?$")
 _RESOLVER = {-2: "ENOTFOUND", -3: "EAI_AGAIN", -4: "EAI_FAIL", -5: "EAI_NODATA"}
 """Numbers of `getaddrinfo`, which glibc counts downwards."""
-_CONNECTING = re.compile(
+_CONNECTING = lazy_regex(
     r"\bconnect(?:ing|ion|or)?\b(?! reset)|\bdial\b|\bresolv|\bproxy\b|\bssh\b|\bconnect\(2\)|\btimed out \([\w.-]{1,200}:\d{1,5}\)",
     re.IGNORECASE,
 )
-_READING = re.compile(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
+_READING = lazy_regex(r"\bread\b|\breading\b|\brecv|\bresponse\b|\bread:", re.IGNORECASE)
 
-_EXIT = re.compile(
+_EXIT = lazy_regex(
     r"\bexit(?:ed)?(?:[ _-](?:status|code|value))?(?: with)?(?: (?:status|code|value|error code))*[^\w-]{1,16}(?P<code>-?\d{1,10}|0x[0-9a-f]{8})\b"
     r"|\breturned (?:a )?non-zero(?: exit)?(?: (?:status|code))?:? (?P<nonzero>-?\d{1,10})\b"
     r"|\b(?:worker|process|child|container|pod|task)\b[^\n]{0,60}?\b(?:code|status)[ :=]{1,2}(?P<worker>1[2-9]\d)\b"
@@ -103,13 +104,13 @@ _SHELL_SIGNALS: dict[str, str] = {
     "trace/breakpoint trap": "SIGTRAP",
     "interrupt": "SIGINT",
 }
-_SHELL = re.compile(
+_SHELL = lazy_regex(
     r"^(?:\S{1,200}: line \d{1,7}: +\d{1,10} |\[\d{1,5}\][+-]? +(?:\d{1,10} )?|(?:zsh|bash|sh|fish|Fatal Python error): +|[^\n]{0,300}\bsignal: )?"
     rf"(?P<word>{'|'.join(map(re.escape, _SHELL_SIGNALS))})(?P<core> \(core dumped\)|: \d{{1,2}}| \(\d{{1,2}}\))?(?:$|[ \t]{{2,}}|\n)",
     re.IGNORECASE | re.MULTILINE,
 )
 _ENDINGS = ("exit", "return", "died with", "sig", "*** [", "code ", "status ")
-_OOM_KILLED = re.compile(
+_OOM_KILLED = lazy_regex(
     r"\bOOMKilled\b|\boom[-_]kill(?:er)?\b|\bOOM Killed\b|\bOut of memory: Killed process\b|\bKilled process \d+ |\bKilled signal terminated program\b|\bKilled \(program \w"
     r"|\bkilled by signal: Killed\b|\b(?:received|with|by|caught|got) (?:signal )?SIGKILL\b|\bsignal: 9\b|\bsignal 9\b"
 )
@@ -144,7 +145,7 @@ def sqlstate_in(text: str) -> str | None:
     return "08001" if state == "HYT00" and any(name in text for name in _ODBC_LOGIN) else state
 
 
-_MYSQL = re.compile(
+_MYSQL = lazy_regex(
     r"\b(?:ERROR|Error|SQLSTATE\[\w{5}\] \[)[: ]{0,2}(?P<number>\d{4})(?: \((?P<state>[0-9A-Z]{5})\)|\]|: )"
     # Workbench: `Error Code: 2013. Lost connection …`. PDO: `SQLSTATE[HY000]: General error: 2006 MySQL server …`.
     r"|\bError Code: (?P<workbench>\d{4})\. |\bSQLSTATE\[\w{5}\]: [A-Z][\w ]{2,60}: (?P<pdo>\d{4}) "
@@ -155,24 +156,24 @@ _MYSQL = re.compile(
     # As Python's drivers print their arguments: `OperationalError: (1213, 'Deadlock found …')`.
     r"|\b(?:Operational|Programming|Integrity|Internal|Interface|Data|Database|NotSupported|MySQL)Error\)?:? ?\((?P<argument>\d{4}), ?[bu]?['\"]"
 )
-_MONGODB = re.compile(
+_MONGODB = lazy_regex(
     r"\bMongo\w{0,40}: E(?P<code>\d{3,5})\b|\bE(?P<bare>11\d{3}) duplicate key"
     # Ruby: `[13:Unauthorized]: not authorized`, and in older releases `not master (10107)`.
     r"|\bMongo::[^\n]{0,300}(?:\[(?P<ruby>\d{1,5}):[A-Z]\w{2,60}\]|\((?P<old>\d{1,5})\))"
     # As the server answers, and as Node and Python print it.
     r"|\bcode['\"]?: (?P<server>\d{1,5}),\s{0,4}['\"]?codeName\b"
 )
-_NOT_PRIMARY = re.compile(
+_NOT_PRIMARY = lazy_regex(
     r"\bnot (?:master|primary) (?:and|or) \w|\bNotWritablePrimary\b|\b[Nn]o primary (?:(?:server|member) )?(?:found|available)\b"
 )
-_CONDITION = re.compile(
+_CONDITION = lazy_regex(
     r"\b(?:psycopg2?\.errors|asyncpg\.exceptions)\.(?P<name>\w{3,60})|\b(?:Postgres|PSQL)Exception\b[^\n]{0,24}: (?P<state>[0-9A-Z]{5}): "
 )
-_REDIS = re.compile(
+_REDIS = lazy_regex(
     r"(?:\(error\) |^-|(?:Redis|Reply|Jedis)\w{0,40}(?:Error|Exception): )(?P<reply>[A-Z]{3,14} [^\n]{1,200})",
     re.MULTILINE,
 )
-_CLOSE = re.compile(
+_CLOSE = lazy_regex(
     r"\b(?:web ?socket\b[^\n]{0,60}?|close[ds]?(?:[ _-](?:connection|code|status|with|frame))+\W{1,3})\b(?P<a>1[01]\d\d|30\d\d|4[0-5]\d\d)\b|\breceived (?P<b>1[01]\d\d|30\d\d|4[0-5]\d\d) \(|\bsent (?P<c>1009) \(|\bclosed? \((?P<d>10(?:0\d|1[0-5])) [a-z]",
     re.IGNORECASE,
 )
@@ -307,7 +308,7 @@ def _stands_alone(text: str, shell: re.Match[str]) -> bool:
     return shell["word"][0].isupper() or "signal: " in line or line.startswith("zsh: ")
 
 
-_NUMBER = re.compile(r"(?<![\w.,$€£#/\\-])(?!55\d)[45]\d\d(?!\w|[.,:-]\d|%|/)")
+_NUMBER = lazy_regex(r"(?<![\w.,$€£#/\\-])(?!55\d)[45]\d\d(?!\w|[.,:-]\d|%|/)")
 _REACH = 72
 """How much text on either side of a number is looked at."""
 _MOST_NUMBERS = 64
@@ -338,7 +339,7 @@ _PHRASES: dict[int, tuple[str, ...]] = {
     529: ("overloaded", "site is overloaded"),
 }
 
-_PHRASE_ALONE = re.compile(
+_PHRASE_ALONE = lazy_regex(
     r"\s*(?:[\w.]{0,40}(?:Error|Exception): )?(?P<phrase>Bad Request|Unauthorized|Payment Required|Forbidden|Not Found|Method Not Allowed|Conflict"
     r"|Payload Too Large|Request Entity Too Large|Unprocessable Entity|Too Many Requests|Internal Server Error|Bad Gateway|Service Unavailable"
     r"|Gateway Time-?[Oo]ut|Request Timeout)(?=[:.]?\s*$|: )"
@@ -346,7 +347,7 @@ _PHRASE_ALONE = re.compile(
 """A text that is the phrase of a status, or begins with one as a heading, as servers print it that send no body."""
 _STATUS_OF_PHRASE = {phrase: status for status, phrases in _PHRASES.items() for phrase in phrases}
 
-_WORDS_BEFORE = re.compile(
+_WORDS_BEFORE = lazy_regex(
     r"""(?:
       (?:error|status|response|http|return|reply)[ _-]?(?:status[ _-]?)?code(?:[ ](?:was|is|of))?[^\w\n]{0,4}
     | \b(?:failed|rejected|responded|error)[ ]with[ ](?:an?[ ])?code[ ]
@@ -370,26 +371,26 @@ _WORDS_BEFORE = re.compile(
     )["'`(\[<]{0,2}$""",
     re.VERBOSE,
 )
-_ERROR_BEFORE = re.compile(r"\berror[ ]$")
-_ERROR_AFTER = re.compile(r"(?=[:.,;)\]]|\s*$|\s[a-z]+ing\b)")
-_START_BEFORE = re.compile(
+_ERROR_BEFORE = lazy_regex(r"\berror[ ]$")
+_ERROR_AFTER = lazy_regex(r"(?=[:.,;)\]]|\s*$|\s[a-z]+ing\b)")
+_START_BEFORE = lazy_regex(
     r"(?:^|\n)(?:[\w.$:\\-]{0,48}(?:error|exception|failure|failed|fault)\b(?:[ ]?\[[\w ]{1,24}\])?[ ]?[:\-–][ ]?)?[\[<(\"'`]?$"
 )
-_START_AFTER = re.compile(
+_START_AFTER = lazy_regex(
     r"[\])>]?(?:\s*$|\n|:[ \n]|[ ][-–][ ]|[ ]{1,2}[\[{<\"'])|[\])>][ ]?[:A-Za-z]|[ ](?:[A-Z][a-z]+[ '’]|[A-Z]{2,}_)|,[ ]message=|[ ](?:no|status)[ ]"
 )
-_SPEAKS_OF_HTTP = re.compile(r"http|status|api|request|response|fetch")
-_FAILURE_BEFORE = re.compile(
+_SPEAKS_OF_HTTP = lazy_regex(r"http|status|api|request|response|fetch")
+_FAILURE_BEFORE = lazy_regex(
     r"(?:time-?out|timed out|limit(?:ed)?|unauthori[sz]ed|forbidden|denied|overloaded|unavailable|_error|exceeded|bad request|gateway)[ ]\($"
 )
-_PAREN_AFTER = re.compile(r"\)\s{0,4}\n?\s{0,4}reason:")
-_MANY_AFTER = re.compile(r"[ ]error responses")
-_KIND_AFTER = re.compile(
+_PAREN_AFTER = lazy_regex(r"\)\s{0,4}\n?\s{0,4}reason:")
+_MANY_AFTER = lazy_regex(r"[ ]error responses")
+_KIND_AFTER = lazy_regex(
     r"[ ](?:(?:client|server) error|http (?:response|error|status)|(?:response|status) code)\b"
 )
-_LEADING = re.compile(r"[\s\-:,()\"'`/.]{1,4}")
-_CLICKHOUSE_AFTER = re.compile(r"(?:\.|, e\.displaytext\(\) =)\s{1,4}db::")
-_COUNT_AFTER = re.compile(
+_LEADING = lazy_regex(r"[\s\-:,()\"'`/.]{1,4}")
+_CLICKHOUSE_AFTER = lazy_regex(r"(?:\.|, e\.displaytext\(\) =)\s{1,4}db::")
+_COUNT_AFTER = lazy_regex(
     r"[ -]?(?:ms|s|sec|secs|seconds?|min|minutes?|hours?|days?|[kmgt]i?b|bytes?|chars?|characters?|tokens?|words?|requests?|calls?|items?|rows?"
     r"|records?|files?|lines?|users?|jobs?|tasks?|times|attempts?|pages?|results?|documents?|points?|dollars?|usd|eur|credits?|px|x|of \d|entries"
     r"|messages|events|connections|retries|workers|samples|steps|iterations|images|vectors|dimensions|columns|nodes|pods|more|other|different)\b"

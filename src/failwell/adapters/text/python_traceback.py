@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from failwell.errors.lazy_regex import lazy_regex
+
 Via = Literal["cause", "context"]
 
 
@@ -61,22 +63,22 @@ _LONGEST_LINE = 10_000
 _DEEPEST = 32
 """Printing stops at ten levels of groups; a crafted text may not."""
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d{1,9})(?:, in (?P<function>.+?))?\s*$')
+_COLOUR = lazy_regex(r"\x1b\[[0-9;?]*[A-Za-z]")
+_FRAME = lazy_regex(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d{1,9})(?:, in (?P<function>.+?))?\s*$')
 # Possessive, so that a long line of anything is walked once.
 _NAME = r"(?:[^\W\d]\w*+|<locals>)(?:\.(?:[^\W\d]\w*+|<locals>))*+"
-_RAISED = re.compile(rf"(?P<name>{_NAME})(?:: ?(?P<text>.*))?$")
-_ALONE = re.compile(rf"(?:^|[\s\[\](>|:])(?P<name>{_NAME})(?:: (?P<text>.*))$")
-_GROUP_HEADER = re.compile(rf"( *)\+ Exception Group {re.escape(_HEADER)}")
-_MARGIN = re.compile(r"( *)\|(?: (.*)|)$")
-_MEMBER = re.compile(r"( *)(\+-)?\+-{3,} (?:\d+|\.\.\.) -{3,}$")
-_CLOSE = re.compile(r" *\+-{3,}$")
-_LOG_LINE = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)")
-_BOX_FRAME = re.compile(r"[│|] (?P<file>\S.*?):(?P<line>\d+) in (?P<function>\S+)")
-_SPEAKING_NAME = re.compile(
+_RAISED = lazy_regex(rf"(?P<name>{_NAME})(?:: ?(?P<text>.*))?$")
+_ALONE = lazy_regex(rf"(?:^|[\s\[\](>|:])(?P<name>{_NAME})(?:: (?P<text>.*))$")
+_GROUP_HEADER = lazy_regex(rf"( *)\+ Exception Group {re.escape(_HEADER)}")
+_MARGIN = lazy_regex(r"( *)\|(?: (.*)|)$")
+_MEMBER = lazy_regex(r"( *)(\+-)?\+-{3,} (?:\d+|\.\.\.) -{3,}$")
+_CLOSE = lazy_regex(r" *\+-{3,}$")
+_LOG_LINE = lazy_regex(r"\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)")
+_BOX_FRAME = lazy_regex(r"[│|] (?P<file>\S.*?):(?P<line>\d+) in (?P<function>\S+)")
+_SPEAKING_NAME = lazy_regex(
     r"[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Group|Iteration|Fault)$"
 )
-_CAMEL_NAME = re.compile(r"[A-Z]\w*[a-z]\w*$")
+_CAMEL_NAME = lazy_regex(r"[A-Z]\w*[a-z]\w*$")
 
 
 def read_traceback(text: str) -> TextError | None:

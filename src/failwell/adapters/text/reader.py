@@ -27,6 +27,7 @@ from failwell.adapters.text.protocol_words import (
     timed_out_phase,
 )
 from failwell.adapters.text.python_traceback import read_traceback
+from failwell.errors.lazy_regex import lazy_regex
 
 
 class PrintedError(NamedTuple):
@@ -43,7 +44,7 @@ _PART = r"[A-Za-z_$][\w$]{0,79}+"
 _QUALIFIED = rf"(?:{_PART}(?:\.|::|\\)){{0,12}}+"
 _SUFFIX = r"(?:Error|Exception|Failure|Fault|Timeout|TimedOut|Panic|Interrupt|Refused|Disconnected|Unavailable|Denied|Exceeded|Limited|NotFound|Unreachable)"
 
-_LINK = re.compile(
+_LINK = lazy_regex(
     r"^[ \t|]{0,24}Caused by:[ \t]*"  # Java, anyhow
     r"|[ \t\n]{0,8}--->[ \t]*"  # .NET
     r"|\[(?:cause|errors)\]:[ \t\n]*\[?[ \t\n]*"  # Node
@@ -54,37 +55,37 @@ _LINK = re.compile(
     r"|\bCause:[ ](?=[A-Z][\w.$]*(?:Error|Exception))",
     re.MULTILINE,
 )
-_NUMBERED = re.compile(r"^[ ]{2,8}\d{1,2}:[ ](?=\S)", re.MULTILINE)
-_PREFIX = re.compile(
+_NUMBERED = lazy_regex(r"^[ ]{2,8}\d{1,2}:[ ](?=\S)", re.MULTILINE)
+_PREFIX = lazy_regex(
     r"\s*(?:Exception in thread \"[^\"\n]{0,200}\" |Unhandled exception\. |Unhandled Exception: |Uncaught \(in promise\) |Uncaught "
     r"|Unhandled rejection |PHP Fatal error: {1,2}Uncaught |Fatal error: Uncaught |error: Uncaught (?:\(in promise\) )?)"
 )
-_HEADING = re.compile(
+_HEADING = lazy_regex(
     rf"[ \t(\[]{{0,24}}(?P<name>{_QUALIFIED}[A-Z][\w$]{{0,99}}+)(?:[ ]?(?:\[(?P<code>[A-Z]\w{{2,60}})\]|\((?P<number>-?\d{{1,9}}|0x[0-9A-Fa-f]{{8}})\)))?"
     r"(?:[ ]?:[ ]?(?P<text>[^\n]*)|[ ]*(?=\n|$|\{))"
 )
-_SPEAKING = re.compile(rf"{_SUFFIX}$|^Error$|^Exception$")
-_REPR = re.compile(
+_SPEAKING = lazy_regex(rf"{_SUFFIX}$|^Error$|^Exception$")
+_REPR = lazy_regex(
     rf"(?<![\w.])(?P<name>{_QUALIFIED}[A-Z]\w{{0,99}}?{_SUFFIX})(?=\(|: |>\]|$)|\braised (?P<raised>[A-Z]\w{{2,99}})>"
 )
-_ANGLED_error_chain = re.compile(rf"<(?P<name>{_QUALIFIED}_?[A-Z]\w{{0,99}}?{_SUFFIX})(?=: | of RPC |\()")
-_FRAME = re.compile(
+_ANGLED_error_chain = lazy_regex(rf"<(?P<name>{_QUALIFIED}_?[A-Z]\w{{0,99}}?{_SUFFIX})(?=: | of RPC |\()")
+_FRAME = lazy_regex(
     r"^[ \t]{0,40}+(?:at [^\n]*|\.\.\. \d{1,9} (?:more|common frames omitted)|--- End of [^\n]*|goroutine \d[^\n]*)\n?",
     re.MULTILINE,
 )
-_RUBY = re.compile(
+_RUBY = lazy_regex(
     r"^(?:\S{1,300}:\d{1,7}:in [^\n]{1,200}?: )?(?P<text>[^\n]{0,1000}) \((?P<name>(?:[A-Z]\w*::)*[A-Z]\w*)\)$",
     re.MULTILINE,
 )
-_RUBYS = re.compile(r"(?:[A-Z]\w{1,40}::){1,5}[A-Z][A-Za-z]{2,60}")
-_OF_A_MODULE_OF_ERRORS = re.compile(r"(?:^|\.)(?:errors?|exceptions?|exc)\.[A-Z][A-Za-z]{2,60}$")
-_RUST_PANIC = re.compile(
+_RUBYS = lazy_regex(r"(?:[A-Z]\w{1,40}::){1,5}[A-Z][A-Za-z]{2,60}")
+_OF_A_MODULE_OF_ERRORS = lazy_regex(r"(?:^|\.)(?:errors?|exceptions?|exc)\.[A-Z][A-Za-z]{2,60}$")
+_RUST_PANIC = lazy_regex(
     r"^thread '[^'\n]{0,200}'(?: \(\d{1,20}\))? panicked at (?:'(?P<old>[^\n]{0,2000}?)', \S+|[^\n]{0,300}?:\d{1,7}:\s(?P<text>[^\n]{0,2000}))",
     re.MULTILINE,
 )
 PANIC = "panic"
 """What Go and Rust call the end of a program that cannot go on. Earlier lines say nothing about it."""
-_GO_PANIC = re.compile(r"^(?P<name>panic|fatal error): (?P<text>[^\n]{0,2000})", re.MULTILINE)
+_GO_PANIC = lazy_regex(r"^(?P<name>panic|fatal error): (?P<text>[^\n]{0,2000})", re.MULTILINE)
 
 
 def chain_in(text: str) -> list[PrintedError]:
@@ -197,37 +198,37 @@ _LARGEST_TAIL = 48_000
 _MOST_BELOW = 12
 _REFINES = ("tls", "dns", "handles")
 _PYTHON = "Traceback (most recent call last)"
-_AWS = re.compile(
+_AWS = lazy_regex(
     r"\bAn error occurred \((?P<code>[\w.]{1,80})\) (?:when calling|on request)|\bA client error \((?P<old>[\w.]{1,80})\) occurred when calling|\bapi error (?P<go>[A-Z][\w.]{2,80}): |\b(?:Error Code: |ErrorCode \")(?P<java>[A-Z][\w.]{2,80})"
     # Azure's libraries for Go and PowerShell, and the Google one for Go, which puts the reason behind the message.
     r"|\bCode=\"?(?P<azure>[A-Z]\w{2,80})\"?;? Message=|\bgoogleapi: Error \d{3}: [^\n]{0,2000}, (?P<google>[a-z][A-Za-z]{3,40})(?=$| - )",
     re.MULTILINE,
 )
-_LABELLED = re.compile(
+_LABELLED = lazy_regex(
     r"^[ \t(]{0,8}(?:Error ?Code|Code|ERROR CODE|errorCode|error_code|code)[ \t]{0,12}[:=][ \t]{0,3}['\"]?(?P<code>[A-Za-z][\w.-]{2,60})['\"]?[,;)]?[ \t]*$",
     re.MULTILINE,
 )
-_BRACED = re.compile(
+_BRACED = lazy_regex(
     r"\b(?:code|type|[eE]rrorCode|reason): ?['\"](?P<code>[A-Za-z][\w.-]{2,60})['\"]|\bcode: ?(?P<plain>[A-Z][A-Za-z.]{5,80}),?\s{1,3}message: ?"
 )
-_ANGLED = re.compile(
+_ANGLED = lazy_regex(
     r"^<[45]\d\d> (?P<code>[A-Z][\w.]{3,80}): |(?:^|ERROR: )\((?P<cli>[A-Z][A-Za-z]{4,60})\) |<(?:[Cc]|exceptionC|errorC)ode>(?P<xml>[A-Z][\w.]{3,80})</"
 )
-_HEADED = re.compile(
+_HEADED = lazy_regex(
     # As clients in Go and command-line tools print the code before the sentence: `creating X: VcpuLimitExceeded: You have …`.
     r"(?:^|: |\n|\* |[45]\d\d )[ \t(\[]{0,4}(?P<code>[A-Z][a-z]{1,24}(?:[A-Z][A-Za-z0-9]{1,24}){1,6}(?:\.[A-Z]\w{2,40})?|[A-Z][A-Z_]{6,40})[)\]]{0,1}: (?=\S)"
 )
-_SYMBOL = re.compile(
+_SYMBOL = lazy_regex(
     # As chat services and their SDKs print it behind a sentence: `An API error occurred: missing_scope`.
     r"\b(?:[Ee]rrors?|ERROR|occurred|failed|[Cc]ode|[Rr]eason)['\"]?[:=] ?['\"]?(?P<code>[a-z]{2,20}(?:_[a-z]{2,20}){1,5})(?=$|[\s\"'\\,;})\]])"
 )
 _MOST_HEADS = 4
-_LOG_LINE = re.compile(
+_LOG_LINE = lazy_regex(
     r"^\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ]?|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)[^\n]{0,60}?",
     re.MULTILINE,
 )
-_LOUD = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
-_CALM = re.compile(
+_LOUD = lazy_regex(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
+_CALM = lazy_regex(
     r"[^\n]{0,100}?(?:\b(?:INFO|DEBUG|TRACE)\b|\b(?:level|severity)\W{1,3}(?:info|debug|trace)\b|\[(?:info|debug|trace)\])"
 )
 """The head of a record that speaks of no failure of its own, whatever words are in it."""

@@ -21,12 +21,13 @@ from failwell.adapters.text.protocol_words import timed_out_phase
 from failwell.adapters.text.reader import TextFacts
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.known_libraries import HOMES
+from failwell.errors.lazy_regex import lazy_regex
 
 _LAUNCH_CODES = range(124, 193)
 """Exit codes of launchers and shells, and those above 128 that stand for a signal."""
 
 
-_THREADS = re.compile(
+_THREADS = lazy_regex(
     r"\b(?:create|start)\w{0,4} (?:a |new |native )*thread|\bpthread_create\b|\bfork\b", re.IGNORECASE
 )
 _DEVICE_WORDS = ("cu", "hip", "mps", "nccl", "nvidia", "xpu")

@@ -1,7 +1,5 @@
 """celery with kombu and billiard: its own signals, the broker, and what became of a worker's process."""
 
-import re
-
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
@@ -9,6 +7,7 @@ from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.facts import NotBefore
 from failwell.errors.foreign_objects import safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 
 
 def _again(error: BaseException) -> Reading:
@@ -20,7 +19,7 @@ def _again(error: BaseException) -> Reading:
     return carries(inner, "celery.Retry", otherwise="worker.transient", saw="Retry", not_before=wait)
 
 
-_SIGNAL = re.compile(r"\bsignal (\d{1,2})\b|\bexitcode (\d{1,3})\b")
+_SIGNAL = lazy_regex(r"\bsignal (\d{1,2})\b|\bexitcode (\d{1,3})\b")
 
 
 def _lost(error: BaseException) -> Reading:

@@ -1,6 +1,5 @@
 """elasticsearch, elastic_transport and opensearch-py: the error type in the body decides, then the status."""
 
-import re
 from typing import Any, cast
 
 from failwell.adapters.classification import Reading
@@ -10,9 +9,10 @@ from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, text_of, transport
 from failwell.adapters.vendor_tables import rows
 from failwell.errors.foreign_objects import plain_int, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 
 _MOST_CAUSES = 4
-_PRINTED = re.compile(r"\((\d{3}), '([A-Za-z_]{3,80})'")
+_PRINTED = lazy_regex(r"\((\d{3}), '([A-Za-z_]{3,80})'")
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

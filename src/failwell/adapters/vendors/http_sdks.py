@@ -13,6 +13,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, in_stream, provider_of, text_of
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import int_attr, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 
 _ROOTS: tuple[tuple[str, str, str], ...] = (
     # module, provider, root classes
@@ -69,8 +70,8 @@ _LOCAL: dict[str, dict[str, str]] = {
     "deepgram": {"provider.output_invalid": "ParsingError"},
     "elevenlabs": {"provider.output_invalid": "ParsingError"},
 }  # fmt: skip
-_PRINTED = re.compile(r"status code (\d{3})[:.]?\s*(.{0,4000})", re.DOTALL)
-_NO_KEY = re.compile(
+_PRINTED = lazy_regex(r"status code (\d{3})[:.]?\s*(.{0,4000})", re.DOTALL)
+_NO_KEY = lazy_regex(
     r"\bapi[_ -]?key\b[^.\n]{0,60}(?:required|must|not|provide)|(?:no|provide|without)[^.\n]{0,40}\bapi[_ -]?key\b|未提供api_key",
     re.IGNORECASE,
 )

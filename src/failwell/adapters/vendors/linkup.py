@@ -4,7 +4,6 @@ The status stands in parentheses in the client's own text, which tells two uses 
 reply with its headers stays behind in the client's frame.
 """
 
-import re
 from dataclasses import replace
 
 from failwell.adapters.classification import Adapter, Reading
@@ -18,9 +17,10 @@ from failwell.errors.facts import Evidence
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.headers import lower_headers
 from failwell.errors.kind_registry import kind as registered
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.safe_str import words_of
 
-_STATUS = re.compile(r"\((\d{3})\)")
+_STATUS = lazy_regex(r"\((\d{3})\)")
 
 
 def _entry(kind: str | None) -> Adapter:

@@ -16,6 +16,7 @@ from failwell.adapters.vendor_tables import bad_answer, cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr, str_attr
 from failwell.errors.headers import lower_headers
+from failwell.errors.lazy_regex import lazy_regex
 
 _PHASES: dict[str, Phase] = {"pool": "pool", "connect": "connect", "write": "write", "read": "read"}
 _CODES = {
@@ -41,7 +42,7 @@ _UNREADABLE = frozenset(
 """Causes that say that the reply could not be read, as the SDKs raise them."""
 _GUESSES = frozenset({"provider.bad_request", "provider.stream_interrupted", "provider.unknown"})
 """What the words of a failed validation look like. A reply that holds an error is read as that error."""
-_KEY = re.compile(r"api[_ ]key|credential|token", re.IGNORECASE)
+_KEY = lazy_regex(r"api[_ ]key|credential|token", re.IGNORECASE)
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

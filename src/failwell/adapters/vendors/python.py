@@ -4,8 +4,6 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
-import re
-
 from failwell.adapters.classification import Reading
 from failwell.adapters.protocols.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.registry import Table
@@ -14,6 +12,7 @@ from failwell.adapters.vendor_tables import rows
 from failwell.errors.facts import ProviderMetadata
 from failwell.errors.foreign_code import is_known_library
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.safe_str import arguments_text
 
 _UNDECODED = Reading.from_rule(
@@ -83,13 +82,13 @@ def _missing_module(error: BaseException) -> Reading:
     )
 
 
-_LIBRARY = re.compile(
+_LIBRARY = lazy_regex(
     r"\.so\b|\.dylib\b|\.pyd\b|DLL load failed|GLIBC|\b(?:pip|conda|mamba|uv|apt|brew) (?:install|add)\b|\b[Pp]lease install\b|\bnot installed\b|\bNo module named '"
     r"|\bmust (?:be installed|install)\b|\b(?:not found|missing) in your environment\b|\brequires? the \S{1,60} (?:library|package|module)\b"
     # A name that an installed package no longer has, or has not yet: another release of it is needed.
     r"|\((?!most)[^()\n]{0,300}\b(?:site|dist)-packages\b"
 )
-_NAME_OF = re.compile(
+_NAME_OF = lazy_regex(
     r"\bcannot import name '[^'\n]{1,200}' from '(?P<top>\w{1,80})(?:\.[\w.]{1,200})?'(?P<place> \(unknown location\))?"
 )
 """How Python says that a module lacks a name. `from partially initialized module` is a circle in the program and not meant."""

@@ -1,10 +1,9 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
-import re
-
 from failwell.adapters.classification import Reading
 from failwell.adapters.registry import Table
 from failwell.errors.foreign_objects import safe_call, str_attr
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.safe_str import words_of
 
 _BY_CODE = {
@@ -46,7 +45,7 @@ _ABSENT = {
     "no such table: ": ("provider.rejected", "sqlite.table"),
 }
 """What SQLite says, under a code that means anything, of what is not there: an extension of a virtual table, or a table."""
-_NAMED = re.compile(
+_NAMED = lazy_regex(
     r"(?P<locked>database table is locked: )|[A-Z ]{2,20}(?P<constraint> constraint failed\b)"
 )
 """Sentences that a name follows."""

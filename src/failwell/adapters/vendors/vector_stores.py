@@ -22,10 +22,11 @@ from failwell.adapters.traceback_frames import reply_in
 from failwell.adapters.vendor_tables import carries, cause_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
+from failwell.errors.lazy_regex import lazy_regex
 
 _NAMED = frozenset({404, 409})
 """A missing collection or index is a matter of configuration, like a missing table, and is left as it is."""
-_NO_KEY = re.compile(r"\b(?:no|missing|provide[^.\n]{0,20}) api[ _-]?key", re.IGNORECASE)
+_NO_KEY = lazy_regex(r"\b(?:no|missing|provide[^.\n]{0,20}) api[ _-]?key", re.IGNORECASE)
 
 
 def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException], Reading]:
@@ -95,7 +96,7 @@ def _weaviate(error: BaseException, facts: Facts) -> None:
 
 
 _weaviate_reply = _store("weaviate", "weaviate-client", _weaviate)
-_GRPC = re.compile(r"StatusCode\.([A-Z_]{2,20})|^\[([A-Z_]{2,20})\] |status = StatusCode\.([A-Z_]{2,20})")
+_GRPC = lazy_regex(r"StatusCode\.([A-Z_]{2,20})|^\[([A-Z_]{2,20})\] |status = StatusCode\.([A-Z_]{2,20})")
 
 
 def _weaviate_call(error: BaseException) -> Reading:

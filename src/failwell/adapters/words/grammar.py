@@ -4,12 +4,12 @@ Names between quotes, addresses and model names are put aside first: what someon
 about what happened to it. A negation turns the words after it (`not found`, `could not find`).
 """
 
-import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from failwell.adapters.words.lexicon import NEGATED, NEGATIONS, STATES, SUBJECTS
+from failwell.errors.lazy_regex import lazy_regex
 
 Hit = tuple[int, int, str]
 """Where a concept stands: its place in the text, the clause it is in, and its name."""
@@ -36,13 +36,13 @@ _FAMILY = (
     r"(?:gpt|chatgpt|claude|gemini|gemma|(?:code|tiny)?llama(?![-_]?(?:index|cpp))|mi[sx]tral|qwen|deepseek|dall-e|grok"
     r"|command|glm|phi|o[134]-|text-embedding|whisper|flux|stable-diffusion|sdxl|kimi|nova|titan|jina|voyage|bge)[-./:]?[a-z0-9]"
 )
-_IS_MODEL = re.compile(rf"(?:^|[^a-z]){_FAMILY}|[-/_]model(?:$|[-/_:])|^models?[-/]")
-_IS_FAMILY = re.compile(_FAMILY)
-_NUMBER_ASIDE = re.compile(r"\(\d[\d.,]{0,20} ?[a-z]{0,12}\) ")
-_BETWEEN = re.compile("[-=,:;+|&#]+")
-_RUNS = re.compile(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
-_CHOICE = re.compile(r"\(([^()]*)\)")
-_CHINESE = re.compile("[一-鿿]")
+_IS_MODEL = lazy_regex(rf"(?:^|[^a-z]){_FAMILY}|[-/_]model(?:$|[-/_:])|^models?[-/]")
+_IS_FAMILY = lazy_regex(_FAMILY)
+_NUMBER_ASIDE = lazy_regex(r"\(\d[\d.,]{0,20} ?[a-z]{0,12}\) ")
+_BETWEEN = lazy_regex("[-=,:;+|&#]+")
+_RUNS = lazy_regex(r"[a-z_]+|[一-鿿]+|[，。；：！？]")
+_CHOICE = lazy_regex(r"\(([^()]*)\)")
+_CHINESE = lazy_regex("[一-鿿]")
 _COLON = ("", "", "")
 """A colon ends no clause (`pull model: no such file`), but what stands behind it is farther away."""
 _OPENING, _QUOTES = "([{<\"'`", "\"'`"
@@ -117,7 +117,7 @@ class Lexicon:
         pieces = {form.replace(" ", "") for form in (*spellings, "not", "no")}
         pieces -= {piece for piece in pieces if piece.endswith("e") and piece[:-1] in pieces}
         known = "|".join(sorted(pieces, key=len, reverse=True))
-        self.pieces = re.compile(f"(?P<other>{_OTHER_WORDS})|{known}")
+        self.pieces = lazy_regex(f"(?P<other>{_OTHER_WORDS})|{known}")
         self.phrases = {form.replace(" ", ""): form for form in spellings if " " in form}
 
     def _add(self, table: str, concept: str, form: str) -> None:

@@ -11,22 +11,23 @@ from typing import NamedTuple
 from failwell.adapters.rules import LONG, QUOTA
 from failwell.adapters.words.cells import CELLS, Cell, cells_of
 from failwell.adapters.words.grammar import LEXICON, alternatives, forms
+from failwell.errors.lazy_regex import lazy_regex
 
 _MOST_TEXTS = 1024
 _LONGEST = 2_400
 _COMMON = frozenset({"prompt", "context", "request", "limit", "rate", "tokens"})
 _NUMBERS = str.maketrans("123456789", "000000000")
-_SHORT_WINDOW = re.compile(
+_SHORT_WINDOW = lazy_regex(
     r"(?:per|/|each|every) ?[-_]?(?:\d{1,5} ?)?(?:sec|min|hour)|/ ?s\b|\b[tr]p[mhs]\b|\bqps\b|(?<![\d=.])\d{1,4}(?:\.\d{1,9})? ?[smh]\b|retry in \d"
 )
-_LONG_WINDOW = re.compile(
+_LONG_WINDOW = lazy_regex(
     r"(?:per|/|each|every|current|last) ?[-_]?(?:day|week|month|24[- ]?h)|\b[tr]pd\b|\b(?:dai|week|month)ly"
     # A clock or a calendar says when: windows of people, not of seconds.
     r"|\b(?:resets?|available|renews?|(?:try|use it|continue) again|until)\b(?: again)?(?: (?:at|on|by|after))? ?"
     r"(?:\d{1,2}(?::\d\d)? ?[ap]m\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|midnight"
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d)|\b(?:in|after) \d{1,3} ?d(?:ays?)?\b"
 )
-_STOPPED = re.compile(
+_STOPPED = lazy_regex(
     r"\b(?:cancell?ed|interrupted|aborted|stopped|terminated|killed) by (?:the |its )?(?:user|owner|administrator|operator|client)\b|\buser (?:has )?(?:cancell?ed|interrupted|aborted)\b"
     r"|^\W{0,3}(?:(?:fatal )?error: |failed: )?(?:the |this )?(?:operation|request|run|task|job|query|step|build|workflow|pipeline|execution|statement|command)"
     r"(?: was| has been| is)? cancell?ed\W{0,3}$"
@@ -34,13 +35,13 @@ _STOPPED = re.compile(
     r"|\bcancell?ed at \d{4}-\d\d-\d\dt[\d:]{5,8}+(?! due to)|^\^c\W{0,3}$|\bcancell?ing (?:\w{1,20} )?due to (?:user|request)",
     re.MULTILINE,
 )
-_COMPARED = re.compile(r"\d\)? ?[<>]=? ?|[<>]=? ?\d|\d\)? must be (?:less|smaller|at most|no more)\b")
-_SHAPE = re.compile(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
-_NUMBER = re.compile(r"\d+")
-_WRAPPED = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z]{2,} ?[a-z])")
+_COMPARED = lazy_regex(r"\d\)? ?[<>]=? ?|[<>]=? ?\d|\d\)? must be (?:less|smaller|at most|no more)\b")
+_SHAPE = lazy_regex(r"\b(?:dim(?:ension)?s?|shapes?|tensors?|vectors?)\b")
+_NUMBER = lazy_regex(r"\d+")
+_WRAPPED = lazy_regex(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z]{2,} ?[a-z])")
 _PAGE = ("<!doctype html", "<html")
-_TAG = re.compile(r"</?[a-z][^<>]{0,300}+>")
-_HEADING = re.compile(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
+_TAG = lazy_regex(r"</?[a-z][^<>]{0,300}+>")
+_HEADING = lazy_regex(r"<(title|h[1-3])\b[^<>]{0,200}+>([^<>]{1,200}+)<")
 _statements: "dict[int, Statement]" = {}
 
 

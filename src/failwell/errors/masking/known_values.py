@@ -12,9 +12,10 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.shapes import Span, merged, replaced
 
-_ESCAPE = re.compile(
+_ESCAPE = lazy_regex(
     r"%([0-9A-Fa-f]{2})"
     # Any number of backslashes: each layer of quoting doubles them.
     r"|\\++(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|U([0-9A-Fa-f]{8})|([nrtbfav0])|([^A-Za-z0-9\s]))"

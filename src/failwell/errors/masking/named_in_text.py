@@ -7,17 +7,18 @@ it from its value, then the value. So a new notation is a matter of one pattern.
 import re
 from collections.abc import Iterator
 
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.randomness import is_identifier, is_mixed, is_random
 from failwell.errors.masking.secret_names import STEMS, NameClass, class_of, is_secret
 from failwell.errors.masking.shapes import Span
 
-_STEM = re.compile("|".join(re.escape(stem.rstrip("=:'\"%3")) for stem in STEMS))
-_NAME_AFTER = re.compile(r"[A-Za-z0-9_-]*+(?:\.(?=[A-Za-z])[A-Za-z0-9_-]++)*+")
-_WORD_BEFORE = re.compile(r"[A-Za-z]+[ ]\Z")
+_STEM = lazy_regex("|".join(re.escape(stem.rstrip("=:'\"%3")) for stem in STEMS))
+_NAME_AFTER = lazy_regex(r"[A-Za-z0-9_-]*+(?:\.(?=[A-Za-z])[A-Za-z0-9_-]++)*+")
+_WORD_BEFORE = lazy_regex(r"[A-Za-z]+[ ]\Z")
 _LONGEST_NAME = 100
 _QUOTE = r"(?:\"\"\"|'''|\\*+[\"'`]|&quot;|&\#3[49];|%22)"
 _NEWLINE = r"(?:\r?\n|\\+r\\+n|\\+n)"
-_SEPARATOR = re.compile(
+_SEPARATOR = lazy_regex(
     rf"(?P<close>{_QUOTE}?\]?)(?:"
     # A source line: `api_key: str = "…"`.
     r"(?:[ \t]{0,4}:[ \t]{0,4}&?|[ \t](?=string\b))[A-Za-z_][\w.]{0,40}(?:\[[^\]\n]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,40}){0,3}[ \t]{0,4}=[ \t]{0,4}"
@@ -44,41 +45,41 @@ _SEPARATOR = re.compile(
     r"|(?:[ \t]+(?:is|was|to|set|lautet|est|es|used)\b)*)[ \t:]+(?P<prose>)"
     r")"
 )
-_OPEN = re.compile(
+_OPEN = lazy_regex(
     # What may stand before a value: the kind of a string, a type, an encoding.
     r"(?:[bBfFrRuU]{1,2}(?=\\*+[\"'])|string\([0-9]+\)[ ]|[A-Za-z]*(?:Secret|Token)[A-Za-z]*\((?:value=)?"
     r"|(?:Some|Just|Ok|Optional(?:\.of)?|String::from|str|bytes)\((?=[\"'])|![a-z!]{1,20}[ ]|base64:|0x(?=[0-9a-f]{32}))?"
     rf"(?P<quote>{_QUOTE})?"
 )
-_BARE = re.compile(r"[^\s\"'&,;)}\]<>|`]++")
-_BARE_IN_QUERY = re.compile(r"[^\s\"'&;)}\]<>|`\#]++")
-_LISTED = re.compile(r"[^\s\"'&;)}\]<>|`]++")
-_ITEM = re.compile(r"[^,]++")
+_BARE = lazy_regex(r"[^\s\"'&,;)}\]<>|`]++")
+_BARE_IN_QUERY = lazy_regex(r"[^\s\"'&;)}\]<>|`\#]++")
+_LISTED = lazy_regex(r"[^\s\"'&;)}\]<>|`]++")
+_ITEM = lazy_regex(r"[^,]++")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_MEMBER = re.compile(r"[:=]>?[ \t]{0,4}\\*+[\"'](?P<value>[^\"'\\]++)")
-_LINE = re.compile(r"[\"']?(?P<value>[^\s:\"'\\]{6,512})[\"']?[ \t]*+(?=[\r\n]|\\+[rn]|\Z)")
-_COLUMNS = re.compile(r"[^()\n]{1,4096}(?=\))")
-_COLUMN = re.compile(r"[^,\s][^,]*+")
-_STRING = re.compile(r"\\*+[\"'](?P<value>[^\"'\\]++)\\*+[\"']")
+_MEMBER = lazy_regex(r"[:=]>?[ \t]{0,4}\\*+[\"'](?P<value>[^\"'\\]++)")
+_LINE = lazy_regex(r"[\"']?(?P<value>[^\s:\"'\\]{6,512})[\"']?[ \t]*+(?=[\r\n]|\\+[rn]|\Z)")
+_COLUMNS = lazy_regex(r"[^()\n]{1,4096}(?=\))")
+_COLUMN = lazy_regex(r"[^,\s][^,]*+")
+_STRING = lazy_regex(r"\\*+[\"'](?P<value>[^\"'\\]++)\\*+[\"']")
 _UP_TO = {
-    '"': re.compile(r"(?:[^\"\\\r\n]|\\.)*+"),
-    "'": re.compile(r"(?:[^'\\\r\n]|\\.)*+"),
-    "`": re.compile(r"(?:[^`\\\r\n]|\\.)*+"),
+    '"': lazy_regex(r"(?:[^\"\\\r\n]|\\.)*+"),
+    "'": lazy_regex(r"(?:[^'\\\r\n]|\\.)*+"),
+    "`": lazy_regex(r"(?:[^`\\\r\n]|\\.)*+"),
 }
-_MARKUP = re.compile(r"[^<]++(?=</)")
-_GOES_ON = re.compile(r"[ \t]+\w")
-_LINE_END = re.compile(r"[\r\n]|\\+[rn]")
+_MARKUP = lazy_regex(r"[^<]++(?=</)")
+_GOES_ON = lazy_regex(r"[ \t]+\w")
+_LINE_END = lazy_regex(r"[\r\n]|\\+[rn]")
 _LONGEST = 4_096
 """Characters of a value that are looked through."""
 _LONGEST_BARE = 512
-_OBJECT = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
-_RESOURCE = re.compile(r"arn:[a-z-]+:[^\s\"']*\Z")
+_OBJECT = lazy_regex(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+_RESOURCE = lazy_regex(r"arn:[a-z-]+:[^\s\"']*\Z")
 """What stands before a name that is part of the name of a resource."""
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]*[ \t]+(?=\S)")
-_KNOWN_SCHEME = re.compile(
+_SCHEME = lazy_regex(r"[A-Za-z][A-Za-z0-9-]*[ \t]+(?=\S)")
+_KNOWN_SCHEME = lazy_regex(
     r"(?i:bearer|basic|digest|token|key|api-?key|api-token|geniekey|ssws|jwt)[ \t]+(?=\S)"
 )
-_APP_PASSWORD = re.compile(r"(?:[a-z]{4} ){3}[a-z]{4}(?![A-Za-z])")
+_APP_PASSWORD = lazy_regex(r"(?:[a-z]{4} ){3}[a-z]{4}(?![A-Za-z])")
 """Google's: four groups of four letters."""
 _COOKIES = frozenset({"cookie", "set-cookie"})
 _HEADERS = _COOKIES | {"authorization", "proxy-authorization"}

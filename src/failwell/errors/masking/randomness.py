@@ -1,12 +1,12 @@
 """Whether a word looks drawn at random, as keys are, or written by a person, as names are."""
 
-import re
+from failwell.errors.lazy_regex import lazy_regex
 
-_CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
-_DIGIT = re.compile(r"[0-9]")
-_LETTER = re.compile(r"[A-Za-z]")
-_IDENTIFIER = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)*+[0-9]{0,4}")
-_CAPITAL = re.compile(r"[A-Z]")
+_CHANGE = lazy_regex(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
+_DIGIT = lazy_regex(r"[0-9]")
+_LETTER = lazy_regex(r"[A-Za-z]")
+_IDENTIFIER = lazy_regex(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)*+[0-9]{0,4}")
+_CAPITAL = lazy_regex(r"[A-Z]")
 
 
 def is_random(word: str) -> bool:

@@ -11,10 +11,11 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.randomness import is_mixed, is_random
 
 _LONGEST = 100
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PARTS = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 STEMS = (
@@ -187,19 +188,19 @@ _REMARKS = frozenset(
     }
 )  # fmt: skip
 """Words of sentences about a field."""
-_HOLDERS = re.compile(
+_HOLDERS = lazy_regex(
     r"[*•.…_-]*|x{3,}|[*•]{3,}.*|[<$%{\[].*|\.{2,}.*|.*\.\.\..*|.*\*\*\*.*", re.IGNORECASE | re.DOTALL
 )
-_CALL = re.compile(r"[A-Za-z_][\w.]*(?:\.[A-Za-z_]\w*)*\s?[(\[]")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_YOURS = re.compile(
+_CALL = lazy_regex(r"[A-Za-z_][\w.]*(?:\.[A-Za-z_]\w*)*\s?[(\[]")
+_DOTTED = lazy_regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_YOURS = lazy_regex(
     r"(?:your|my|the|some|insert)[-_ ](?:[a-z]+[-_ ])*(?:key|token|secret|pass(?:word|phrase|wd)?|pwd|credentials?|here|value)",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
-_LONG = re.compile(r"[A-Za-z0-9+/_-]{16,}+")
-_WORD = re.compile(r"[A-Za-z]+")
-_NAME = re.compile(r"[A-Za-z_.]+")
+_PATH = lazy_regex(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
+_LONG = lazy_regex(r"[A-Za-z0-9+/_-]{16,}+")
+_WORD = lazy_regex(r"[A-Za-z]+")
+_NAME = lazy_regex(r"[A-Za-z_.]+")
 
 
 def is_secret(value: str, under: NameClass, *, is_quoted: bool, goes_on: bool = False) -> bool:
@@ -279,10 +280,10 @@ def _has_signs(value: str) -> bool:
 
 
 _SHORTEST = 8
-_LOGIN = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")
-_CONNECTION = re.compile(r"(?:key|password|pwd|secret|signature|token)=([^;\s]{6,})", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Za-z]+|[0-9.,:-]+|[A-Z][A-Z_]+")
-_WORDS = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
+_LOGIN = lazy_regex(r"://[^/@\s:]*:([^/@\s]+)@")
+_CONNECTION = lazy_regex(r"(?:key|password|pwd|secret|signature|token)=([^;\s]{6,})", re.IGNORECASE)
+_PLAIN = lazy_regex(r"[A-Za-z]+|[0-9.,:-]+|[A-Z][A-Z_]+")
+_WORDS = lazy_regex(r"[a-z]+(?:[_-][a-z]+)*")
 
 
 def secrets_in(name: str, value: str) -> list[str]:

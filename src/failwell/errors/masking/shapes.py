@@ -9,6 +9,7 @@ Places in a text that are to be masked.
 import re
 from collections.abc import Iterable, Iterator
 
+from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.masking.randomness import is_identifier, is_mixed, is_random
 from failwell.errors.masking.secret_names import STEMS, NameClass, is_secret
 
@@ -36,36 +37,36 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-_PEM = re.compile(
+_PEM = lazy_regex(
     r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?![\"'`])(?:[^-]++|-(?!----))*+(?:-----END[ A-Z0-9]{0,60}-----)?"
 )
-_PUTTY = re.compile(r"(?<=Private-Lines: )[0-9]+\s(?P<value>[A-Za-z0-9+/=\s]++)")
-_USERINFO = re.compile(
+_PUTTY = lazy_regex(r"(?<=Private-Lines: )[0-9]+\s(?P<value>[A-Za-z0-9+/=\s]++)")
+_USERINFO = lazy_regex(
     # A password may hold an @, and, written by hand, a slash; then what looks like a port is none. A user
     # without a password is taken for a token if it is long and has a digit.
     r"(?<=://)(?:(?P<user>[^\s/@:?#\"'<>]*+):(?P<value>[^\s/?#\"'<>]{1,512}|(?!\d{1,5}[/?#])[^\s@\"'<>]{1,512})"
     r"|(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+)(?=@)"
 )
 _SCHEMES = ("bearer", "basic", "digest", "token", "apikey", "ssws")
-_CREDENTIAL = re.compile(r"(?:(?P<colon>:)?[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)")
-_FLAG = re.compile(
+_CREDENTIAL = lazy_regex(r"(?:(?P<colon>:)?[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)")
+_FLAG = lazy_regex(
     r"(?<!\S)(?:(?:-u|--user|--auth)[ =][^\s:\"']{1,80}:|(?:-p|-w)(?P<space>[ ]?))(?P<value>[^\s:\"']{6,}+)"
 )
-_CALL = re.compile(
+_CALL = lazy_regex(
     r"(?:[Cc]lient|login|authenticate|connect|configure|Auth|Credentials?|OpenAI|Anthropic)\((?P<arguments>[^()\n]{8,400})"
 )
-_ARGUMENT = re.compile(r"(?<![=:])[\"'](?P<value>[^\"'\s]{8,})[\"']")
-_IDENTIFIED = re.compile(
+_ARGUMENT = lazy_regex(r"(?<![=:])[\"'](?P<value>[^\"'\s]{8,})[\"']")
+_IDENTIFIED = lazy_regex(
     r"identified[ ](?:with[ ]\S{1,60}[ ])?(?:by|as)[ ](?:password[ ])?[\"'](?P<value>[^\"'\n]{1,512})",
     re.IGNORECASE,
 )
-_MEMBER_OF_KEY = re.compile(
+_MEMBER_OF_KEY = lazy_regex(
     r"(?<=[\"'])(?:d|k|p|q|dp|dq|qi)\\*+[\"']\s{0,4}:\s{0,4}\\*+[\"'](?P<value>[A-Za-z0-9_=-]{16,}+)"
 )
 """The private members of a JSON web key."""
-_COOKIE = re.compile(r"<Cookie[ ][^\s=<>]{1,80}=(?P<value>[^\s<>]{1,4096})(?=[ ]for[ ])")
+_COOKIE = lazy_regex(r"<Cookie[ ][^\s=<>]{1,80}=(?P<value>[^\s<>]{1,4096})(?=[ ]for[ ])")
 """The repr of a cookie."""
-_RECEIVED = re.compile(r"Received=(?P<value>[^\s,]{6,200})(?=,[ ]expected[ ]to[ ]start)")
+_RECEIVED = lazy_regex(r"Received=(?P<value>[^\s,]{6,200})(?=,[ ]expected[ ]to[ ]start)")
 """What LiteLLM says about a key of another vendor."""
 _ANNOUNCED = (
     ("private-lines: ", _PUTTY),
@@ -75,7 +76,7 @@ _ANNOUNCED = (
     ("kty", _MEMBER_OF_KEY),
 )
 """Patterns of values, each with a text in lower case that stands near them."""
-_LOGIN = re.compile(
+_LOGIN = lazy_regex(
     r"(?:(?<=thin:)|(?<=sqlplus ))[^\s/@:]{1,60}/(?P<oracle>[^\s@\"']{1,200})(?=@)"
     # Mail has no port; only the users that stand for a token need none.
     r"|(?<![\w/@.:%+-])(?!(?:mailto|xmpp|sips?|acct|stun|turn):)(?:[A-Za-z][\w.-]{0,60}:(?P<value>[^\s/@:\"'<>]{8,200})"
@@ -83,7 +84,7 @@ _LOGIN = re.compile(
     r"|(?:oauth2|x-access-token|x-token-auth|gitlab-ci-token|__token__|git|token):(?P<token>[^\s/@:\"'<>]{8,200})(?=@[A-Za-z]))"
 )
 """A user and a password before a host, in an address without `//`."""
-_WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
+_WORD = lazy_regex(r"[A-Za-z0-9_-]{12,}+")
 _PLACEHOLDERS = frozenset({"password", "pass", "passwd", "pwd", "secret", "token"})
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
