@@ -5,6 +5,7 @@ field. An exception that is not ours is read by an adapter, and ends the inherit
 its worst member. The result is one `Reading`, from which `describe` builds the report.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
@@ -15,13 +16,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 from failwell.adapters.classification import Reading, declared
 from failwell.adapters.origin import REFUSALS, VERDICTS, seen_from
 from failwell.adapters.registry import is_unknown, kind_alone, read
-from failwell.adapters.traceback_frames import raised_by_client
+from failwell.adapters.traceback_frames import raised_by_client, raised_by_installed
 from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.causes import cause_of, is_group, members, type_name
 from failwell.errors.facts import Origin, ProviderMetadata
 from failwell.errors.fault import Fault, is_fault, lineage
+from failwell.errors.foreign_code import is_installed, module_of
 from failwell.errors.foreign_objects import safe_call, safe_getattr, safe_getattrs
 from failwell.errors.kind_registry import KINDS, is_kind
+from failwell.errors.known_libraries import HOMES
 from failwell.errors.report import Evidence
 from failwell.errors.safe_str import is_mapping, items_of
 
@@ -45,6 +48,8 @@ _SAYING_NOTHING = ("unclassified", "python.RuntimeError")
 """Rules for classes that say nothing: one that is raised `from` a failure that is known is that failure, in other words."""
 _PLAIN_OS_ERROR = "python.OSError"
 """The rule for one without an errno."""
+_PLAIN = (Exception, OSError, RuntimeError, ValueError)
+"""Classes of Python that libraries raise for anything."""
 _GENERAL = frozenset(
     {
         "unclassified",
@@ -156,9 +161,22 @@ def _by_words(
     """What an exception says in words whose class says little, or else `reading`."""
     if by_text is None and reading.rule not in _GENERAL:
         return reading
+    of_library = safe_call(_is_of_a_library, None, error, origin) is True
+    if not of_library and origin != "call":
+        # What a program's own classes say is the program's business.
+        return reading
     from failwell.adapters.unknown_class import read_unknown
 
-    return safe_call(read_unknown, None, error, origin, by_text) or reading
+    return safe_call(read_unknown, None, error, origin, by_text, of_library) or reading
+
+
+def _is_of_a_library(error: BaseException, origin: Origin) -> bool:
+    """Whether an installed library made the class, or raised one of Python's that says nothing in this program's code."""
+    if type(error) in _PLAIN:
+        return origin == "code" and raised_by_installed(error)
+    module = module_of(type(error))
+    top = module.partition(".")[0]
+    return top not in sys.stdlib_module_names and (top in HOMES or is_installed(module))
 
 
 def _seen_in(reading: Reading, saw: str) -> Reading:

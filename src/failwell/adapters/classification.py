@@ -6,13 +6,16 @@ an adapter composes a sentence from the facts that it recognises, or leaves the 
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from failwell.errors.axes import Blame, Certainty
 from failwell.errors.facts import Evidence, NotBefore, Origin, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.errors.frozen import frozen
 
 _LONGEST = 200
+
+Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
+"""How far a call got when the transport failed; up to `tls` nothing was sent. `handles`: no file handle was left."""
 
 
 @frozen
@@ -63,6 +66,19 @@ class Reading:
         """The same facts, classified as `kind` by another rule."""
         first, *runners_up = self.evidence
         return replace(self, kind=kind, evidence=(replace(first, rule=rule), *runners_up), **changes)
+
+
+class Rule(NamedTuple):
+    """What decided: the name of the row, the kind that follows, and the sort of evidence that it is."""
+
+    name: str
+    kind: str
+    basis: str
+    saw: str = ""
+    is_documented: bool = False
+    """Whether it is a row of a table of codes, and not read from the words of a code."""
+    is_soft: bool = False
+    """Whether a short window that the text names turns a quota into a rate limit."""
 
 
 Adapter = Callable[[BaseException], Reading | None]

@@ -9,11 +9,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Reading, Rule
 from failwell.adapters.facts import Facts, ids_of
 from failwell.adapters.precedence import is_denied, rules_for
 from failwell.adapters.retry_after import wait_of
-from failwell.adapters.rules import Rule
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
 from failwell.errors.frozen import draft_of

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from failwell.adapters.classification import Rule
 from failwell.adapters.rules import (
     BAD,
     CAPABILITY,
@@ -20,7 +21,6 @@ from failwell.adapters.rules import (
     STATUS_CODES,
     STATUS_WORDS,
     UNSURE,
-    Rule,
 )
 from failwell.adapters.words.cells import cells_of
 from failwell.adapters.words.grammar import LEXICON, concepts_of_code

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
+from failwell.adapters.classification import Phase
 from failwell.adapters.protocols.vendor_codes import edge_code
 from failwell.errors.lazy_regex import lazy_regex
-
-Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
-"""How far a call got when the transport failed; up to `tls` nothing was sent. `handles`: no file handle was left."""
 
 NOT_SENT: frozenset[str] = frozenset({"handles", "pool", "dns", "connect", "proxy", "tls"})
 _LARGEST_BODY = 64_000

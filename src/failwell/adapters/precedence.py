@@ -7,8 +7,9 @@ It does not know the provider. What tells a quota from a rate limit is the same 
 
 import re
 
+from failwell.adapters.classification import Phase, Rule
 from failwell.adapters.codes import said_by_class, said_by_codes
-from failwell.adapters.facts import NOT_SENT, Facts, Objects, Phase, ids_of, objects_of
+from failwell.adapters.facts import NOT_SENT, Facts, Objects, ids_of, objects_of
 from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import (
@@ -30,7 +31,6 @@ from failwell.adapters.rules import (
     SERVERS_OF_ONE_STATUS,
     THROWN,
     UNSURE,
-    Rule,
 )
 from failwell.adapters.words.cells import Cell, cells_of
 from failwell.adapters.words.grammar import concepts_of_code

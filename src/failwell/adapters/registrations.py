@@ -6,7 +6,6 @@ that has a meaning cannot get another one.
 Adapters that installed packages bring: entry points of the group `failwell.adapters`.
 """
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -14,8 +13,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from failwell.adapters.classification import Reading
-from failwell.adapters.rules import Rule
+from failwell.adapters.classification import Reading, Rule
 from failwell.errors.facts import Evidence
 from failwell.errors.fault import Fault
 from failwell.errors.kind_registry import kind as registered_kind
@@ -209,6 +207,8 @@ def load_adapters(top: str) -> None:
             if callable(loaded):
                 loaded()
         except Exception as error:  # noqa: BLE001  (a package's adapter may raise anything, and no failure is described worse for it)
+            import logging
+
             logging.getLogger("failwell.adapters").warning(
                 "the entry point `%s = %s` of the group `%s` failed with %s; its exceptions are read without it",
                 point.name, point.value, GROUP, type(error).__name__,

@@ -7,7 +7,6 @@ them are read, the latest credible time wins, and nonsense is skipped and record
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -320,6 +319,8 @@ def instant(text: str) -> datetime | None:
     """An HTTP date or an ISO 8601 time, in UTC where it does not name a zone."""
     if not text:
         return None
+    from email.utils import parsedate_to_datetime
+
     try:
         at = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError, OverflowError):

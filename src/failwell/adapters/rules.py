@@ -5,25 +5,9 @@ words (`insufficient_quota`, `ModelNotFoundException`) are read as words and nee
 """
 
 import re
-from dataclasses import dataclass
 
 from failwell.adapters.protocols import vendor_codes
 from failwell.errors.lazy_regex import lazy_regex
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What decided: the name of the row, the kind that follows, and the sort of evidence that it is."""
-
-    name: str
-    kind: str
-    basis: str
-    saw: str = ""
-    is_documented: bool = False
-    """Whether it is a row of a table of codes, and not read from the words of a code."""
-    is_soft: bool = False
-    """Whether a short window that the text names turns a quota into a rate limit."""
-
 
 QUOTA, RATE, OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
 DOWN, AUTH, PERM = "provider.unavailable", "provider.auth", "provider.permission"

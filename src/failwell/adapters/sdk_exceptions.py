@@ -11,13 +11,12 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Phase, Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
     Objects,
-    Phase,
     as_objects,
     codes_and_message,
     codes_of,
@@ -25,7 +24,7 @@ from failwell.adapters.facts import (
 )
 from failwell.adapters.precedence import rules_for
 from failwell.adapters.retry_after import wait_of
-from failwell.adapters.text.message import add_text_facts
+from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.traceback_frames import broke_in_stream
 from failwell.errors.causes import below, members, stands_alone
 from failwell.errors.foreign_objects import (
@@ -146,6 +145,22 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     if status is None and phase is None and bug is None and type(body) is not Objects:
         add_text_facts(facts)
     return facts
+
+
+def add_text_facts(facts: Facts) -> None:
+    """Add to an SDK's exception without a reply what its message holds of one."""
+    if not may_hold_facts(facts.message):
+        return
+    from failwell.adapters.text.reader import read_text
+
+    printed_facts = read_text(facts.message)
+    facts.status = printed_facts.status
+    facts.headers = facts.headers or printed_facts.headers
+    facts.codes = tuple(dict.fromkeys((*facts.codes, *printed_facts.codes)))
+    if facts.status is None:
+        facts.phase = printed_facts.phase
+    elif isinstance(printed_facts.body, STRUCTURES):
+        facts.body = as_objects(printed_facts.body)
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:

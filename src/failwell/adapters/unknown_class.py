@@ -20,18 +20,16 @@ from failwell.adapters.facts import STRUCTURES, Facts
 from failwell.adapters.registry import ANSWERING
 from failwell.adapters.saved.reading import is_misuse, read_saved, saved_facts
 from failwell.adapters.sdk_exceptions import gather
-from failwell.adapters.traceback_frames import innermost, raised_by_installed
+from failwell.adapters.traceback_frames import innermost
 from failwell.errors.axes import Category
 from failwell.errors.facts import Origin
-from failwell.errors.foreign_code import is_installed, module_of
+from failwell.errors.foreign_code import module_of
 from failwell.errors.foreign_objects import safe_getattrs
 from failwell.errors.kind_registry import KINDS
-from failwell.errors.known_libraries import HOMES
 from failwell.errors.lazy_regex import lazy_regex
 
-_PLAIN = (Exception, OSError, RuntimeError, ValueError)
+_NAMES = frozenset({"Exception", "OSError", "RuntimeError", "ValueError"})
 """Classes of Python that libraries raise for anything."""
-_NAMES = frozenset(cls.__name__ for cls in _PLAIN)
 _UNKNOWN = ("provider.unknown", "internal.unknown")
 _MOST_BASES = 4
 _STATUSES = ("status_code", "status", "http_status", "response", "http_response", "raw_response")
@@ -41,20 +39,21 @@ _OF_SERVERS = lazy_regex(r"unavailable|overload|badgateway|internalserver", re.I
 """What the names of classes say that only a server can be."""
 
 
-def read_unknown(error: BaseException, origin: Origin, by_text: Reading | None = None) -> Reading | None:
-    """What the class, the words and the attributes of `error` say; `None` if nothing, or if they are the program's business.
+def read_unknown(
+    error: BaseException, origin: Origin, by_text: Reading | None, of_library: bool
+) -> Reading | None:
+    """What the class, the words and the attributes of `error` say, if anything.
 
-    `by_text` is what the facts in its message say, if there are any.
+    `by_text` is what the facts in its message say, if there are any; `of_library`, whether an installed library made or raised it.
     """
     cls = type(error)
-    if cls in _PLAIN:
-        return _of_plain_class(error, origin)
+    if cls.__name__ in _NAMES and module_of(cls) == "builtins":
+        # Who raised it tells a refusal of a library from a mistake of the interpreter's user.
+        facts = gather(error, None, innermost(error).partition(".")[0])
+        return _of_plain_row(_row(cls, facts), origin, of_library=of_library)
     module = module_of(cls)
     top = module.partition(".")[0]
     if module == "builtins" or top in ANSWERING:
-        return None
-    of_library = top not in sys.stdlib_module_names and (top in HOMES or is_installed(module))
-    if not of_library and origin != "call":
         return None
     facts = gather(error, None, top)
     has_status = any(safe_getattrs(error, _STATUSES))
@@ -106,16 +105,6 @@ def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool
     if reading.kind in _UNKNOWN:
         return None
     return _of_class(reading, saved_facts(row), origin, of_library=not is_own, has_reply=False)
-
-
-def _of_plain_class(error: BaseException, origin: Origin) -> Reading | None:
-    """What a `RuntimeError` and the like say that a library raised, or that arose in a call."""
-    of_library = origin == "code" and raised_by_installed(error)
-    if origin != "call" and not of_library:
-        return None
-    # Who raised it tells a refusal of a library from a mistake of the interpreter's user.
-    facts = gather(error, None, innermost(error).partition(".")[0])
-    return _of_plain_row(_row(type(error), facts), origin, of_library=of_library)
 
 
 def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:

@@ -5,11 +5,12 @@ The count is held per process, by fingerprint, within bounds. It holds names of 
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 
 from failwell.errors.causes import module_name, type_name
+from failwell.errors.frozen import frozen
 from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.report import ErrorReport
 
@@ -69,7 +70,7 @@ _lock = Lock()
 _seen: dict[str, "Unclassified"] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unclassified:
     """One failure that no rule knew, and how often it was met."""
 

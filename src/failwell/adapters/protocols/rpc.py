@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Phase, Reading
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Facts, Phase
+from failwell.adapters.facts import Facts
 from failwell.adapters.protocols.wire import HTTP_OF_GRPC, kind_of_grpc
 from failwell.errors.lazy_regex import lazy_regex
 

@@ -7,8 +7,7 @@
 import errno
 from collections.abc import Iterable
 
-from failwell.adapters.classification import Reading
-from failwell.adapters.facts import Phase
+from failwell.adapters.classification import Phase, Reading
 
 _NAMES: dict[str, Iterable[str]] = {
     "resource.disk": ("ENOSPC", "EDQUOT", "EFBIG"),

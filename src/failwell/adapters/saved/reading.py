@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Phase, Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
-    Phase,
     as_objects,
     codes_in_text,
     codes_of,

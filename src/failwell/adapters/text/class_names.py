@@ -6,7 +6,7 @@ Python's classes are in the vendors' tables. A class of a transport says how far
 import re
 import sys
 
-from failwell.adapters.facts import Phase
+from failwell.adapters.classification import Phase
 from failwell.adapters.protocols.system_errors import KIND_BY_NAME
 from failwell.adapters.sdk_exceptions import PHASES
 from failwell.errors.lazy_regex import lazy_regex

@@ -8,7 +8,7 @@ that the tools' sources print for one condition each.
 import re
 from typing import NamedTuple
 
-from failwell.adapters.facts import Phase
+from failwell.adapters.classification import Phase
 from failwell.adapters.text.class_names import is_tls_alert
 from failwell.errors.lazy_regex import lazy_regex
 

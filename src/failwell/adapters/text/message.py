@@ -7,7 +7,6 @@ Takes off what a program that passes on the output of others puts before each li
 """
 
 from failwell.adapters.classification import Reading
-from failwell.adapters.facts import STRUCTURES, Facts, as_objects
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.errors.causes import instance_dict
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
@@ -50,6 +49,7 @@ def read_message(error: BaseException, *, reply_only: bool = False) -> Reading |
     text = safe_call(words_of, "", error)[:_LONGEST]
     if not text or not may_hold_facts(text):
         return None
+    from failwell.adapters.facts import Facts
     from failwell.adapters.text.reader import read_text
     from failwell.adapters.text.verdict import has_known_code, read_printed
 
@@ -59,22 +59,6 @@ def read_message(error: BaseException, *, reply_only: bool = False) -> Reading |
     from failwell.adapters.sdk_exceptions import names_of
 
     return read_printed(facts, Facts(exception_type=type(error).__name__, names=names_of(error)))
-
-
-def add_text_facts(facts: Facts) -> None:
-    """Add to an SDK's exception without a reply what its message holds of one."""
-    if not may_hold_facts(facts.message):
-        return
-    from failwell.adapters.text.reader import read_text
-
-    printed_facts = read_text(facts.message)
-    facts.status = printed_facts.status
-    facts.headers = facts.headers or printed_facts.headers
-    facts.codes = tuple(dict.fromkeys((*facts.codes, *printed_facts.codes)))
-    if facts.status is None:
-        facts.phase = printed_facts.phase
-    elif isinstance(printed_facts.body, STRUCTURES):
-        facts.body = as_objects(printed_facts.body)
 
 
 _FROM_OTHERS = lazy_regex(

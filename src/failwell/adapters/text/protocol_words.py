@@ -7,7 +7,7 @@ import re
 import signal
 from http import HTTPStatus
 
-from failwell.adapters.facts import Phase
+from failwell.adapters.classification import Phase
 from failwell.adapters.protocols.services import (
     amqp_in,
     clickhouse_in,

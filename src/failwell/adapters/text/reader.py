@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
+from failwell.adapters.classification import Phase
 from failwell.adapters.codes import is_known_everywhere
-from failwell.adapters.facts import STRUCTURES, Phase, codes_in_text, codes_of
+from failwell.adapters.facts import STRUCTURES, codes_in_text, codes_of
 from failwell.adapters.protocols.wire import GRPC_WORDS
 from failwell.adapters.registrations import is_known_code
 from failwell.adapters.text.class_names import is_javascript, is_system_name, phase_in, phase_of_class

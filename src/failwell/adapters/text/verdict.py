@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Phase, Reading
 from failwell.adapters.classify import classify, shortfall_of
-from failwell.adapters.facts import Facts, Objects, Phase, as_objects, message_of
+from failwell.adapters.facts import Facts, Objects, as_objects, message_of
 from failwell.adapters.protocols.devices import device_status
 from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.protocols.system_errors import PHASE_BY_NAME, is_ntstatus, read_errno

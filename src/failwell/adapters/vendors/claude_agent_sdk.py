@@ -10,8 +10,7 @@ from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk_exceptions import text_of
-from failwell.adapters.text.message import add_text_facts
+from failwell.adapters.sdk_exceptions import add_text_facts, text_of
 from failwell.adapters.vendor_tables import carries, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
 from failwell.errors.foreign_objects import int_attr, plain_str, safe_getattr, str_attr

@@ -6,9 +6,9 @@ reply with its headers stays behind in the client's frame.
 
 from dataclasses import replace
 
-from failwell.adapters.classification import Adapter, Reading
+from failwell.adapters.classification import Adapter, Phase, Reading
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Facts, Phase
+from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of, transport
 from failwell.adapters.traceback_frames import reply_in

@@ -7,8 +7,8 @@ worst member, like any group.
 
 import re
 
-from failwell.adapters.classification import Reading
-from failwell.adapters.facts import Facts, Phase
+from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, gather
 from failwell.adapters.traceback_frames import innermost

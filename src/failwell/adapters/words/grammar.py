@@ -4,7 +4,7 @@ Names between quotes, addresses and model names are put aside first: what someon
 about what happened to it. A negation turns the words after it (`not found`, `could not find`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ _MANY = 2
 _CLAUSE_END = "clause"
 _SEPARATORS = str.maketrans("", "", "_-. ")
 _MOST_CODES = 1024
-_OTHER_WORDS = (
+_OTHER_WORDS = lazy_regex(
     # `oom`. A class that ends in `OOMError` or `OOMKilled` may have an `r` before it.
     r"zoom|bloom|toomuch|chatroom|^room|room(?!kill|err|exc|$)"
     # `balance` and `fund`, which are money, `plan`, `token` and `version`.
@@ -116,8 +116,9 @@ class Lexicon:
         # Of `rate limit` and `rate limite` only the first: the letter belongs to the word after it.
         pieces = {form.replace(" ", "") for form in (*spellings, "not", "no")}
         pieces -= {piece for piece in pieces if piece.endswith("e") and piece[:-1] in pieces}
-        known = "|".join(sorted(pieces, key=len, reverse=True))
-        self.pieces = lazy_regex(f"(?P<other>{_OTHER_WORDS})|{known}")
+        self.codes = frozenset(pieces)
+        self.longest = max(map(len, pieces))
+        self.beginnings = frozenset(piece[:2] for piece in pieces)
         self.phrases = {form.replace(" ", ""): form for form in spellings if " " in form}
 
     def _add(self, table: str, concept: str, form: str) -> None:
@@ -205,10 +206,28 @@ class Lexicon:
     def read_code(self, code: str) -> list[Hit]:
         """The concepts of a code or a class name, which is written without spaces."""
         words: list[str] = []
-        for piece in self.pieces.finditer(code.translate(_SEPARATORS)):
-            if piece.lastgroup is None:
-                words += self.phrases.get(piece[0], piece[0]).split(" ")
+        for piece, is_known in self._pieces(code.translate(_SEPARATORS)):
+            if is_known:
+                words += self.phrases.get(piece, piece).split(" ")
         return self._scan(words)
+
+    def _pieces(self, compact: str) -> Iterator[tuple[str, bool]]:
+        """A code in pieces, the longest words of the lexicon and what is between them, and whether each is such a word."""
+        place = 0
+        while place < len(compact):
+            other = _OTHER_WORDS.match(compact, place)
+            length = 0 if other is None else len(other[0])
+            known = 0 if length else self._length_at(compact, place)
+            yield compact[place : place + (length or known or 1)], known > 0
+            place += length or known or 1
+
+    def _length_at(self, compact: str, place: int) -> int:
+        if compact[place : place + 2] not in self.beginnings:
+            return 0
+        for length in range(min(self.longest, len(compact) - place), 1, -1):
+            if compact[place : place + length] in self.codes:
+                return length
+        return 0
 
     def covers(self, code: str) -> bool:
         """Whether a code is made of words of the lexicon alone."""
@@ -216,7 +235,7 @@ class Lexicon:
 
     def rest_of(self, compact: str) -> str:
         """What is left of a code without its words of the lexicon."""
-        return self.pieces.sub(lambda piece: piece["other"] or "", compact)
+        return "".join(piece for piece, is_known in self._pieces(compact) if not is_known)
 
     def _scan(self, tokens: list[str]) -> list[Hit]:
         hits: list[Hit] = []
