@@ -82,7 +82,7 @@ class ConfigWatcher:
 async def renew(instance: Instance, secrets: Mapping[str, str]) -> None:
     """Run every job that has not started yet in a process that has these secrets."""
     worker = instance.worker
-    if not isinstance(worker, SupervisedWorker) or not worker.give_secrets(secrets):
+    if not worker.give_secrets(secrets):
         return
     # The old process gets no new calls, and finishes those it has.
     instance.is_draining = True
@@ -322,7 +322,7 @@ class Instances:
     def learn_parameters(self, instance: Instance) -> None:
         """Take over what the actions of a started worker take, and store it for processes that only submit."""
         worker, name = instance.worker, instance.manifest.name
-        if not isinstance(worker, SupervisedWorker) or "parameters" not in worker.about:
+        if "parameters" not in worker.about:
             return
         instance.arguments = ArgumentCheck(name, worker.about["parameters"])
         if instance.id in self._from_registry:

@@ -197,9 +197,7 @@ class Runtime:
 
     def worker(self, instance: str) -> SupervisedWorker:
         """The worker of an instance."""
-        worker = self._instances.get(instance).worker
-        assert isinstance(worker, SupervisedWorker)
-        return worker
+        return self._instances.get(instance).worker
 
     @property
     def instances(self) -> list[str]:

@@ -17,7 +17,7 @@ from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.manifest import Manifest, rate_limit_in
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.settings import config_hash
-from failwell.jobs.workers.protocol import Worker
+from failwell.jobs.workers.supervisor import SupervisedWorker
 
 ROOM = 8 * 1024 * 1024
 """Characters of requests and results that are kept for all jobs together."""
@@ -157,7 +157,7 @@ class Instance:
     def __init__(
         self,
         manifest: Manifest,
-        worker: Worker,
+        worker: SupervisedWorker,
         config: Mapping[str, Any],
         *,
         is_enabled: bool = True,

@@ -132,7 +132,7 @@ class WorkerLifecycle:
         return None if self._process is None else self._events.memory
 
     def limit_memory(self, limit: MemoryLimit | None) -> None:
-        """Set the most memory that its process may use, now and after a restart; see `Worker.limit_memory`."""
+        """Set the most memory that its process may use, now and after a restart. One that uses more is ended."""
         if limit is None and self._limit is None:
             return
         self._limit = limit
@@ -142,14 +142,14 @@ class WorkerLifecycle:
             )
 
     def used_mb(self, *, exact: bool = True) -> float:
-        """The main memory that its processes use now; see `Worker.used_mb`."""
+        """The main memory that its processes use now. Shared pages count in part if `exact`, which takes longer."""
         pids = [] if self._process is None else self._process.processes()
         if len(pids) < 2 or not exact:
             return sum(map(resident_mb, pids))
         return sum(memory_shares(pid)[1] for pid in pids)
 
     def end_over_limit(self, over: OverLimit) -> None:
-        """Kill its process; see `Worker.end_over_limit`."""
+        """Kill the process because all workers together use more memory than they may."""
         if self._process is not None:
             self._process.end_over_limit(over)
 
@@ -173,7 +173,12 @@ class WorkerLifecycle:
     # -------------------------------------------------------------- starting
 
     async def start(self) -> None:
-        """Start the process, or wait for a start in progress; see `Worker.start`."""
+        """Start the process, import and initialise the capability; does nothing if the worker is ready.
+
+        Raises:
+            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or the error of
+                `initialize` if it names its cause, such as `resource.*`. No process is left.
+        """
         try:
             await self._started()
         except _StartStopped:

@@ -1,24 +1,17 @@
-"""The protocol of a worker, and its events. A worker outlives its process, which may die and be started again.
-
-`failwell.jobs.workers.supervisor.SupervisedWorker` implements it. All methods are called on the event loop's
-thread.
-
-The protocol between host and worker: frames of four bytes of length and one JSON object.
-"""
+"""What a worker tells its host: its state, its memory, its events, its answers; and the frames of calls."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from failwell.errors.faults import CapabilityError, CapabilityFatalError, CapabilityInputError
 from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport, TracebackPolicy, default_policy
-from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
+from failwell.jobs.job import CancelPhase
 from failwell.jobs.manifest import Manifest
 from failwell.processes.wire import TooLarge, encoded, framed, quoted
-from failwell.processes.worker_memory import OverLimit
 
 
 def _host_environment() -> Mapping[str, str]:
@@ -223,7 +216,7 @@ Listener = Callable[[WorkerEvent], None]
 """Called on the event loop; it must return at once. What it raises is logged and ignored."""
 
 
-# ------------------------------------------------------------------ the protocol
+# ------------------------------------------------------------------ calls
 
 
 class Answer(NamedTuple):
@@ -231,175 +224,6 @@ class Answer(NamedTuple):
 
     value: Any = None
     error: CapabilityError | None = None
-
-
-class Worker(Protocol):
-    """One instance of one capability, with or without a process."""
-
-    @property
-    def capability(self) -> str:
-        """The capability's name."""
-        ...
-
-    @property
-    def instance(self) -> str:
-        """The id of the instance; the default instance is named like its capability."""
-        ...
-
-    @property
-    def state(self) -> WorkerState: ...
-
-    @property
-    def pid(self) -> int | None:
-        """The id of the worker process, if there is one."""
-        ...
-
-    @property
-    def generation(self) -> int:
-        """How many processes this worker has had."""
-        ...
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """The current configuration. A restarted process gets the same."""
-        ...
-
-    @property
-    def in_flight(self) -> tuple[str, ...]:
-        """The jobs that run in it now."""
-        ...
-
-    def memory(self) -> Memory | None:
-        """What the process and its descendants hold, by the last measurement; `None` without a process."""
-        ...
-
-    def used_mb(self, *, exact: bool = True) -> float:
-        """The main memory that its processes use now. Shared pages count in part if `exact`, which takes longer."""
-        ...
-
-    def limit_memory(self, limit: MemoryLimit | None) -> None:
-        """Set the most memory that its process may use, now and after a restart. One that uses more is ended."""
-        ...
-
-    def end_over_limit(self, over: OverLimit) -> None:
-        """Kill the process because all workers together use more memory than they may."""
-        ...
-
-    async def start(self) -> None:
-        """Start the process, import and initialise the capability; does nothing if the worker is ready.
-
-        Raises:
-            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or the error of
-                `initialize` if it names its cause, such as `resource.*`. No process is left.
-        """
-        ...
-
-    async def call(
-        self,
-        job: str,
-        arguments: Mapping[str, Any] = NO_ARGUMENTS,
-        *,
-        action: str = "execute",
-        timeout: float | None = None,  # noqa: ASYNC109  (it is sent to the worker, and ends more than a wait)
-    ) -> Any:
-        """Run one call and return its result. The process is started first if there is none.
-
-        After `timeout` seconds the call is asked to stop. If it does not stop within the cancel grace, the
-        process is killed and replaced. Either way `CapabilityTimeoutError` is raised.
-
-        Raises:
-            Fault: the error of the call; `WorkerOOMError` or `worker.crashed` if the process died;
-                `CapabilityCancelledError` after `cancel`. `describe(fault)` returns the worker's report,
-                unchanged.
-        """
-        ...
-
-    def begin(
-        self,
-        job: str,
-        arguments: str,
-        action: str,
-        timeout: float | None,
-        done: Callable[[Answer], None],
-    ) -> bool:
-        """Like `call`, but with arguments as JSON and without a task: `done` is called with the answer as soon as it arrives.
-
-        `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
-        sent together, by `flush`.
-        """
-        ...
-
-    def flush(self) -> None:
-        """Send the calls that were begun."""
-        ...
-
-    def stream(
-        self,
-        job: str,
-        arguments: Mapping[str, Any] = NO_ARGUMENTS,
-        *,
-        action: str = "execute_stream",
-        timeout: float | None = None,
-    ) -> AsyncIterator[Any]:
-        """The items of one call as they arrive. The worker waits while the consumer is slow.
-
-        Leaving the loop early cancels the call. Raises as `call` does.
-        """
-        ...
-
-    async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
-        """Cancel one call: ask it to stop, wait `grace` seconds, then kill and replace the process.
-
-        Returns the last phase that was needed: `COOPERATIVE` (the process stays) or `FORCE`; `None` if no such
-        call runs. Other calls in a killed process fail with `worker.crashed` and
-        `details["reason"] == "replaced"`, because they did not cause it.
-        """
-        ...
-
-    async def prefetch(self) -> None:
-        """Let the capability fetch its models and data. Stalls are detected as in `start`."""
-        ...
-
-    async def release(self) -> bool:
-        """Ask the capability to free memory; `False` if it cannot. Never stops the process."""
-        ...
-
-    async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Check and apply another configuration, without restarting the process.
-
-        Returns the configuration without dropped keys: with `config_strict = false` in the manifest, unknown keys
-        are dropped with a warning.
-
-        Raises:
-            CapabilityConfigError: it is not valid. Every invalid field is named, and nothing changed.
-        """
-        ...
-
-    async def enabled(self, *, on: bool) -> None:
-        """Call the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
-        ...
-
-    async def restart(self) -> None:
-        """Stop the process and start another with the same configuration."""
-        ...
-
-    async def stop(self, grace: float | None = None) -> None:
-        """Stop the process and its descendants: `cleanup`, then SIGTERM, then SIGKILL. Returns when they are gone.
-
-        Calls in flight fail with `worker.crashed` and `details["reason"] == "stopped"`, even if they stopped when
-        asked to, because no caller cancelled them. A call that succeeds meanwhile succeeds. The worker is cold
-        afterwards and can be started again; idle workers are evicted this way. Concurrent stops are one, and the
-        shortest grace counts.
-        """
-        ...
-
-    def forgive(self) -> None:
-        """End the quarantine and reset the count of deaths."""
-        ...
-
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with every event. The returned function removes it."""
-        ...
 
 
 def encode(frame: dict[str, Any]) -> bytes:

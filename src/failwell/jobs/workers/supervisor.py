@@ -1,4 +1,7 @@
-"""The real `Worker`: calls, streams, cancels and reconfigures a capability in its process."""
+"""A worker: calls, streams, cancels and reconfigures a capability in its process.
+
+It outlives its process, which may die and be started again. All methods are called on the event loop's thread.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,7 +16,7 @@ from failwell.jobs.workers.startup import Startup, inspect_capability
 
 
 class SupervisedWorker(WorkerLifecycle):
-    """A `Worker` with a process that is started when it is needed, and again after it died."""
+    """One instance of one capability. Its process is started when it is needed, and again after it died."""
 
     # -------------------------------------------------------------- calling
 
@@ -25,7 +28,16 @@ class SupervisedWorker(WorkerLifecycle):
         action: str = "execute",
         timeout: float | None = None,  # noqa: ASYNC109  (it is sent to the worker, and ends more than a wait)
     ) -> Any:
-        """Run one call; see `Worker.call`."""
+        """Run one call and return its result. The process is started first if there is none.
+
+        After `timeout` seconds the call is asked to stop. If it does not stop within the cancel grace, the
+        process is killed and replaced. Either way `CapabilityTimeoutError` is raised.
+
+        Raises:
+            Fault: the error of the call; `WorkerOOMError` or `worker.crashed` if the process died;
+                `CapabilityCancelledError` after `cancel`. `describe(fault)` returns the worker's report,
+                unchanged.
+        """
         if self._state is not WorkerState.READY:
             await self._ready_for(job)
         return await self._calls.call(job, {"action": action, "arguments": arguments}, timeout)
@@ -38,14 +50,18 @@ class SupervisedWorker(WorkerLifecycle):
         timeout: float | None,
         done: Callable[[Answer], None],
     ) -> bool:
-        """Send one call and do not wait; see `Worker.begin`."""
+        """Like `call`, but with arguments as JSON and without a task: `done` is called with the answer as soon as it arrives.
+
+        `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
+        sent together, by `flush`.
+        """
         if self._state is not WorkerState.READY:
             return False
         self._calls.begin(job, encode_call(job, action, arguments), timeout, done)
         return True
 
     def flush(self) -> None:
-        """Send calls that were begun; see `Worker.flush`."""
+        """Send the calls that were begun."""
         if self._process is not None:
             self._process.flush()
 
@@ -57,7 +73,10 @@ class SupervisedWorker(WorkerLifecycle):
         action: str = "execute_stream",
         timeout: float | None = None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncIterator[Any]:
-        """The items of one call; see `Worker.stream`."""
+        """The items of one call as they arrive. The worker waits while the consumer is slow.
+
+        Leaving the loop early cancels the call. Raises as `call` does.
+        """
         from contextlib import aclosing
 
         if self._state is not WorkerState.READY:
@@ -86,7 +105,12 @@ class SupervisedWorker(WorkerLifecycle):
                 starting.exception()
 
     async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
-        """Stop one call; see `Worker.cancel`."""
+        """Cancel one call: ask it to stop, wait `grace` seconds, then kill and replace the process.
+
+        Returns the last phase that was needed: `COOPERATIVE` (the process stays) or `FORCE`; `None` if no such
+        call runs. Other calls in a killed process fail with `worker.crashed` and
+        `details["reason"] == "replaced"`, because they did not cause it.
+        """
         waiting = self._waiting.get(job)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -121,7 +145,7 @@ class SupervisedWorker(WorkerLifecycle):
     # -------------------------------------------------------------- the capability's hooks
 
     async def prefetch(self) -> None:
-        """Call the `prefetch` hook; see `Worker.prefetch`."""
+        """Let the capability fetch its models and data. Stalls are detected as in `start`."""
         await self.start()
         if self._has("prefetch"):
             await self._watched("prefetching", "prefetch")
@@ -143,19 +167,26 @@ class SupervisedWorker(WorkerLifecycle):
             watch.close()
 
     async def release(self) -> bool:
-        """Call the `release` hook; see `Worker.release`."""
+        """Ask the capability to free memory; `False` if it cannot. Never stops the process."""
         if self._state is not WorkerState.READY or not self._has("release"):
             return False
         return await self._calls.lifecycle("release") is not False
 
     async def enabled(self, *, on: bool) -> None:
-        """Call its hook; see `Worker.enabled`."""
+        """Call the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
         hook = "on_enable" if on else "on_disable"
         if self._state is WorkerState.READY and self._has(hook):
             await self._calls.lifecycle(hook)
 
     async def reconfigure(self, config: Config) -> Config:
-        """Apply another configuration; see `Worker.reconfigure`."""
+        """Check and apply another configuration, without restarting the process.
+
+        Returns the configuration without dropped keys: with `config_strict = false` in the manifest, unknown keys
+        are dropped with a warning.
+
+        Raises:
+            CapabilityConfigError: it is not valid. Every invalid field is named, and nothing changed.
+        """
         if self._starting is not None:
             # The start in progress uses the old configuration; this one is applied after it.
             await asyncio.wait([self._starting])
