@@ -171,7 +171,7 @@ async def a_holder(script: str, mb: int) -> AsyncGenerator[None]:
 def change_stored(store: JobStore, **changes: Any) -> None:
     """Let the oldest unfinished job be stored as something else, as another process would have."""
     job = store.jobs(states=("pending", "running", "waiting"))[-1]
-    store.commit([job_values(replace(job, **changes), job.state)])
+    store.commit([job_values(replace(job, **changes), job.state.value)])
 
 
 def book_of(jobs: Runtime) -> Book:

@@ -306,7 +306,7 @@ def _is_late(job: Job) -> bool:
 
 def _picture(jobs: Runtime, deeds: set[asyncio.Task[Any]]) -> str:
     live = [
-        f"{one.id} {one.request.instance}.{one.request.action} {one.state} {one.reason} sent={one.is_sent}"
+        f"{one.id} {one.request.instance}.{one.request.action} {one.state} {one.block_reason} sent={one.is_sent}"
         f" cancelled={one.cancelled} task={one.task}"
         for one in jobs.queue.state.live.values()
     ]

@@ -112,7 +112,7 @@ def test_whoever_fails_at_taking_an_answer_keeps_nobody_else_from_theirs(
     async def work() -> Any:
         async with a_worker("rough:Rough") as (worker, _):
             await worker.start()
-            assert worker.begin("one", '{"value":1}', "execute", None, broken)
+            assert worker.begin("one", {"value": 1}, "execute", None, broken)
             return await worker.call("two", {"value": 2})
 
     assert run(work()) == 2

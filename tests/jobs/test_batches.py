@@ -19,7 +19,7 @@ from failwell.jobs.faults import UnknownGroup
 from failwell.jobs.job import new_job
 from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.job_filter import JobFilter
-from failwell.jobs.store.rows import job_values, new_values
+from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import JobStore
 from tests.apps.job_place import Place, finish, wait_until
 
@@ -50,8 +50,6 @@ def test_many_jobs_are_stored_in_order_and_counted(queue: QueueClient) -> None:
     assert [job.request.arguments["number"] for job in stored] == list(range(2 * CHUNK + 1))
     assert queue.store.counts()["pending"] == len(set(batch.jobs)) == batch.new == 2 * CHUNK + 1
     assert [event.type for event in queue.store.events(job=batch.jobs[-1])] == ["submitted"]
-    job = new_job(_requests(1)[0], 1.0)
-    assert new_values(job.id, job.request, 1.0) == job_values(job, None)
 
 
 def test_one_bad_request_among_many_is_named_and_nothing_is_stored(queue: QueueClient) -> None:

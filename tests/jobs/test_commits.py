@@ -18,7 +18,7 @@ from failwell.store.event import Event
 
 def _started() -> Job:
     job = new_job(JobRequest(instance="worker", arguments={"number": 1}), 1.0)
-    return job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at)
+    return job.moved(JobState.RUNNING, attempt=1, started=job.submitted)
 
 
 def _start(store: JobStore, job: Job, host: int) -> Job:
@@ -28,9 +28,9 @@ def _start(store: JobStore, job: Job, host: int) -> Job:
 
 
 def _complete(store: JobStore, job: Job, host: int) -> None:
-    ended = job.moved(JobState.COMPLETED, result={"é": [1, None]}, completed_at=job.submitted_at)
+    ended = job.moved(JobState.COMPLETED, result={"é": [1, None]}, ended=job.submitted)
     event = Event(0, "completed", 1.0, {}, job.id)
-    store.commit([job_values(ended, JobState.RUNNING)], [event], host=host)
+    store.commit([job_values(ended, "running")], [event], host=host)
 
 
 def _tables(state: Path) -> dict[str, list[Any]]:
@@ -92,7 +92,7 @@ def test_the_start_of_a_pending_job_writes_every_column_that_changed(tmp_path: P
         done = store.commit([job_values(job, None) for job in blocked], host=host.key)
         started = [
             replace(
-                job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at),
+                job.moved(JobState.RUNNING, attempt=1, started=job.submitted),
                 key=done.keys[job.id],
                 request=replace(job.request, priority=7),
                 charged=1,
@@ -100,7 +100,7 @@ def test_the_start_of_a_pending_job_writes_every_column_that_changed(tmp_path: P
             for job in pending
         ]
         events = [Event(0, "started", 1.0, {}, job.id) for job in started]
-        store.commit([job_values(job, JobState.PENDING) for job in started], events, host=host.key)
+        store.commit([job_values(job, "pending") for job in started], events, host=host.key)
 
         assert [store.find(job.id) for job in started] == started
         assert store.counts() == {**dict.fromkeys(store.counts(), 0), "running": 3}
@@ -111,9 +111,9 @@ def test_the_start_of_a_job_of_another_host_is_refused(tmp_path: Path) -> None:
     job = new_job(JobRequest(instance="worker"), 1.0)
     with closing(JobStore(tmp_path)) as store, store.hosting(1) as host:
         key = store.commit([job_values(job, None)], host=host.key).keys[job.id]
-        started = replace(job.moved(JobState.RUNNING, attempt=1, started_at=job.submitted_at), key=key)
+        started = replace(job.moved(JobState.RUNNING, attempt=1, started=job.submitted), key=key)
 
         with pytest.raises(LeaseLost):
-            store.commit([job_values(started, JobState.PENDING)], host=host.key + 1)
+            store.commit([job_values(started, "pending")], host=host.key + 1)
 
         assert store.find(job.id) == replace(job, key=key)

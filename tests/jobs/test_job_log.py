@@ -33,7 +33,7 @@ def test_the_events_of_a_job_are_those_of_all_commits_also_without_its_row(tmp_p
         first, second = _submitted(store, _job(1), _job(2))
         running = first.moved(JobState.RUNNING, attempt=1)
         store.commit(
-            [job_values(running, first.state)],
+            [job_values(running, first.state.value)],
             [Event(0, "reordered", 2.0, {}, first.id), Event(0, "started", 2.0, {}, first.id)],
         )
         store.commit(events=[Event(0, "noted", 3.0, {}, second.id), Event(0, "worker:started", 3.0, {})])
@@ -53,7 +53,7 @@ def test_counts_are_exact_without_an_event_and_after_another_program_wrote_the_l
     with closing(JobStore(tmp_path / "state")) as store:
         assert set(store.counts().values()) == {0}
         [job] = _submitted(store, _job())
-        store.commit([job_values(job.moved(JobState.CANCELLED), job.state)])
+        store.commit([job_values(job.moved(JobState.CANCELLED), job.state.value)])
         assert {state for state, number in store.counts().items() if number} == {"cancelled"}
         with closing(sqlite3.connect(path)) as raw, raw:
             raw.execute("INSERT INTO job_events (type, at, data) VALUES ('noted', 1.0, '{}')")
@@ -76,7 +76,7 @@ def test_a_job_of_a_host_writes_three_pages_at_its_start_and_two_at_its_end(tmp_
             between = log.stat().st_size
             ended = new.moved(JobState.COMPLETED, result=number, key=key)
             store.commit(
-                [job_values(ended, JobState.RUNNING)],
+                [job_values(ended, "running")],
                 [Event(0, "completed", 2.0, {}, new.id)],
                 host=host.key,
             )

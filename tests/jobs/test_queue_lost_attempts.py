@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from failwell.jobs.job import JobState
-from failwell.jobs.store.rows import moment
 from failwell.jobs.store.sqlite import JobStore
 from tests.jobs.queues import a_capability, a_runtime, change_stored, lines, types
 from tests.jobs.workers import run
@@ -21,7 +20,7 @@ def test_a_job_whose_host_died_under_it_may_still_try_as_often_as_it_was_allowed
                 control={"max_attempts": 2},
             )
         store = JobStore(tmp_path / "state")
-        change_stored(store, state=JobState.RUNNING, attempt=1, charged=1, started_at=moment(1.0))
+        change_stored(store, state=JobState.RUNNING, attempt=1, charged=1, started=1.0)
         store.close()
         async with a_runtime(tmp_path, a_capability()) as jobs:
             ended = await jobs.wait(job.id, timeout=20)

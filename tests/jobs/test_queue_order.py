@@ -106,14 +106,16 @@ def test_a_job_is_cancelled_before_it_runs_or_says_that_it_ran(tmp_path: Path) -
 
 
 def test_waiting_outweighs_priority_in_the_end(tmp_path: Path) -> None:
-    from failwell.jobs.job import JobRequest
+    from failwell.jobs.job import JobRequest, new_job
     from failwell.jobs.queue.entry import Entry
     from failwell.jobs.queue.order import Line
 
     line = Line(age=60.0)
-    old = Entry("old", JobRequest(instance="a", priority=0), submitted=0.0, sequence=1)
-    fresh = Entry("fresh", JobRequest(instance="b", priority=1), submitted=59.0, sequence=2)
-    late = Entry("late", JobRequest(instance="c", priority=1), submitted=61.0, sequence=3)
+    requests = {"old": ("a", 0, 0.0), "fresh": ("b", 1, 59.0), "late": ("c", 1, 61.0)}
+    old, fresh, late = (
+        Entry.of(new_job(JobRequest(instance=instance, priority=priority), at, name), number)
+        for number, (name, (instance, priority, at)) in enumerate(requests.items())
+    )
     for entry in (late, old, fresh):
         line.add(entry)
 

@@ -107,7 +107,7 @@ def test_a_store_that_fails_stops_submits_and_not_jobs_until_it_is_well(tmp_path
             await began(go)
             waiter = asyncio.create_task(jobs.wait(running.id))
             with closing(sqlite3.connect(tmp_path / "state" / "journal.db", isolation_level=None)) as other:
-                jobs.store._database.connection.execute("PRAGMA busy_timeout = 0")  # type: ignore[attr-defined]
+                jobs.store._database.connection.execute("PRAGMA busy_timeout = 0")
                 other.execute("BEGIN IMMEDIATE")
                 with pytest.raises(Fault) as refused:
                     await jobs.submit("worker", {"value": 1})

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.job import JobState
-from failwell.jobs.store.rows import moment
 from failwell.jobs.store.sqlite import JobStore
 from failwell.processes.tree import descendants
 from tests.jobs.queues import a_capability, a_runtime, change_stored, types
@@ -127,7 +126,7 @@ def test_what_waited_goes_on_waiting(tmp_path: Path, state: str) -> None:
             job = await jobs.submit("worker", {"value": 1})
         store = JobStore(tmp_path / "state")
         far = float(int(time.time()) + 3600)
-        change_stored(store, state=JobState(state), not_before=moment(far) if state == "waiting" else None)
+        change_stored(store, state=JobState(state), due=far if state == "waiting" else None)
         store.close()
         async with a_runtime(tmp_path) as jobs:
             held = jobs.job(job.id)

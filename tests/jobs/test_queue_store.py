@@ -15,7 +15,7 @@ from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.records import Unowned
-from failwell.jobs.store.rows import job_values, moment
+from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import JobStore
 from failwell.store.faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
@@ -181,7 +181,7 @@ def test_an_old_job_that_cannot_start_here_is_not_claimed(tmp_path: Path) -> Non
         client = QueueClient(JobStore(tmp_path / "state"), _in_the_registry(tmp_path))
         old = client.submit(JobRequest(instance="worker"))
         ended = [
-            replace(old, key=None, id=JobId(f"x{number}"), state=JobState.COMPLETED, completed_at=moment(1.0))
+            replace(old, key=None, id=JobId(f"x{number}"), state=JobState.COMPLETED, ended=1.0)
             for number in range(3)
         ]
         client.store.commit([job_values(job, None) for job in ended])

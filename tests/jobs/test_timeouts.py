@@ -11,7 +11,7 @@ from failwell.errors.faults import CapabilityConfigError, CapabilityInputError
 from failwell.jobs.job import Job, JobId, JobRequest, JobState, check_request, with_timeout
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.store.rows import job_values, moment
+from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import JobStore
 from failwell.store.event import Event
 from tests.jobs.queues import a_capability, a_runtime, began, types
@@ -76,7 +76,7 @@ def test_a_time_out_of_the_manifest_ends_an_attempt(tmp_path: Path) -> None:
 
 def test_a_job_that_was_stored_without_a_time_out_keeps_none(tmp_path: Path) -> None:
     request = JobRequest(instance="worker", action="until", arguments={"path": str(tmp_path / "go")})
-    old = Job(id=JobId("old"), request=request, state=JobState.PENDING, submitted_at=moment(1_700_000_000.0))
+    old = Job(id=JobId("old"), request=request, state=JobState.PENDING, submitted=1_700_000_000.0)
     with closing(JobStore(tmp_path / "state")) as store:
         store.commit([job_values(old, None)], [Event(0, "submitted", 1_700_000_000.0, {}, old.id)])
 

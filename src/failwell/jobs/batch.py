@@ -16,11 +16,11 @@ from failwell.errors.frozen import frozen
 from failwell.jobs.cancelled_job import cancel_unowned
 from failwell.jobs.client.queue_client import QueueClient
 from failwell.jobs.faults import UnknownGroup
-from failwell.jobs.job import Job, JobRequest, JobState, check_request, new_job, new_job_ids, with_timeout
+from failwell.jobs.job import Job, JobRequest, JobState, check_request, new_job, with_timeout
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.store.groups import GroupPart, JobGroup
 from failwell.jobs.store.job_filter import RETRY_KEY, JobFilter, JobTotal
-from failwell.jobs.store.rows import job_values, new_values
+from failwell.jobs.store.rows import job_values
 from failwell.store.event import Event
 
 CHUNK = 2_000
@@ -65,16 +65,16 @@ def submit_many(
     for start in starts:
         now = time()
         chunk = requests[start : start + CHUNK]
-        jobs = new_job_ids(len(chunk))
+        jobs = [new_job(request, now) for request in chunk]
         is_last = start + CHUNK >= len(requests)
         part = None if group is None else GroupPart(group, callback, is_last)
         commit = queue.store.commit(
-            [new_values(job, request, now) for job, request in zip(jobs, chunk, strict=True)],
-            [Event(0, "submitted", now, {}, job) for job in jobs],
+            [job_values(job, None) for job in jobs],
+            [Event(0, "submitted", now, {}, job.id) for job in jobs],
             group=part,
         )
         queue.store.wake_host()
-        ids += [commit.twins.get(job, job) for job in jobs]
+        ids += [commit.twins.get(job.id, job.id) for job in jobs]
         new += len(commit.keys)
     return SubmittedBatch(tuple(ids), new, group)
 
@@ -141,7 +141,7 @@ class RequestChecker:
         return with_timeout(request, manifest)
 
 
-CHUNK_bulk = 1_000
+_BULK_CHUNK = 1_000
 """Jobs in one transaction. A host of the same store waits no longer than for one."""
 ENDED = tuple(state.value for state in JobState if state.is_final)
 OPEN = tuple(state.value for state in JobState if not state.is_final)
@@ -242,5 +242,5 @@ class Bulk:
     def _pages(self, chosen: JobFilter, *, errors: bool = True) -> Iterator[list[Job]]:
         """The chosen jobs, oldest first, without those that are submitted meanwhile."""
         keys = self._store.keys(chosen)
-        for start in range(0, len(keys), CHUNK_bulk):
-            yield self._store.select_keys(chosen, keys[start : start + CHUNK_bulk], errors=errors)
+        for start in range(0, len(keys), _BULK_CHUNK):
+            yield self._store.select_keys(chosen, keys[start : start + _BULK_CHUNK], errors=errors)

@@ -9,7 +9,7 @@ from failwell.errors.axes import Certainty
 from failwell.errors.faults import CapabilityCancelledError
 from failwell.errors.report import Attempt, ErrorReport, Scene
 from failwell.jobs.job import Job, JobState
-from failwell.jobs.store.rows import job_values, moment
+from failwell.jobs.store.rows import job_values
 from failwell.store.event import Event
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def _cancelled(job: Job, now: float) -> "tuple[Values, Event]":
         job,
         error=report,
         state=JobState.CANCELLED,
-        completed_at=moment(now),
-        cancel_requested_at=moment(now),
-        not_before=None,
+        ended=now,
+        cancelled=now,
+        due=None,
         block_reason=None,
     )
     event = Event(0, JobState.CANCELLED.value, now, end_data(report, job.attempt), job.id)
-    return job_values(cancelled, job.state), event
+    return job_values(cancelled, job.state.value), event

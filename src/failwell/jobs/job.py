@@ -5,16 +5,15 @@ Checks requests before they are stored. Every mistake is named at once.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import isfinite
-from operator import attrgetter
 from time import time
 from typing import Any, Literal, NewType, cast
 
 from failwell.errors.faults import CapabilityCancelledError, CapabilityInputError
-from failwell.errors.frozen import draft_of, frozen
+from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import NotOver
 from failwell.jobs.job_error import job_error
@@ -55,8 +54,6 @@ class JobState(StrEnum):
 
 
 FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
-STATE_NAMES: Mapping[JobState, str] = {state: state.value for state in JobState}
-"""`JobState.value` runs code of `enum`; this does not."""
 
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.PENDING: frozenset({JobState.RUNNING, JobState.FAILED, JobState.CANCELLED}),
@@ -119,35 +116,67 @@ class JobRequest:
     """When the first attempt may start; at once by default."""
 
 
-@frozen
+@dataclass(slots=True, kw_only=True)
 class Job:
-    """One stored call to a capability."""
+    """One stored call to a capability, as it was when it was read. Times are seconds since 1970."""
 
     id: JobId
     request: JobRequest
     state: JobState
-    submitted_at: datetime
-    started_at: datetime | None = None
+    submitted: float
+    started: float | None = None
     """When the current attempt started."""
-    completed_at: datetime | None = None
+    ended: float | None = None
+    due: float | None = None
+    """When the next attempt may start."""
+    cancelled: float | None = None
+    """When it was asked to stop."""
+    cancel_phase: CancelPhase | None = None
     attempt: int = 0
     """How many attempts were started."""
-    not_before: datetime | None = None
-    progress: float = 0.0
-    """From 0 to 1 within the current attempt, or -1 if the capability does not know."""
-    message: str = ""
-    result: Any = None
-    error: ErrorReport | None = None
-    block_reason: str | None = None
-    """Why the job does not start."""
-    cancel_requested_at: datetime | None = None
-    cancel_phase: CancelPhase | None = None
-    key: int | None = None
-    """Its number in the store, which increases from job to job; `None` until it is stored."""
     charged: int = 0
     """How many attempts count towards its limit."""
     losses: int = 0
     """How often the host died while it ran."""
+    block_reason: str | None = None
+    """Why the job does not start."""
+    result: Any = None
+    error: ErrorReport | None = None
+    key: int | None = None
+    """Its number in the store, which increases from job to job; `None` until it is stored."""
+    progress: float = 0.0
+    """From 0 to 1 within the current attempt, or -1 if the capability does not know."""
+    message: str = ""
+
+    @property
+    def submitted_at(self) -> datetime:
+        """When the job was submitted."""
+        return moment(self.submitted)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the current attempt started."""
+        return _maybe(self.started)
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """When the job ended."""
+        return _maybe(self.ended)
+
+    @property
+    def not_before(self) -> datetime | None:
+        """When the next attempt may start."""
+        return _maybe(self.due)
+
+    @property
+    def cancel_requested_at(self) -> datetime | None:
+        """When the job was asked to stop."""
+        return _maybe(self.cancelled)
+
+    @property
+    def deadline(self) -> float | None:
+        """When it must have ended."""
+        return None if self.request.deadline is None else self.request.deadline.timestamp()
 
     @property
     def retry_count(self) -> int:
@@ -196,14 +225,14 @@ def result_of(job: Job) -> Any:
     raise CapabilityCancelledError(job.request.instance)
 
 
-def new_job(request: JobRequest, now: float) -> Job:
-    """A job for `request`, as it is stored first; `now` is in seconds since 1970."""
+def new_job(request: JobRequest, now: float, job: str | None = None) -> Job:
+    """A job for `request`, as it is stored first, with a new id unless it has one; `now` is in seconds since 1970."""
     return Job(
-        id=JobId(new_job_id()),
+        id=JobId(job or new_job_id()),
         request=request,
         state=JobState.PENDING,
-        submitted_at=datetime.fromtimestamp(now, UTC),
-        not_before=request.not_before,
+        submitted=now,
+        due=None if request.not_before is None else request.not_before.timestamp(),
     )
 
 
@@ -212,10 +241,13 @@ def new_job_id() -> str:
     return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"
 
 
-def new_job_ids(count: int) -> list[str]:
-    """Many ids at once."""
-    prefix, digits = f"{int(time() * 1000):011x}", os.urandom(5 * count).hex()
-    return [prefix + digits[start : start + 10] for start in range(0, 10 * count, 10)]
+def moment(at: float) -> datetime:
+    """Seconds since 1970 as an aware time."""
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _maybe(at: float | None) -> datetime | None:
+    return None if at is None else moment(at)
 
 
 _MOST = 10
@@ -293,46 +325,24 @@ _encode = json_encoder(ascii_only=True)
 _SURROGATE = "\\ud"
 _LONGEST_KEY = 500
 _LONGEST_DURATION = 1_000_000_000
-_options = attrgetter(
-    "key", "run", "actor", "timeout", "deadline", "not_before", "unique", "stream", "priority", "control"
-)
-_NO_OPTIONS = (None, None, None, None, None, None, FOREVER, False, 0, NO_ARGUMENTS)
-_TEXT = frozenset({str})
-_new_request = draft_of(JobRequest)
-_all_but_timeout = attrgetter(
-    "instance", "arguments", "action", "stream", "priority", "deadline", "not_before", "key", "unique", "run", "actor",
-    "control",
-)  # fmt: skip
 _KNOWN = ("idempotent", "max_attempts", "resubmitted")
 _CONTROLS = "`idempotent` and `max_attempts`"
 
 
-def check_request(request: JobRequest, *, has_consumer: bool = False) -> str:
-    """The arguments of a valid request as JSON. A stream needs a consumer of its items: `has_consumer`.
+def check_request(request: JobRequest, *, has_consumer: bool = False) -> None:
+    """Check a request. A stream needs a consumer of its items: `has_consumer`.
 
     Raises:
         CapabilityInputError: it is not valid; every invalid field is named.
     """
-    mistakes = {} if _is_plain(request) else _option_mistakes(request, has_consumer=has_consumer)
+    mistakes = _option_mistakes(request, has_consumer=has_consumer)
     if not _is_table(request.arguments):
         mistakes["arguments"] = "must be a mapping of names to values"
     elif not mistakes:
-        arguments = _arguments_to_json(request)
-        if isinstance(arguments, str):
-            return arguments
-        mistakes = arguments
-    problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
-    raise CapabilityInputError(f"the job is not valid: {problems}", fields_invalid=sorted(mistakes))
-
-
-def _is_plain(request: JobRequest) -> bool:
-    """Whether a request has valid names and no options, as most have."""
-    return (
-        _options(request) == _NO_OPTIONS
-        and type(request.priority) is int
-        and _is_text(request.instance)
-        and _is_text(request.action)
-    )
+        mistakes = _argument_mistakes(request)
+    if mistakes:
+        problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
+        raise CapabilityInputError(f"the job is not valid: {problems}", fields_invalid=sorted(mistakes))
 
 
 def _option_mistakes(request: JobRequest, *, has_consumer: bool) -> dict[str, str]:
@@ -353,17 +363,7 @@ def _option_mistakes(request: JobRequest, *, has_consumer: bool) -> dict[str, st
 def with_timeout(request: JobRequest, manifest: Manifest) -> JobRequest:
     """The request with the time-out that is stored: its own, else that of the manifest, else an hour; `None` for no limit."""
     chosen = request.timeout or manifest.timeout or DEFAULT_TIMEOUT
-    if chosen is request.timeout and chosen != NO_TIMEOUT:
-        return request
-    # The constructor takes three times as long, and this is done for every job.
-    copy = _new_request()
-    (
-        copy.instance, copy.arguments, copy.action, copy.stream, copy.priority, copy.deadline, copy.not_before,
-        copy.key, copy.unique, copy.run, copy.actor, copy.control,
-    ) = _all_but_timeout(request)  # fmt: skip
-    copy.timeout = None if chosen == NO_TIMEOUT else chosen
-    copy.__class__ = JobRequest
-    return copy
+    return replace(request, timeout=None if chosen == NO_TIMEOUT else chosen)
 
 
 def _text_mistakes(request: JobRequest) -> dict[str, str]:
@@ -436,12 +436,11 @@ def _control_mistakes(control: object) -> dict[str, str]:
 def _is_table(value: object) -> bool:
     if not isinstance(value, dict | Mapping):
         return False
-    names = cast("Mapping[object, object]", value)
-    return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
+    return all(isinstance(name, str) for name in cast("Mapping[object, object]", value))
 
 
-def _arguments_to_json(request: JobRequest) -> str | dict[str, str]:
-    """The arguments as JSON; or, by place, why they cannot be sent to a worker."""
+def _argument_mistakes(request: JobRequest) -> dict[str, str]:
+    """Why the arguments cannot be sent to a worker, by place."""
     try:
         text = _encode(request.arguments)
         size = len(text) + len(request.action)
@@ -459,7 +458,7 @@ def _arguments_to_json(request: JobRequest) -> str | dict[str, str]:
         }
     if is_too_deep(request.arguments, text.count("[") + text.count("{")):
         return {"arguments": f"have more than {DEEPEST} levels; pass them with fewer levels, or as text"}
-    return text
+    return {}
 
 
 def is_priority(value: object) -> bool:

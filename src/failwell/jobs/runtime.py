@@ -304,7 +304,7 @@ class Runtime:
             deadline=deadline, key=key, unique=unique, not_before=not_before, run=run, actor=actor, control=control,
         )  # fmt: skip
         entry = await self.queue.intake.call(request, new_job_id())
-        return read_result(entry.result) if entry.result is not None else result_of(entry.job())
+        return read_result(entry.result_text) if entry.result_text is not None else result_of(entry.job())
 
     async def stream(
         self,

@@ -41,8 +41,6 @@ def json_encoder(*, ascii_only: bool) -> Callable[[object], str]:
 
 
 encode_text = json_encoder(ascii_only=False)
-quoted: Callable[[str], str] = encoder.encode_basestring
-"""A text as JSON."""
 _scan: Callable[[str, int], tuple[Any, int]] = cast("Any", json.JSONDecoder()).scan_once
 
 
@@ -65,12 +63,7 @@ class TooLarge(ValueError):
 
 def encoded(frame: dict[str, Any]) -> bytes:
     """One frame as bytes; raises what the JSON encoder raises, or `TooLarge`."""
-    return framed(encode_text(frame))
-
-
-def framed(text: str) -> bytes:
-    """The frame of one JSON object; raises `TooLarge`."""
-    body = text.encode()
+    body = encode_text(frame).encode()
     if len(body) > LARGEST:
         raise TooLarge(f"{len(body)} bytes, and one frame takes {LARGEST} at most")
     return len(body).to_bytes(HEADER, "little") + body

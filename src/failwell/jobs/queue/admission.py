@@ -9,7 +9,7 @@ from failwell.errors.fault import Fault
 from failwell.errors.faults import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.errors.report import ErrorReport
 from failwell.jobs.faults import NeverFits, NotReadable, OtherLoop, QueueClosed, check_same
-from failwell.jobs.job import JobRequest, check_request, with_timeout
+from failwell.jobs.job import JobRequest, check_request, new_job, with_timeout
 from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import Evicted, evict
 from failwell.jobs.platform import check_platform
@@ -86,7 +86,7 @@ class Intake:
             raise OtherLoop
         if self.is_closed:
             raise QueueClosed
-        arguments = check_request(request, has_consumer=items is not None)
+        check_request(request, has_consumer=items is not None)
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
         instance = self._state.find_instance(request.instance)
@@ -101,8 +101,7 @@ class Intake:
             before.wanted += 1
             return before
         request = with_timeout(request, instance.manifest)
-        entry = Entry(job, request, self._state.now(), self._state.number(), arguments)
-        entry.wanted = 1
+        entry = Entry.of(new_job(request, self._state.now(), job), self._state.number())
         entry.since = self._state.since(entry.submitted)
         entry.items = items
         if is_awaited:
@@ -264,7 +263,7 @@ class Admission:
     def block(self, entry: Entry, why: str, reason: str) -> None:
         """Record why a job does not start; again only when the reason changes. Changed numbers are no new reason."""
         if entry.block != why:
-            entry.block, entry.reason = why, reason
+            entry.block, entry.block_reason = why, reason
             self._record.say(entry, "blocked", {"reason": reason})
 
     def never(self, entry: Entry, shortage: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:

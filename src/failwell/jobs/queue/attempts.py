@@ -126,7 +126,7 @@ class AttemptEnd:
             )
         finally:
             if entry.state is JobState.WAITING and not self._state.is_stopping:
-                entry.due = entry.reason = entry.block = None
+                entry.due = entry.block_reason = entry.block = None
                 self._record.dirty[entry.id] = entry
                 self._state.line.add(entry)
                 self._state.wake()
@@ -273,7 +273,7 @@ class Attempts:
         if entry.items is None:
             try:
                 limit = self._limit(entry)
-                if instance.worker.begin(entry.id, entry.arguments(), request.action, limit, on_answer):
+                if instance.worker.begin(entry.id, request.arguments, request.action, limit, on_answer):
                     entry.is_sent = True
                     return
             except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)
@@ -331,9 +331,9 @@ class Attempts:
 
     def _tell_phases(self, entry: Entry) -> None:
         """Record the phases of a cancellation that never reached the worker."""
-        if entry.phase is None:
+        if entry.cancel_phase is None:
             for phase in (CancelPhase.COOPERATIVE, CancelPhase.COMPLETED):
-                entry.phase = phase
+                entry.cancel_phase = phase
                 self._record.say(entry, "cancel_phase", {"phase": phase.value})
 
     def _put_back(self, entry: Entry, instance: Instance, began: float) -> None:
@@ -403,7 +403,7 @@ class Attempts:
 
     def _end_well(self, entry: Entry, instance: Instance, began: float, result: str) -> None:
         self._ended(entry, instance, began, well=True)
-        entry.result = result
+        entry.result_text = result
         self._ends.end(entry, JobState.COMPLETED)
 
     def _end_badly(self, entry: Entry, instance: Instance, began: float, report: ErrorReport) -> None:

@@ -8,7 +8,7 @@ from failwell.errors.axes import Certainty
 from failwell.errors.report import ErrorReport
 from failwell.jobs.cancelled_job import cancelled_report, end_data
 from failwell.jobs.faults import DeadlinePassed
-from failwell.jobs.job import STATE_NAMES, JobState
+from failwell.jobs.job import JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
@@ -44,7 +44,7 @@ class Ends:
             entry.error = None
         elif entry.error is not None:
             data = end_data(entry.error, entry.attempt)
-        self._record.say(entry, STATE_NAMES[state], data, entry.ended)
+        self._record.say(entry, state.value, data, entry.ended)
         if self._record.is_wedged:
             self._record.settle(entry)
         self._state.wake()

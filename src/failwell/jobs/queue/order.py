@@ -36,7 +36,7 @@ class Recent(Mapping[str, Entry]):
     def add(self, entry: Entry) -> None:
         """Add a job that has ended."""
         entries, job = self._entries, entry.id
-        weight = len(entry.request_text) + len(entry.result or "")
+        weight = len(entry.request_text) + len(entry.result_text or "")
         if job in entries:
             self._weight -= entries.pop(job)[0]
         entries[job] = weight, entry

@@ -272,7 +272,7 @@ class OutsideJobs:
             return False
         changed = replace(stored, request=replace(stored.request, priority=priority))
         event = Event(0, "reordered", self._state.now(), {"priority": priority}, job)
-        return bool(self._state.store.commit_unowned([(job_values(changed, stored.state), event)]))
+        return bool(self._state.store.commit_unowned([(job_values(changed, stored.state.value), event)]))
 
     # -------------------------------------------------------------- sharing
 
@@ -442,7 +442,7 @@ class OutsideJobs:
             return
         event = Event(0, "blocked", self._state.now(), {"reason": reason}, jobs[0].id)
         blocked = replace(jobs[0], block_reason=reason)
-        self._state.store.commit_unowned([(job_values(blocked, jobs[0].state), event)])
+        self._state.store.commit_unowned([(job_values(blocked, jobs[0].state.value), event)])
 
     def _look_at(self, at: float) -> None:
         """Look again at this time of the event loop's clock."""

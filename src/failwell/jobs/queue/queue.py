@@ -71,7 +71,7 @@ class WorkerListener:
         elif isinstance(event, CancelPhased):
             entry = instance.entries.get(event.job)
             if entry is not None:
-                entry.phase = event.phase
+                entry.cancel_phase = event.phase
                 self._record.say(entry, "cancel_phase", {"phase": event.phase.value})
                 self._state.wake()
         elif isinstance(event, Started):

@@ -15,7 +15,7 @@ from failwell.calls.budget import Budget, Spent
 from failwell.calls.policy import Decision, Match, Policy, Retry, Rule, Schedule, Tries, decide
 from failwell.errors.fault import Fault
 from failwell.jobs.faults import UnknownJob, check_same
-from failwell.jobs.job import FINAL, STATE_NAMES, JobRequest, JobState
+from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import QueueState
@@ -134,7 +134,7 @@ class Record:
             if done.twins and entry.id in done.twins:
                 self._merge(entry, done.twins[entry.id])
                 continue
-            entry.was = STATE_NAMES[entry.state]
+            entry.was = entry.state.value
             if entry.key is None:
                 entry.key = done.keys[entry.id]
             if entry.accepted is not None:
@@ -142,7 +142,7 @@ class Record:
                     entry.accepted.set_result(entry)
                 # The future refers to the entry; without this, the cycle would stay until the garbage collector runs.
                 entry.accepted = None
-            if entry.state in FINAL:
+            if entry.is_over:
                 self.settle(entry)
 
     def _publish(self, events: list[Event], done: Committed, last: int) -> None:

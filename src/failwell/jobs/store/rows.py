@@ -1,24 +1,20 @@
 """Converts jobs to rows of the store and back; requests and results are JSON."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from json import loads
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 from failwell.calls.suppress import suppress
 from failwell.errors.report import ErrorReport
-from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.job import FOREVER, NO_TIMEOUT, CancelPhase, Job, JobId, JobRequest, JobState, moment
 from failwell.jobs.store.records import FREE, Values
 from failwell.jobs.workers.protocol import FileHandle
 from failwell.processes.wire import decode_text, json_encoder
 from failwell.store.event import to_json
 
 _encode = json_encoder(ascii_only=True)
-ARGUMENTS_START = len('{"arguments":')
-"""Where the arguments begin in a request as JSON."""
 
 
 def delete_files(value: Any) -> None:
@@ -34,27 +30,15 @@ def delete_files(value: Any) -> None:
             delete_files(item)
 
 
-_rare_options = attrgetter("action", "stream", "deadline", "not_before", "key", "run", "actor", "control")
-_NO_RARE_OPTIONS: tuple[Any, ...] = ("execute", False, None, None, None, None, None, {})
-
-
-@lru_cache(64, typed=True)
-def _end_with_timeout(timeout: float | str | None) -> str:
-    """The end of a request as JSON, after its arguments, if it has no rare options."""
-    return "}" if timeout is None or timeout == NO_TIMEOUT else f",{_encode({'timeout': timeout})[1:]}"
-
-
-def request_to_json(request: JobRequest, arguments: str | None = None) -> str:
-    """The request as JSON, without default values; `arguments` are its arguments as JSON, if that is known.
+def request_to_json(request: JobRequest) -> str:
+    """The request as JSON, without default values.
 
     The idempotency key has its own column.
 
     Raises:
         NotRecordable: an argument is not JSON.
     """
-    if arguments is not None and _rare_options(request) == _NO_RARE_OPTIONS:
-        return f'{{"arguments":{arguments}{_end_with_timeout(request.timeout)}'
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"arguments": request.arguments}
     if request.action != "execute":
         fields["action"] = request.action
     if request.stream:
@@ -74,49 +58,34 @@ def request_to_json(request: JobRequest, arguments: str | None = None) -> str:
         fields["actor"] = request.actor
     if request.control:
         fields["control"] = request.control
-    try:
-        text = _encode(request.arguments) if arguments is None else arguments
-        # The rest is a JSON object too.
-        return f'{{"arguments":{text},{_encode(fields)[1:]}' if fields else f'{{"arguments":{text}}}'
-    except (TypeError, ValueError, RecursionError):
-        # It says what is wrong.
-        return to_json({"arguments": request.arguments, **fields})
+    return to_json(fields)
 
 
-def job_values(job: Job, was: JobState | None) -> Values:
-    """The row of a job; `was` is the state in which it was stored last."""
+def job_values(job: Job, was: str | None, request: str | None = None, result: str | None = None) -> Values:
+    """The row of a job; `was` is the state in which it was stored last, the others are what is known as JSON."""
     return (
-        None if was is None else was.value,
+        was,
         job.key,
         job.id,
         job.request.instance,
         job.state.value,
         job.request.priority,
-        job.submitted_at.timestamp(),
-        _seconds(job.started_at),
-        _seconds(job.completed_at),
+        job.submitted,
+        job.started,
+        job.ended,
         job.attempt,
         job.charged,
         job.losses,
-        _seconds(job.not_before),
+        job.due,
         job.block_reason,
-        _seconds(job.cancel_requested_at),
+        job.cancelled,
         None if job.cancel_phase is None else job.cancel_phase.value,
-        request_to_json(job.request),
-        None if job.result is None else result_to_json(job.result),
+        request_to_json(job.request) if request is None else request,
+        result_to_json(job.result) if result is None and job.result is not None else result,
         None if job.error is None else job.error.to_json(),
         stored_key(job.request, is_over=job.state.is_final),
-        _seconds(job.request.deadline),
+        job.deadline,
     )
-
-
-def new_values(job: str, request: JobRequest, now: float) -> Values:
-    """The row of a new job: the same as that of `new_job`, without the objects in between."""
-    return (
-        None, None, job, request.instance, "pending", request.priority, now, None, None, 0, 0, 0,
-        _seconds(request.not_before), None, None, None, request_to_json(request), None, None, request.key,
-        _seconds(request.deadline),
-    )  # fmt: skip
 
 
 def stored_key(request: JobRequest, *, is_over: bool) -> str | None:
@@ -150,24 +119,27 @@ def read_job(row: Sequence[Any]) -> Job:
         due, reason, cancelled, phase, request, result, error, idempotency_key, _deadline,
     ) = row  # fmt: skip
     fields = cast("dict[str, Any]", loads(request))
+    for at in (submitted, started, ended, due, cancelled):
+        # Another program may have written a time that no calendar has.
+        _maybe(at)
     return Job(
         id=JobId(job),
         request=request_from(fields, instance, priority, idempotency_key),
         state=JobState(state),
-        submitted_at=moment(submitted),
-        started_at=_maybe(started),
-        completed_at=_maybe(ended),
-        attempt=attempt,
-        not_before=_maybe(due),
-        progress=1.0 if state == JobState.COMPLETED else 0.0,
-        result=None if result is None else read_result(result),
-        error=None if error is None else ErrorReport.read(error),
-        block_reason=reason,
-        cancel_requested_at=_maybe(cancelled),
+        submitted=submitted,
+        started=started,
+        ended=ended,
+        due=due,
+        cancelled=cancelled,
         cancel_phase=None if phase is None else CancelPhase(phase),
-        key=key,
+        attempt=attempt,
         charged=charged,
         losses=losses,
+        block_reason=reason,
+        result=None if result is None else read_result(result),
+        error=None if error is None else ErrorReport.read(error),
+        key=key,
+        progress=1.0 if state == JobState.COMPLETED else 0.0,
     )
 
 
@@ -175,14 +147,14 @@ def damaged_job(row: Sequence[Any], error: ErrorReport) -> Job:
     """The job of a row that cannot be read: failed, with the reason, so that listings show it beside the others."""
     key, job, instance, submitted = row[0], row[1], row[2], row[5]
     try:
-        submitted_at = moment(submitted)
+        moment(submitted)
     except (OverflowError, OSError, ValueError):
-        submitted_at = moment(0.0)
+        submitted = 0.0
     return Job(
         id=JobId(job),
         request=JobRequest(instance=instance, arguments={}),
         state=JobState.FAILED,
-        submitted_at=submitted_at,
+        submitted=submitted,
         error=error,
         key=key,
     )
@@ -249,14 +221,5 @@ def _file(fields: Any) -> FileHandle | None:
     return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None
 
 
-def moment(at: float) -> datetime:
-    """Seconds since 1970 as an aware time."""
-    return datetime.fromtimestamp(at, UTC)
-
-
 def _maybe(at: float | None) -> datetime | None:
     return None if at is None else moment(at)
-
-
-def _seconds(at: datetime | None) -> float | None:
-    return None if at is None else at.timestamp()

@@ -11,7 +11,7 @@ from failwell.errors.frozen import frozen
 from failwell.errors.report import ErrorReport, TracebackPolicy, default_policy
 from failwell.jobs.job import CancelPhase
 from failwell.jobs.manifest import Manifest
-from failwell.processes.wire import TooLarge, encoded, framed, quoted
+from failwell.processes.wire import TooLarge, encoded
 
 
 def _host_environment() -> Mapping[str, str]:
@@ -235,29 +235,11 @@ def encode(frame: dict[str, Any]) -> bytes:
     try:
         return encoded(frame)
     except TooLarge as error:
-        raise _too_large(error) from error
+        raise CapabilityInputError(f"the arguments are {error}; pass the path of a file") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise CapabilityInputError(
             f"an argument cannot be sent to the worker: {error}; give JSON values only"
         ) from error
-
-
-def encode_call(job: str, action: str, arguments: str) -> bytes:
-    """The frame of one call, as `encode` writes it, of arguments that are JSON already.
-
-    Raises:
-        CapabilityInputError: it is too large.
-    """
-    try:
-        return framed(
-            f'{{"type":"call","job":{quoted(job)},"action":{quoted(action)},"arguments":{arguments}}}'
-        )
-    except TooLarge as error:
-        raise _too_large(error) from error
-
-
-def _too_large(error: TooLarge) -> CapabilityInputError:
-    return CapabilityInputError(f"the arguments are {error}; pass the path of a file")
 
 
 class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):

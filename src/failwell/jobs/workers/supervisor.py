@@ -11,7 +11,7 @@ from failwell.errors.axes import Certainty
 from failwell.errors.faults import CapabilityCancelledError
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.workers.lifecycle import Config, WorkerLifecycle
-from failwell.jobs.workers.protocol import Answer, CancelPhased, WorkerState, encode_call
+from failwell.jobs.workers.protocol import Answer, CancelPhased, WorkerState, encode
 from failwell.jobs.workers.startup import Startup, inspect_capability
 
 
@@ -45,19 +45,21 @@ class SupervisedWorker(WorkerLifecycle):
     def begin(
         self,
         job: str,
-        arguments: str,
+        arguments: Mapping[str, Any],
         action: str,
         timeout: float | None,
         done: Callable[[Answer], None],
     ) -> bool:
-        """Like `call`, but with arguments as JSON and without a task: `done` is called with the answer as soon as it arrives.
+        """Like `call`, but without a task: `done` is called with the answer as soon as it arrives.
 
         `False` if the worker is not ready: nothing is sent, and `call` would start it. Calls that are begun are
         sent together, by `flush`.
         """
         if self._state is not WorkerState.READY:
             return False
-        self._calls.begin(job, encode_call(job, action, arguments), timeout, done)
+        self._calls.begin(
+            job, encode({"type": "call", "job": job, "action": action, "arguments": arguments}), timeout, done
+        )
         return True
 
     def flush(self) -> None:

@@ -197,8 +197,8 @@ async def _record(job: str, entry: WorkflowExecution) -> Job:
         id=JobId(job),
         request=JobRequest(instance=memo.get("instance", ""), action=memo.get("action", "execute")),
         state=JobState.PENDING if entry.status is None else _STATES.get(entry.status, JobState.PENDING),
-        submitted_at=entry.start_time,
-        completed_at=entry.close_time,
+        submitted=entry.start_time.timestamp(),
+        ended=None if entry.close_time is None else entry.close_time.timestamp(),
     )
 
 
@@ -210,10 +210,10 @@ def _latest_attempt(
         values: dict[str, Any] = {"attempt": activity.attempt}
         if activity.state != PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
             values["state"] = JobState.RUNNING
-            values["started_at"] = activity.last_started_time.ToDatetime(UTC)
+            values["started"] = activity.last_started_time.ToDatetime(UTC).timestamp()
         return values
     for event in reversed(events):
         if event.HasField("activity_task_started_event_attributes"):
             attempt = event.activity_task_started_event_attributes.attempt
-            return {"attempt": attempt, "started_at": event.event_time.ToDatetime(UTC)}
+            return {"attempt": attempt, "started": event.event_time.ToDatetime(UTC).timestamp()}
     return {}
