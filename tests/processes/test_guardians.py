@@ -4,11 +4,13 @@ import asyncio
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,14 +150,23 @@ def test_a_fork_of_the_host_does_not_hide_its_death_from_a_guardian(kind: str, t
         assert all(tree.look(pid) for pid in forks - {host.pid}), "the fork itself lives on"
 
 
+def left_behind(orders: str) -> None:
+    """Run the guardian of a host that gave these orders and died."""
+    code = "from failwell.processes.guardian import guard_scripts as guard; guard('mark.', '1')"
+    near, far = socket.socketpair()
+    with far:
+        near.sendall(orders.encode())
+        near.close()
+        subprocess.run([sys.executable, "-c", code], stdin=far.fileno(), check=True, timeout=20)
+
+
 def test_a_guardian_that_starts_after_its_host_died_ends_what_it_was_told(tmp_path: Path) -> None:
     victim = subprocess.Popen(["sleep", "1000"], process_group=0)
     scratch = tmp_path / "with a space"
     scratch.mkdir()
     orders = f"watch {victim.pid}\nremove {os.fsencode(scratch).hex()}\n"
-    code = "from failwell.processes.guardian import guard_scripts as guard; guard('mark.', '1')"
 
-    subprocess.run([sys.executable, "-c", code], input=orders.encode(), check=True, timeout=20)
+    left_behind(orders)
 
     assert victim.wait(5) == -signal.SIGKILL
     assert not scratch.exists()
@@ -164,9 +175,8 @@ def test_a_guardian_that_starts_after_its_host_died_ends_what_it_was_told(tmp_pa
 def test_a_guardian_ends_nothing_that_it_was_told_to_forget() -> None:
     other = subprocess.Popen(["sleep", "1000"], process_group=0)
     orders = f"watch {other.pid}\nforget {other.pid}\n"
-    code = "from failwell.processes.guardian import guard_scripts as guard; guard('mark.', '1')"
     try:
-        subprocess.run([sys.executable, "-c", code], input=orders.encode(), check=True, timeout=20)
+        left_behind(orders)
 
         assert other.poll() is None
     finally:
@@ -190,6 +200,25 @@ def test_a_guardian_of_scripts_that_was_killed_is_replaced_and_told_everything(t
         host.wait()
 
         assert all_end(handles, 5.0)
+
+
+def test_the_end_of_a_run_looks_at_no_other_process(tmp_path: Path) -> None:
+    scans: list[str] = []
+
+    def note(frame: Any, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code is tree.living.__code__:
+            scans.append(frame.f_back.f_code.co_name)
+
+    said = tmp_path / "said"
+    text = f"(setsid sh -c 'echo $$ >{said}; exec sleep 1000' >/dev/null 2>&1 &); until [ -s {said} ]; do :; done"
+    sys.setprofile(note)
+    try:
+        worked(tmp_path, sh(text))
+    finally:
+        sys.setprofile(None)
+
+    assert tree.look(int(said.read_text())) is None
+    assert scans == []
 
 
 def test_a_frozen_application_runs_scripts_without_a_guardian_and_says_so(

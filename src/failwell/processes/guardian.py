@@ -15,6 +15,7 @@ does one thing at a time and calls nothing that could hang.
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from . import tree
 #     signal NUMBER         send a signal to the worker's group
 #     stopped SECONDS       report a worker that a signal has stopped for so long
 #     limit MEGABYTES       end the worker once it uses so much memory, with everything below it; 0 for no limit
+#     end MARK GRACE [PID:STARTED]…   end what is left of a run; with it comes the pipe for the numbers of what does not end
 # guardian → host:
 #     forked PID            the worker's number
 #     stopped               the worker has been stopped for too long
@@ -91,6 +93,9 @@ class _Guardian:
 
     def __init__(self, leash: int, host: int, mark: str | None, worker: int | None) -> None:
         self._leash, self._host, self._mark, self._worker = leash, host, mark, worker
+        self._orders = socket.socket(fileno=leash)
+        self._pipes: list[int] = []
+        """Those that came with orders that are not carried out yet."""
         self._received = b""
         self._processes: dict[str, int | None] = {}
         """The number of each process that is watched, with its start time."""
@@ -120,6 +125,8 @@ class _Guardian:
                 # The host is gone, and something that it forked keeps its end of the connection open. What it
                 # had ordered is carried out first: it may have died while this process was starting.
                 self._finish()
+            elif self._worker is None:
+                _reap_all()
 
     def _check_worker(self, worker: int) -> None:
         pid, status = os.waitpid(worker, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
@@ -141,7 +148,8 @@ class _Guardian:
     def _obey(self) -> None:
         """Carry out the orders that have arrived; several may come together."""
         try:
-            data = os.read(self._leash, 65_536)
+            data, pipes, _, _ = socket.recv_fds(self._orders, 65_536, 1)
+            self._pipes += pipes
         except OSError:
             data = b""
         if not data:
@@ -164,6 +172,19 @@ class _Guardian:
                 self._stop.limit = float(words[0])
             elif order == "limit":
                 self._memory.set(float(words[0]) or None)
+            elif order == "end":
+                self._end_run(words, self._pipes.pop(0))
+
+    def _end_run(self, words: list[str], pipe: int) -> None:
+        """End the processes of one run, in a process of its own: it may have to wait for them."""
+        if os.fork():
+            os.close(pipe)
+            return
+        mark, grace, *left = words
+        roots = [(int(pid), int(started) or None) for pid, _, started in (one.partition(":") for one in left)]
+        survivors = tree.sweep(mark, roots=roots, grace=float(grace))
+        os.write(pipe, f"{' '.join(map(str, sorted(survivors)))}\n".encode())
+        os._exit(0)
 
     def _finish(self) -> NoReturn:
         """End the worker, say how it ended, and end everything else."""

@@ -4,7 +4,9 @@ import atexit
 import logging
 import os
 import signal
+import socket
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -43,7 +45,7 @@ class Guardian:
         self._entries: dict[str, str] = {}
         self._runs = 0
         self._starts = 0
-        self._pipe: int | None = None
+        self._socket: socket.socket | None = None
         self._lock = Lock()
         self._start()
 
@@ -55,7 +57,7 @@ class Guardian:
     def check(self) -> None:
         """Start it again if it was killed, before there is something that only it would end."""
         with self._lock:
-            if self._pipe is not None and self.host == os.getpid() and self._process.poll() is not None:
+            if self._socket is not None and self.host == os.getpid() and self._process.poll() is not None:
                 self._restart()
 
     def watch(self, pid: int, started: int | None = None) -> None:
@@ -74,6 +76,36 @@ class Guardian:
             if self._entries.pop(name, None) is not None:
                 self._send(f"forget {name}")
 
+    async def end(self, mark: str, roots: Mapping[int, int | None], grace: float) -> set[int] | None:
+        """Let it end what is left of a run. Returns the processes that did not end; `None` if it cannot tell."""
+        import asyncio
+
+        near, far = os.pipe()
+        try:
+            words = [f"{pid}:{started or 0}" for pid, started in roots.items()]
+            self._send(" ".join(("end", mark, str(grace), *words)), far)
+        finally:
+            os.close(far)
+        loop, answer, received = asyncio.get_running_loop(), bytearray(), asyncio.Event()
+
+        def read() -> None:
+            piece = os.read(near, 65_536)
+            answer.extend(piece)
+            # Without an answer it has ended, or never got the order.
+            if not piece or answer.endswith(b"\n"):
+                received.set()
+
+        loop.add_reader(near, read)
+        try:
+            async with asyncio.timeout(grace + 2 * tree.CONFIRM):
+                await received.wait()
+        except TimeoutError:
+            return None
+        finally:
+            loop.remove_reader(near)
+            os.close(near)
+        return set(map(int, answer.split())) if answer.endswith(b"\n") else None
+
     def close(self) -> None:
         """End it, unless something is left that it must end."""
         if self.host == os.getpid() and not self._entries:
@@ -83,14 +115,14 @@ class Guardian:
         self._entries[name] = order
         self._send(order)
 
-    def _send(self, order: str) -> None:
+    def _send(self, order: str, *pipes: int) -> None:
         with self._lock:
-            if self._pipe is None or self.host != os.getpid():
+            if self._socket is None or self.host != os.getpid():
                 return
             try:
-                os.write(self._pipe, f"{order}\n".encode())
-            except (BrokenPipeError, BlockingIOError):
-                # It was killed, or has been stopped for so long that the pipe is full.
+                socket.send_fds(self._socket, [f"{order}\n".encode()], pipes)
+            except OSError:
+                # It was killed, or has been stopped for so long that there is no more room.
                 self._restart()
 
     def _start(self) -> None:
@@ -98,8 +130,8 @@ class Guardian:
             _log.warning(_UNGUARDED, "no guardian can run here")
             return
         self._starts += 1
-        orders, pipe = os.pipe()
-        os.set_blocking(pipe, False)
+        orders, own = socket.socketpair()
+        own.settimeout(0.0)
         # A mark in its environment would make the guardian part of what it ends.
         env = {name: value for name, value in os.environ.items() if name != tree.MARKER}
         # Inherited by the guardian, so that none of these can end it before it ignores them.
@@ -107,12 +139,12 @@ class Guardian:
         try:
             with ExitStack() as unused:
                 # Whatever comes between, no descriptor stays open.
-                unused.callback(os.close, pipe)
+                unused.callback(own.close)
                 for order in self._entries.values():
-                    os.write(pipe, f"{order}\n".encode())
+                    own.send(f"{order}\n".encode())
                 self._process = Popen(  # noqa: S603  (our own text, started by its full path)
                     [sys.executable, "-I", "-S", "-c", _GUARDIAN, _FOLDER, f"{self.mark}.", str(self.host)],
-                    stdin=orders,
+                    stdin=orders.fileno(),
                     stdout=DEVNULL,
                     stderr=DEVNULL,
                     cwd="/",
@@ -122,8 +154,8 @@ class Guardian:
                 unused.pop_all()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            os.close(orders)
-        self._pipe = pipe
+            orders.close()
+        self._socket = own
 
     def _restart(self) -> None:
         self._stop()
@@ -135,11 +167,11 @@ class Guardian:
 
     def _stop(self) -> None:
         # Killed and not asked: it may be stopped or still starting.
-        if self._pipe is not None:
+        if self._socket is not None:
             self._process.kill()
             self._process.wait()
-            os.close(self._pipe)
-            self._pipe = None
+            self._socket.close()
+            self._socket = None
 
 
 _guardians: dict[int, Guardian] = {}
@@ -215,9 +247,15 @@ class RunProcesses:
         process.reap()
 
     async def close(self, grace: float) -> set[int]:
-        """Stop what is left of the run and remove its files. Returns the processes that did not end."""
+        """Stop what is left of the run and remove its files. Returns the processes that did not end.
+
+        The guardian looks for them: only a scan of all processes finds those that left their group and their parent.
+        """
         try:
-            return await tree.stop(f"{self._mark}.", roots=[*self._leftovers.items()], grace=grace)
+            left = await self._guardian.end(f"{self._mark}.", self._leftovers, grace)
+            if left is None:
+                left = await tree.stop(f"{self._mark}.", roots=[*self._leftovers.items()], grace=grace)
+            return left
         finally:
             self._clean()
 

@@ -12,7 +12,7 @@ import the standard library alone. Where there is no `/proc`, only groups are kn
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import NamedTuple
 
 MARKER = "FAILWELL_TREE"
@@ -137,14 +137,20 @@ def sweep(
     *,
     groups: Collection[int] = (),
     roots: Collection[tuple[int, int | None]] = (),
-    patience: float,
+    grace: float = 0.0,
+    patience: float = CONFIRM,
     reap: Callable[[], object] | None = None,
 ) -> set[int]:
-    """Kill a whole tree and wait until it is gone. Returns what is left after `patience` seconds."""
-    end = time.monotonic() + patience
-    while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and time.monotonic() <= end:
-        time.sleep(PAUSE)
-    return left
+    """Send SIGTERM to a whole tree, and SIGKILL to what is left after `grace` seconds.
+
+    Returns what is left `patience` seconds later.
+    """
+    ending = _ending(mark, groups, roots, grace, patience, reap)
+    try:
+        while True:
+            time.sleep(next(ending))
+    except StopIteration as end:
+        return end.value
 
 
 async def stop(
@@ -155,29 +161,43 @@ async def stop(
     grace: float,
     reap: Callable[[], object] | None = None,
 ) -> set[int]:
-    """Send SIGTERM to a whole tree, and SIGKILL to what is left after `grace` seconds. Returns the survivors."""
+    """`sweep` on an event loop."""
     import asyncio
 
-    clock = asyncio.get_running_loop().time
+    ending = _ending(mark, groups, roots, grace, CONFIRM, reap)
+    while True:
+        try:
+            pause = next(ending)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(pause)
 
-    def look() -> set[int]:
-        if reap is not None:
-            reap()
-        return tree(mark, groups=groups, roots=roots)
 
-    left, end, pause = look(), clock() + grace, PAUSE
+def _ending(
+    mark: str | None,
+    groups: Collection[int],
+    roots: Collection[tuple[int, int | None]],
+    grace: float,
+    patience: float,
+    reap: Callable[[], object] | None,
+) -> Generator[float, None, set[int]]:
+    """End a tree; yields the seconds to wait until it is looked at again, and returns the processes that are left."""
     if grace > 0:
+        end, pause = time.monotonic() + grace, PAUSE
+        left = tree(mark, groups=groups, roots=roots)
         send(signal.SIGTERM, left, groups)
         # A stopped process cannot act on a request.
         send(signal.SIGCONT, left, groups)
-    while left and clock() < end:
-        await asyncio.sleep(min(pause, max(0.0, end - clock())))
-        pause = min(2 * pause, _LONGEST_PAUSE)
-        left = look()
-    end, pause = clock() + CONFIRM, PAUSE
+        while left and time.monotonic() < end:
+            yield min(pause, max(0.0, end - time.monotonic()))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            if reap is not None:
+                reap()
+            left = tree(mark, groups=groups, roots=roots)
+    end, pause = time.monotonic() + patience, PAUSE
     # Also if nothing was found: one scan may miss a process that forks and ends meanwhile.
-    while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and clock() <= end:
-        await asyncio.sleep(pause)
+    while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and time.monotonic() <= end:
+        yield pause
         pause = min(2 * pause, _LONGEST_PAUSE)
     return {abs(pid) for pid in left}
 
