@@ -3,7 +3,6 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter, itemgetter
 
 from failwell.jobs.faults import LeaseLost
@@ -15,7 +14,6 @@ from failwell.jobs.store.records import COLUMNS, FREE, Committed, Profile, Value
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.schedules import Firing, claim_firing
 from failwell.store.event import Event
-from failwell.store.sqlite.event_log import ONE_STATEMENT, insert_statements
 
 PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
@@ -24,24 +22,10 @@ _profile_values = attrgetter(*PROFILE_COLUMNS)
 _INSERT = (
     f"INSERT INTO jobs ({', '.join(COLUMNS)}, owner, events) VALUES ({','.join('?' * (len(COLUMNS) + 2))})"  # noqa: S608  (constants)
 )
-_INSERT_OPEN = insert_statements(
-    "jobs",
-    (
-        "id", "instance", "state", "priority", "submitted", "started", "attempt", "charged", "losses", "due",
-        "request", "once", "deadline", "owner", "events",
-    ),
-)  # fmt: skip
-"""For new jobs that have not ended and have no reason to wait, as most of them: the other columns are empty."""
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ?,
     events = events || ? WHERE key = ?"""
 _MOVE_OWNED = f"{_MOVE} AND owner = ?"
-_START = """UPDATE jobs SET state = 'running', priority = ?, started = ?, attempt = ?, charged = ?, due = NULL, reason = NULL,
-    events = events || ? WHERE key = ? AND owner = ?"""
-"""For pending jobs that start: the other columns are as they were written. It takes half the time of `_MOVE_OWNED`."""
-_COMPLETE = """UPDATE jobs SET state = 'completed', ended = ?, result = ?, error = NULL, events = events || ?
-    WHERE key = ? AND owner = ?"""
-"""For jobs that complete: the other columns are as the start of the attempt wrote them."""
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
 _CANCELLED = "SELECT job FROM job_controls WHERE action = 'cancel'"
 _APPLIED = "DELETE FROM job_controls WHERE key = ?"
@@ -49,9 +33,6 @@ _FREE_KEY = "UPDATE jobs SET once = NULL WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _SUBMITTED, _ONCE = 0, 1, 2, 4, 6, 19
 """Positions in `Values`."""
 _states = itemgetter(_WAS, _STATE)
-_START_OF_PENDING, _COMPLETION = ("pending", "running"), ("running", "completed")
-_NOTHING = (None, None, None, None)
-"""Of a job that is not due later, is not blocked and was not cancelled."""
 
 
 def write_commit(
@@ -184,17 +165,7 @@ def _insert(
 ) -> dict[str, int]:
     """Insert new jobs, which belong to `host`; returns the key of each."""
     # A row without a key gets the next one.
-    if [job for job in new if not job[8] is job[13] is job[14] is job[15] is job[17] is job[18] is None]:
-        rows = [(*job[_KEY:], host, numbers.get(job[_ID], "")) for job in new]
-        connection.executemany(_INSERT, rows)
-    else:
-        rows = [
-            (*job[2:8], *job[9:13], job[16], job[19], job[20], host, numbers.get(job[_ID], "")) for job in new
-        ]
-        if len(rows) <= ONE_STATEMENT:
-            connection.execute(_INSERT_OPEN[len(rows)], list(chain.from_iterable(rows)))
-        else:
-            connection.executemany(_INSERT_OPEN[1], rows)
+    connection.executemany(_INSERT, [(*job[_KEY:], host, numbers.get(job[_ID], "")) for job in new])
     last: int = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     return {job[_ID]: key for key, job in enumerate(new, last + 1 - len(new))}
 
@@ -207,26 +178,10 @@ def _move(
     Raises:
         LeaseLost: one of them does not belong to `host`.
     """
-    started: list[Values] = []
-    completed: list[Values] = []
-    others: list[Values] = []
-    for job in moved:
-        events, key = numbers.get(job[_ID], ""), job[_KEY]
-        change = _states(job) if host is not None and job[12:16] == _NOTHING else None
-        if change == _COMPLETION:
-            completed.append((job[8], job[17], events, key, host))
-        elif change == _START_OF_PENDING and job[17] is job[18] is None:
-            started.append((job[5], job[7], job[9], job[10], events, key, host))
-        else:
-            others.append((*job[4:6], *job[7:16], *job[17:19], events, key))
-    count = connection.executemany(_COMPLETE, completed).rowcount if completed else 0
-    if started:
-        count += connection.executemany(_START, started).rowcount
-    if others and host is None:
-        count += connection.executemany(_MOVE, others).rowcount
-    elif others:
-        count += connection.executemany(_MOVE_OWNED, [(*row, host) for row in others]).rowcount
-    if host is not None and count != len(moved):
+    rows = [(*job[4:6], *job[7:16], *job[17:19], numbers.get(job[_ID], ""), job[_KEY]) for job in moved]
+    if host is None:
+        connection.executemany(_MOVE, rows)
+    elif connection.executemany(_MOVE_OWNED, [(*row, host) for row in rows]).rowcount != len(moved):
         raise LeaseLost(host=host)
     freed = [(job[_KEY],) for job in moved if job[_ONCE] == FREE]
     if freed:

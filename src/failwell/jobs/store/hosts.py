@@ -129,13 +129,14 @@ def hosts_of(connection: sqlite3.Connection, folder: Path) -> list[Host]:
     """The hosts that are listed, dead or alive."""
     rows = connection.execute("SELECT key, name, pid, lanes FROM job_hosts ORDER BY key")
     return [
-        Host(key, name, pid, folder / HOSTS / name, lanes, _serves_all(name))
+        Host(key, name, pid, folder / HOSTS / name, lanes, serves_all(Path(name)))
         for key, name, pid, lanes in rows
     ]
 
 
-def _serves_all(name: str) -> bool:
-    return not name.endswith(_CHOSEN)
+def serves_all(folder: Path) -> bool:
+    """Whether the host with this folder runs all jobs."""
+    return not folder.name.endswith(_CHOSEN)
 
 
 def live_folders(folder: Path) -> list[Path]:
@@ -149,7 +150,7 @@ def live_folders(folder: Path) -> list[Path]:
 
 def is_served(folder: Path) -> bool:
     """Whether a live host runs all jobs."""
-    return any(_serves_all(host.name) for host in live_folders(folder))
+    return any(map(serves_all, live_folders(folder)))
 
 
 def is_owned(connection: sqlite3.Connection, folder: Path, job: str) -> bool:

@@ -8,18 +8,14 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from failwell.processes.wire import json_encoder
 from failwell.store.event import Event, to_json
-from failwell.store.sqlite.event_log import ONE_STATEMENT, insert_statements
 
 STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 """The order of the counts."""
 POSITIONS: Mapping[str | None, int] = {state: position for position, state in enumerate(STATES)}
-_encode = json_encoder(ascii_only=True)
 TABLE, KEY = "job_events", "seq"
 _COLUMNS = (KEY, "type", "at", "data", "job", "counts")
-_WIDTH = len(_COLUMNS)
-_INSERT = insert_statements(TABLE, _COLUMNS)
+_INSERT = f"INSERT INTO {TABLE} ({', '.join(_COLUMNS)}) VALUES (?,?,?,?,?,?)"  # noqa: S608  (constants)
 _TAIL = """SELECT seq, counts, EXISTS (SELECT 1 FROM job_groups WHERE ended IS NULL)
     FROM job_events ORDER BY seq DESC LIMIT 1"""
 _SCAN = "SELECT state, count(*) FROM jobs GROUP BY state"
@@ -90,24 +86,13 @@ def add_events(
 
     `keys` has the keys of the jobs whose rows this commit writes, with their events.
     """
-    values: list[Any] = []
+    rows: list[tuple[Any, ...]] = []
+    latest = first + len(events) - 1
     for number, (_, what, at, data, job) in enumerate(events, first):
         key = keys.get(job)
         if key is None and job:
             # Its row stays as it is, but for this event.
             row = connection.execute(_ADD, (f"{number},", job)).fetchone()
             key = None if row is None else row[0]
-        values += (number, what, at, _data_to_json(data) if data else "{}", key, None)
-    values[-1] = _text(numbers)
-    if len(events) <= ONE_STATEMENT:
-        connection.execute(_INSERT[len(events)], values)
-    else:
-        connection.executemany(_INSERT[1], zip(*[iter(values)] * _WIDTH, strict=True))
-
-
-def _data_to_json(data: Mapping[str, Any]) -> str:
-    try:
-        return _encode(data)
-    except (TypeError, ValueError, RecursionError):
-        # It says what is wrong.
-        return to_json(data)
+        rows.append((number, what, at, to_json(data), key, _text(numbers) if number == latest else None))
+    connection.executemany(_INSERT, rows)

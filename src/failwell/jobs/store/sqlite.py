@@ -424,10 +424,11 @@ class JobStore(SideTables):
 
     def is_served(self, job: str) -> bool:
         """Whether a live process has this job, or runs all jobs."""
-        if is_hosted(self.folder.parent):
-            return True
+        live = hosts.live_folders(self.folder)
         # Without a live host, nobody has it.
-        return self.is_hosted() and self._database.read(hosts.is_owned, self.folder, job)
+        return bool(live) and (
+            any(map(hosts.serves_all, live)) or self._database.read(hosts.is_owned, self.folder, job)
+        )
 
     def host_watch(self) -> Watch:
         """The watch that wakes a host."""

@@ -293,7 +293,8 @@ def _create_file(path: Path) -> None:
     SQLite (https://www.sqlite.org/howtocorrupt.html, 2.2). It is created elsewhere and moved into place.
     """
     try:
-        _refuse_link(path)
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))  # noqa: TRY301  (it is reported as any other)
         if not path.exists():
             draft = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
             os.close(create_private(draft))
@@ -305,11 +306,6 @@ def _create_file(path: Path) -> None:
             path.chmod(0o600)
     except OSError as error:
         raise os_fault(error, path) from error
-
-
-def _refuse_link(path: Path) -> None:
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _link(draft: Path, path: Path) -> None:

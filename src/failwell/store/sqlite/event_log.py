@@ -19,7 +19,7 @@ ONE_STATEMENT = 32
 """Up to so many rows are inserted by one statement, which takes two thirds of the time of one for each."""
 
 
-def insert_statements(table: str, columns: Sequence[str]) -> list[str]:
+def _insert_statements(table: str, columns: Sequence[str]) -> list[str]:
     """The statements that insert 0, 1, … `ONE_STATEMENT` rows into a table."""
     row = f"({','.join('?' * len(columns))})"
     return [
@@ -42,7 +42,7 @@ class EventLog:
                 of the job and its value follow.
         """
         self._database = database
-        self._insert = insert_statements(table, (key, "type", "at", "data"))
+        self._insert = _insert_statements(table, (key, "type", "at", "data"))
         self._last = f"SELECT max({key}) FROM {table} WHERE {key} >= ? AND {key} < ?"  # noqa: S608  (constants)
         name = "''" if of_job is None else f"coalesce((SELECT id FROM jobs WHERE key = {table}.job), '')"  # noqa: S608  (constants)
         select = f"SELECT {key}, type, at, data, {name} FROM {table} WHERE {key} > ? AND {key} < ?"  # noqa: S608  (constants)
