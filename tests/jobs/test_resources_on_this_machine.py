@@ -365,11 +365,12 @@ def test_the_largest_idle_holder_of_main_memory_makes_room_and_nobody_else(tmp_p
 def test_who_the_kernel_ended_for_memory_succeeds_once_the_idle_ones_are_gone(
     tmp_path: Path, ending: str
 ) -> None:
-    go, config = tmp_path / "go", {"colour": "green"}
+    config = {"colour": "green"}
 
-    async def work() -> None:
+    async def work(folder: Path) -> bool:
+        go = folder / "go"
         # With one lane, a first run may use all that there is.
-        async with a_shipped_runtime(tmp_path, lanes=1) as jobs:
+        async with a_shipped_runtime(folder, lanes=1) as jobs:
             jobs.register(a_capability("hollow"))
             await jobs.call("hollow", {"value": 1})
             await measure(jobs, "stiff", 300, keep=True)
@@ -385,6 +386,9 @@ def test_who_the_kernel_ended_for_memory_succeeds_once_the_idle_ones_are_gone(
             else:
                 assert jobs.cancel(job.id)
             ended = await jobs.wait(job.id)
+            deaths = [event for event in jobs.store.events() if event.type == "worker:died"]
+            if any(not event.data["jobs"] and not event.data["expected"] for event in deaths):
+                return False
 
             assert (seen.state, seen.retry_count) == (JobState.RUNNING, 1)
             assert (ended.state.value, ended.retry_count) == (ending, 1), ended.error
@@ -396,9 +400,11 @@ def test_who_the_kernel_ended_for_memory_succeeds_once_the_idle_ones_are_gone(
             assert pids(jobs, "hollow", "giving", "stiff") == {**spared, "stiff": None}
             assert await jobs.call("needy", action="seen_config") == config
             assert jobs.worker("needy").manifest.concurrency == 2
+            return True
 
+    # On a busy machine the kernel may end an idle one as well, and then nobody has to free it.
     with within_memory(1_000):
-        run(work())
+        assert any(run(work(tmp_path / str(number))) for number in range(3))
 
 
 # ------------------------------------------------------------------ shortages that last
