@@ -93,9 +93,7 @@ def test_without_a_terminal_the_command_that_raises_the_limit_works(tmp_path: Pa
 
     failed = failwell("run", str(tmp_path / "loop.yaml"), "--store", store)
     resumed = failwell("resume", "last", "--raise-limit", "max_iterations=20", "-q", "--store", store)
-    old = failwell("resume", "last", "--limit", "max_iterations=20", "-q", "--store", store)
 
     assert failed.code == 1
     assert "How many more" not in failed.err
     assert resumed.data == {"result": 5}
-    assert "note: `--limit` is now `--raise-limit`" in old.err

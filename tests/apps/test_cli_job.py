@@ -134,7 +134,7 @@ def test_the_same_key_is_the_same_job(place: Place) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])
 def test_listings_have_every_format_and_are_empty_without_a_store(tmp_path: Path, form: str) -> None:
-    for command in (("job",), ("workers",)):
+    for command in (("jobs",), ("workers",)):
         done = failwell(*command, "--format", form, "--store", str(tmp_path / "none"))
 
         assert done.code == 0

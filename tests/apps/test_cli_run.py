@@ -435,7 +435,7 @@ agents: [{{name: long, type: script, command: sh, args: ["-c", "touch '{mark}'; 
     wait_for(mark)
 
     second = failwell("resume", "r1", "--store", store)
-    stopped = failwell("runs", "cancel", "r1", "--store", store, "--json")
+    stopped = failwell("stop", "r1", "--store", store, "--json")
 
     assert second.code == 2
     assert "r1" in second.err

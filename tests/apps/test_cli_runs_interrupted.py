@@ -117,7 +117,7 @@ def test_cancel_closes_a_run_whose_process_died(tmp_path: Path, capsys: pytest.C
     with closing(SqliteStore(tmp_path)) as store:
         a_run(store, "r1", a_fact())
 
-    printed = ask(capsys, tmp_path, "runs", "cancel", "r1")
+    printed = ask(capsys, tmp_path, "stop", "r1")
 
     assert printed.splitlines() == [
         "no process was running r1; it is recorded as failed and can be resumed",

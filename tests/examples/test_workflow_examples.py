@@ -108,7 +108,7 @@ def test_a_transient_failure_is_retried_until_it_passes(project: Project) -> Non
 
 def test_after_the_last_retry_a_person_decides(project: Project) -> None:
     waiting = project.run("retry-then-escalate", "-i", "failures=9")
-    answered = project.type("gate", "respond", "last", "ask", "cached")
+    answered = project.type("gates", "answer", "last", "ask", "cached")
     done = project.type("resume", "last")
 
     assert waiting.code == 4
@@ -120,7 +120,7 @@ def test_after_the_last_retry_a_person_decides(project: Project) -> None:
 
 def test_giving_up_after_the_retries_is_a_failure_on_purpose(project: Project) -> None:
     project.run("retry-then-escalate", "-i", "failures=9")
-    project.type("gate", "respond", "last", "ask", "give_up")
+    project.type("gates", "answer", "last", "ask", "give_up")
 
     done = project.type("resume", "last")
 
@@ -130,9 +130,9 @@ def test_giving_up_after_the_retries_is_a_failure_on_purpose(project: Project) -
 
 def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(project: Project) -> None:
     waiting = project.run("human-gate-on-error", "--no-input")
-    open_gates = project.type("gate", "list", "--json").data
+    open_gates = project.type("gates", "list", "--json").data
     project.type(
-        "gate", "respond", "last", "mend", "corrected", "--payload", '{"iban": "DE02120300000000202051"}'
+        "gates", "answer", "last", "mend", "corrected", "--payload", '{"iban": "DE02120300000000202051"}'
     )
     done = project.type("resume", "last")
 
@@ -145,7 +145,7 @@ def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(project: Proj
 
 def test_a_person_who_rejects_ends_the_run(project: Project) -> None:
     project.run("human-gate-on-error", "--no-input")
-    project.type("gate", "respond", "last", "mend", "reject")
+    project.type("gates", "answer", "last", "mend", "reject")
 
     done = project.type("resume", "last")
 
@@ -155,12 +155,12 @@ def test_a_person_who_rejects_ends_the_run(project: Project) -> None:
 
 def test_questions_are_listed_checked_and_answered_with_their_defaults(project: Project) -> None:
     waiting = project.run("questions", "--no-input")
-    listed = project.type("gate", "list").out
-    without = project.type("gate", "respond", "last", "plan", "answered")
+    listed = project.type("gates", "list").out
+    without = project.type("gates", "answer", "last", "plan", "answered")
     wrong = project.type(
-        "gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "us", "tone": "shrill"}'
+        "gates", "answer", "last", "plan", "answered", "--payload", '{"audience": "us", "tone": "shrill"}'
     )
-    project.type("gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "operators"}')
+    project.type("gates", "answer", "last", "plan", "answered", "--payload", '{"audience": "operators"}')
     done = project.type("resume", "last", "--quiet")
 
     assert waiting.code == 4
@@ -178,7 +178,7 @@ def test_questions_are_listed_checked_and_answered_with_their_defaults(project: 
 
 def test_questions_may_be_left_where_that_is_allowed(project: Project) -> None:
     project.run("questions", "--no-input")
-    project.type("gate", "respond", "last", "plan", "aborted")
+    project.type("gates", "answer", "last", "plan", "aborted")
 
     done = project.type("resume", "last", "--quiet")
 
@@ -230,7 +230,7 @@ def test_a_failure_from_three_levels_down_shows_its_way(project: Project) -> Non
 
 def test_a_spent_budget_waits_for_approval_and_the_whole_cost_is_told(project: Project) -> None:
     waiting = project.run("budget-pause")
-    project.type("gate", "respond", "last", "budget:review", "approved")
+    project.type("gates", "answer", "last", "budget:review", "approved")
     done = project.type("resume", "last")
 
     assert waiting.code == 4
@@ -242,7 +242,7 @@ def test_a_spent_budget_waits_for_approval_and_the_whole_cost_is_told(project: P
 
 def test_a_rejected_budget_ends_the_run(project: Project) -> None:
     project.run("budget-pause")
-    project.type("gate", "respond", "last", "budget:review", "rejected")
+    project.type("gates", "answer", "last", "budget:review", "rejected")
 
     done = project.type("resume", "last")
 

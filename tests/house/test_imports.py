@@ -57,6 +57,6 @@ def test_no_root_name_pays_for_a_heavy_part_of_the_standard_library(heavy: str) 
 
 
 def test_the_command_line_prints_its_help_without_rich() -> None:
-    loaded = loaded_by("from failwell.cli.main import parser\nparser().format_help()")
+    loaded = loaded_by("from failwell.cli.options import program_parser\nprogram_parser().format_help()")
 
     assert "rich" not in {name.split(".")[0] for name in loaded}

@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Path:
 
 async def command(home: Path, *arguments: str, given: str = "") -> None:
     done = await asyncio.to_thread(
-        failwell, "capability", *arguments, "--store", str(home / "state"), given=given
+        failwell, "capabilities", *arguments, "--store", str(home / "state"), given=given
     )
     assert done.code == 0, done.err
 
@@ -153,7 +153,7 @@ def test_settings_that_were_broken_by_hand_change_nothing_until_they_are_mended(
         async with Runtime(home / "state") as jobs:
             seen = [await jobs.call("greeter")]
             file.write_text("{")
-            await asyncio.to_thread(failwell, "capability", "list", "--store", str(home / "state"))
+            await asyncio.to_thread(failwell, "capabilities", "list", "--store", str(home / "state"))
             seen.append(await jobs.call("greeter"))
             file.write_text('{"greeter": {"capability": "greeter", "config": {"language": "de"}}}')
             await changed(jobs, seen[0])

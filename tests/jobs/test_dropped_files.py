@@ -137,7 +137,7 @@ def test_pruning_deletes_lost_files_also_where_no_job_is_old_enough(
     lost.touch()
     os.utime(lost, (time() - 100_000, time() - 100_000))
 
-    code = main(["job", "prune", "--older-than", "30d", "--yes", "--store", str(tmp_path)])
+    code = main(["jobs", "prune", "--older-than", "30d", "--yes", "--store", str(tmp_path)])
 
     assert code == 0
     assert "1 file" in capsys.readouterr().out

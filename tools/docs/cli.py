@@ -8,7 +8,6 @@ import argparse
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 COLUMNS = 100
 HELP_COLUMN = 28
@@ -17,10 +16,10 @@ CLI = Path(__file__).resolve().parents[2] / "src/failwell/cli"
 
 def cli_page() -> str:
     """The help of `failwell` and of each of its commands."""
-    from failwell.cli.main import parser
+    from failwell.cli.options import every_parser
 
     lines = ["# The command line", "", "What `failwell COMMAND --help` prints."]
-    for made in _with_commands(parser()):
+    for _, made in every_parser():
         lines += ["", f"## {made.prog}", "", "```text", _help(made), "```"]
     return "\n".join(lines) + "\n"
 
@@ -65,18 +64,6 @@ def _help(made: argparse.ArgumentParser) -> str:
     # Colour came with Python 3.14; older releases do not look at this.
     made.color = False  # pyright: ignore[reportAttributeAccessIssue]
     return made.format_help().rstrip()
-
-
-def _with_commands(made: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """`made` and every command below it, each once even if it has a second name."""
-    yield made
-    for action in made._actions:  # noqa: SLF001
-        choices: object = action.choices
-        if isinstance(choices, dict):
-            below = cast("dict[str, object]", choices)
-            for command in dict.fromkeys(below.values()):
-                if isinstance(command, argparse.ArgumentParser):
-                    yield from _with_commands(command)
 
 
 def _exit_enum() -> ast.ClassDef:

@@ -1,12 +1,12 @@
 """`failwell audit`: show, verify and export the audit of a store."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import markdown_table, print_json, print_json_text, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_after, add_limit, add_name, add_store
 from failwell.cli.runs.runs import journal
 from failwell.cli.times import clock
@@ -19,7 +19,7 @@ _EMPTY = "the audit has no records; agents, tools and answers of people write th
 _HASH_LENGTH = 64
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which records."""
     _add_filters(parser)
     add_limit(parser)
@@ -47,7 +47,7 @@ def run_show(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_verify_options(parser: ArgumentParser) -> None:
+def add_verify_options(parser: Parser) -> None:
     """Declare what is expected."""
     parser.add_argument(
         "--expect",
@@ -74,7 +74,7 @@ def run_verify(args: Namespace) -> int:
     return Exit.FAILED if check.problems else Exit.DONE
 
 
-def add_export_options(parser: ArgumentParser) -> None:
+def add_export_options(parser: Parser) -> None:
     """Declare which records, and the file."""
     _add_filters(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
@@ -105,7 +105,7 @@ def run_export(args: Namespace) -> int:
     return Exit.DONE
 
 
-def _add_filters(parser: ArgumentParser) -> None:
+def _add_filters(parser: Parser) -> None:
     add_name(parser, "run", optional=True)
     parser.add_argument(
         "--type",

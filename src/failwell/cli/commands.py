@@ -4,10 +4,13 @@ A module is imported when its command runs or its options are shown, never to li
 so `failwell --help` stays fast. A command with actions (`failwell jobs list`) is a group of commands.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from failwell.cli.parser import Parser
 
 TEXT, JSON, MARKDOWN = "text", "json", "markdown"
 FORMATS = (TEXT, JSON, MARKDOWN)
@@ -40,10 +43,21 @@ class Command(NamedTuple):
         """The action called `name`, if there is one."""
         return next((action for action in self.actions if action.name == name), None)
 
-    def add_options(self, parser: ArgumentParser) -> None:
+    def add_options(self, parser: "Parser") -> None:
         """Declare the arguments of this command."""
         name = f"add_{self.name}_options" if self.group else "add_options"
-        cast("Callable[[ArgumentParser], None]", self._function(name))(parser)
+        cast("Callable[[Parser], None]", self._function(name))(parser)
+
+    def plain_options(self, words: list[str]) -> list[str]:
+        """The words after the command; for `run`, conductor's `--input.NAME=VALUE` is `--input NAME=VALUE`."""
+        if self.full_name != "run":
+            return words
+        end = words.index("--") if "--" in words else len(words)
+        options = [
+            word.replace("--input.", "--input=", 1) if word.startswith("--input.") and "=" in word else word
+            for word in words[:end]
+        ]
+        return options + words[end:]
 
     def run(self, args: Namespace) -> int:
         """Run it and return the exit code. Errors are raised."""
@@ -93,13 +107,12 @@ COMMANDS: dict[str, Command] = {
         Command("stop", "stop a running workflow", "runs.stop"),
         _group(
             "runs",
-            "list, show, follow, export, cancel and prune recorded runs",
+            "list, show, follow, export and prune recorded runs",
             Command("list", "list recorded runs", "runs.runs"),
             Command("show", "show one run and its next step", "runs.runs_show"),
             Command("logs", "show what the steps of a run print", "runs.logs"),
             Command("tail", "follow the events of a run", "runs.events"),
             Command("export", "export the events of a run", "runs.events"),
-            Command("cancel", "stop a running workflow", "runs.runs"),
             Command("prune", "delete old runs", "runs.runs"),
         ),
         _group(
@@ -206,30 +219,30 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def find_command(arguments: list[str]) -> Command | None:
-    """The command that `arguments` name, or `None`."""
-    index = command_index(arguments)
-    command = None if index is None else COMMANDS.get(arguments[index])
-    if index is None or command is None or not command.actions:
-        return command
-    following = arguments[index + 1 : index + 2]
-    return command.action(following[0]) if following else None
+VALUE_OPTIONS = ("--error-format", "--format", "--color")
+"""Options of the program itself that take a value."""
 
 
-def command_index(arguments: list[str]) -> int | None:
+def command_index(words: list[str]) -> int | None:
     """The index of the command, after the options of the program itself."""
     is_value = False
-    for index, argument in enumerate(arguments):
+    for index, word in enumerate(words):
         if is_value:
             is_value = False
-        elif argument == "--":
+        elif word == "--":
             return None
-        elif argument.startswith("-"):
-            is_value = argument in VALUE_OPTIONS
+        elif word.startswith("-"):
+            is_value = word in VALUE_OPTIONS
         else:
             return index
     return None
 
 
-VALUE_OPTIONS = ("--error-format", "--format", "--color")
-"""Options of the program itself that take a value."""
+def find_command(words: list[str]) -> Command | None:
+    """The command or action that `words` name, or `None`."""
+    index = command_index(words)
+    command = None if index is None else COMMANDS.get(words[index])
+    if index is None or command is None or not command.actions:
+        return command
+    name = words[index + 1] if words[index + 1 :] else ""
+    return command.action(command.default if not name or name.startswith("-") else name)

@@ -3,13 +3,13 @@
 The script holds every word it can offer, so pressing Tab never starts Python.
 """
 
-from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, cast
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_text
-from failwell.cli.parser import Parser
+from failwell.cli.parser import Parser, choices_of
 
 
 class Option(NamedTuple):
@@ -34,7 +34,7 @@ class Words(NamedTuple):
     """Its commands or actions."""
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare which shell."""
     parser.add_argument("shell", choices=list(SCRIPTS), help="the shell that reads the script")
     parser.epilog = 'example: eval "$(failwell completion bash)"'
@@ -42,34 +42,31 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the script."""
-    from failwell.cli.main import parser
-
-    print_text(SCRIPTS[args.shell](list(grammar(parser()))))
+    print_text(SCRIPTS[args.shell](list(grammar())))
     return Exit.DONE
 
 
-def grammar(parser: Parser, path: tuple[str, ...] = (), summary: str = "") -> Iterator[Words]:
+def grammar() -> Iterator[Words]:
     """Everything that can be typed: the words of the program, of each command and of each action."""
-    from failwell.cli.commands import COMMANDS
+    from failwell.cli.options import every_parser
 
-    commands = parser.commands()
-    if commands:
-        options = _options(parser)
-        if path:
+    parsers = dict(every_parser())
+    for path, parser in parsers.items():
+        summary = (parser.description or "").rstrip(".") if path else ""
+        below = tuple(words[-1] for words in parsers if len(words) == len(path) + 1 and words[:-1] == path)
+        if below:
             # A group without an action is its default action.
-            default = commands.get(COMMANDS[path[0]].default)
-            options = options if default is None else _options(default)
-        yield Words(path, summary, options, tuple(commands), below=tuple(commands))
-    else:
-        yield _leaf(path, summary, parser)
-    for name, below in commands.items():
-        yield from grammar(below, (*path, name), (below.description or "").rstrip("."))
+            default = parser.command.default if parser.command is not None else ""
+            options = _options(parsers.get((*path, default), parser))
+            yield Words(path, summary, options, below, below=below)
+        else:
+            yield _leaf(path, summary, parser)
 
 
 def _leaf(path: tuple[str, ...], summary: str, parser: Parser) -> Words:
     words: list[str] = []
     takes_file = False
-    for action in parser.arguments():
+    for action in parser.arguments:
         if action.option_strings:
             continue
         if action.metavar == "KIND":
@@ -77,20 +74,16 @@ def _leaf(path: tuple[str, ...], summary: str, parser: Parser) -> Words:
 
             words += [kind.name for kind in kinds()]
         takes_file = takes_file or action.metavar == "FILE"
-        words += _choices(action)
+        words += choices_of(action)
     return Words(path, summary, _options(parser), tuple(words), takes_file)
 
 
 def _options(parser: Parser) -> tuple[Option, ...]:
     return tuple(
-        Option(tuple(action.option_strings), action.help or "", action.nargs != 0, _choices(action))
-        for action in parser.arguments()
+        Option(tuple(action.option_strings), action.help or "", action.nargs != 0, choices_of(action))
+        for action in parser.arguments
         if action.option_strings
     )
-
-
-def _choices(action: Action) -> tuple[str, ...]:
-    return tuple(str(choice) for choice in cast("Iterable[object]", action.choices or ()))
 
 
 _BASH = """\

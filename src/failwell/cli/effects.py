@@ -1,13 +1,13 @@
 """`failwell effects`: list and show effects that were claimed, and settle those whose outcome is unknown."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import markdown_table, print_json, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import (
     add_filters,
     add_store,
@@ -27,7 +27,7 @@ COLUMNS = ("id", "status", "tool", "key", "started", "what")
 _SEE = "failwell effects show --help"
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filters."""
     add_filters(parser, "effect", STATUSES)
 
@@ -46,7 +46,7 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which effect."""
     _add_effect(parser)
 
@@ -75,7 +75,7 @@ def run_show(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_release_options(parser: ArgumentParser) -> None:
+def add_release_options(parser: Parser) -> None:
     """Declare which effect."""
     _add_effect(parser)
     parser.add_argument("--yes", action="store_true", help="release it although it happened")
@@ -97,7 +97,7 @@ def run_release(args: Namespace) -> int:
     return _print_settled(args, claim, "released", "the next call with its key runs it")
 
 
-def add_settle_options(parser: ArgumentParser) -> None:
+def add_settle_options(parser: Parser) -> None:
     """Declare which effect, and its result."""
     _add_effect(parser)
     parser.add_argument(
@@ -123,7 +123,7 @@ def run_settle(args: Namespace) -> int:
     return _print_settled(args, claim, "settled", "later calls with its key get this result")
 
 
-def _add_effect(parser: ArgumentParser) -> None:
+def _add_effect(parser: Parser) -> None:
     parser.add_argument("effect", metavar="EFFECT", help="an id, the beginning of one, or `last`")
     add_store(parser)
 

@@ -4,16 +4,17 @@ Every error is described first, so a usage error, a full disk and a defect of th
 the caller in the same shape: text for a person, Markdown or one JSON object for an agent.
 """
 
+from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from errno import EMFILE, ENFILE
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from failwell.adapters.describe import describe
+from failwell.cli.commands import FORMATS, JSON, TEXT, find_command
 from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import InternalError
-from failwell.cli.output import print_if_read
-from failwell.cli.raw_arguments import ErrorOptions, error_options
+from failwell.cli.output import error_format, print_if_read
 from failwell.errors.axes import ActionKind, Blame, Category
 from failwell.errors.facts import UserAction
 from failwell.errors.fault import Fault
@@ -22,6 +23,38 @@ from failwell.errors.report import ErrorReport
 
 _BUG = "internal.bug"
 _INVALID_USAGE = frozenset({Category.USER_INPUT, Category.CONFIGURATION, Category.DENIED})
+
+
+class ErrorOptions(NamedTuple):
+    """How errors are shown."""
+
+    format: str
+    """The format on stderr."""
+    traceback: bool
+
+    @classmethod
+    def of(cls, args: Namespace) -> "ErrorOptions":
+        """What the parsed arguments say."""
+        return cls(error_format(args), args.traceback)
+
+
+def error_options(words: Sequence[str]) -> ErrorOptions:
+    """What the arguments say before they are parsed, because a mistake in them is printed in their format too."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--error-format", nargs="?")
+    parser.add_argument("--format", nargs="?")
+    parser.add_argument("--json", dest="format", action="store_const", const=JSON)
+    parser.add_argument("--agent", action="store_true")
+    parser.add_argument("--traceback", action="store_true")
+    try:
+        args, _ = parser.parse_known_args(list(words))
+    except ArgumentError:
+        return ErrorOptions(TEXT, traceback=False)
+    form = next((form for form in (args.error_format, args.format) if form in FORMATS), None)
+    if form is None and args.agent:
+        command = find_command(list(words))
+        form = JSON if command is None else command.agent_format
+    return ErrorOptions(form or TEXT, args.traceback)
 
 
 def print_error(error: BaseException, arguments: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 """The `failwell` program: find the command, run it, and return an exit code.
 
-Nothing is imported before it is needed: the version is printed without an argument parser, and a
-command's own modules are loaded when it runs.
+Nothing is imported before it is needed: the version is printed without an argument parser, and of the commands only
+the one that is named is loaded.
 """
 
 import sys
@@ -9,11 +9,7 @@ import sys
 # `typing.TYPE_CHECKING`, without importing `typing` to print the version.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
-
     from failwell.cli.commands import Command
-    from failwell.cli.parser import Parser
 
 
 def entry() -> int:
@@ -30,19 +26,13 @@ def entry() -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Never raises, never exits."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if arguments in (["--version"], ["-V"]):
+    words = sys.argv[1:] if argv is None else argv
+    if words in (["--version"], ["-V"]):
         from failwell._version import __version__
 
         print(f"failwell {__version__}")
         return 0
-    words = list(arguments)
     try:
-        from failwell.cli.raw_arguments import current_spelling
-
-        words, notes = current_spelling(arguments)
-        if notes:
-            _print_notes(notes, words)
         return _run(words)
     except SystemExit as ended:
         # argparse exits after it has printed the help.
@@ -57,78 +47,52 @@ def main(argv: list[str] | None = None) -> int:
         return print_error(error, words)
 
 
-def parser(only: "Collection[str] | None" = None) -> "Parser":
-    """The whole argument parser; with `only`, just the commands and actions in it get their options."""
-    from failwell.cli.commands import COMMANDS
-    from failwell.cli.options import add_shared, program
+def _run(words: list[str]) -> int:
+    from failwell.cli.commands import COMMANDS, command_index
+    from failwell.cli.options import command_parser, fill_defaults, program_parser
+    from failwell.cli.parser import usage_error
 
-    root = program()
-    commands = root.add_commands(dest="command", metavar="COMMAND", title="commands", prog="failwell")
-    for command in COMMANDS.values():
-        below = _add_command(commands, command, only)
-        if command.actions and (only is None or command.name in only):
-            _add_actions(below, command, only)
-    add_shared(root)
-    return root
-
-
-def _add_actions(below: "Parser", group: "Command", only: "Collection[str] | None") -> None:
-    actions = below.add_commands(dest="action", metavar="ACTION", title="actions", prog=below.prog)
-    actions.required = True
-    for action in group.actions:
-        _add_command(actions, action, only)
-    below.usage = f"{below.prog} ACTION [options]"
-    default = f"`{below.prog}` alone is `{below.prog} {group.default}`. " if group.default else ""
-    below.epilog = f"{default}`{below.prog} ACTION --help` shows the options of an action."
-
-
-def _add_command(commands: "Any", command: "Command", only: "Collection[str] | None") -> "Parser":
-    from failwell.cli.options import add_shared
-
-    summary = command.summary
-    is_named = only is None or command.name in only
-    below: Parser = commands.add_parser(
-        command.name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        is_named=is_named,
-    )
-    if not command.actions and is_named:
-        command.add_options(below)
-        below.usage = below.short_usage()
-        add_shared(below, command.formats)
-    return below
-
-
-def _run(arguments: list[str]) -> int:
-    from failwell.cli.commands import find_command
-    from failwell.cli.options import fill_defaults
-
-    if not arguments:
+    if not words:
         from failwell.cli.exit_codes import Exit
 
-        parser([]).print_help(sys.stderr)
+        program_parser().print_help(sys.stderr)
         return Exit.INVALID_USAGE
-    args = parser(arguments).parse(arguments)
-    command = find_command(arguments)
-    if command is None:
-        from failwell.cli.commands import COMMANDS
-        from failwell.cli.parser import usage_error
-
+    index = command_index(words)
+    before = words[:index]
+    if before:
+        program_parser().parse(before)
+    if index is None:
         raise usage_error("no command was given", valid=COMMANDS, see="failwell --help")
+    command = COMMANDS.get(words[index])
+    if command is None:
+        name = words[index]
+        raise usage_error(f"unknown command `{name}`", value=name, valid=COMMANDS, see="failwell --help")
+    after = words[index + 1 :]
+    if command.actions:
+        command, after = _action(command, after)
+    args = command_parser(command).parse([*before, *command.plain_options(after)])
     fill_defaults(args, command)
     return command.run(args)
 
 
-def _print_notes(notes: list[str], arguments: list[str]) -> None:
-    """Print notes for a person. A program that reads errors as JSON gets nothing else on stderr."""
-    from failwell.cli.commands import JSON
-    from failwell.cli.raw_arguments import error_options
+def _action(group: "Command", words: list[str]) -> "tuple[Command, list[str]]":
+    """The action that `words` name, or the default one, and the words after it."""
+    from failwell.cli.parser import usage_error
 
-    if error_options(arguments).format != JSON:
-        from failwell.cli.output import print_stderr
+    name = words[0] if words else ""
+    if name in ("-h", "--help"):
+        from failwell.cli.options import group_parser
 
-        print_stderr("\n".join(notes))
+        group_parser(group).print_help()
+        raise SystemExit(0)
+    if group.default and (not name or name.startswith("-")):
+        name, words = group.default, ["", *words]
+    action = group.action(name)
+    if action is None:
+        what = f"unknown action `{name}`" if words else "missing ACTION"
+        valid = [action.name for action in group.actions]
+        raise usage_error(what, value=name, valid=valid, see=f"failwell {group.name} --help")
+    return action, words[1:]
 
 
 def flush() -> None:

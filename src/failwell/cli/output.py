@@ -206,7 +206,7 @@ def print_aside(args: Namespace, text: str) -> None:
 
 def error_format(args: Namespace) -> str:
     """The format of errors: its own option, else that of the data."""
-    return getattr(args, "error_format", args.format)
+    return args.error_format or args.format
 
 
 def text_table(

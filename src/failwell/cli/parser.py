@@ -1,14 +1,15 @@
 """Argument parsing whose errors are faults: what is wrong, what is valid, and what is similar."""
 
-import re
-from argparse import Action, ArgumentParser, Namespace, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from re import compile as pattern
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from failwell.cli.commands import Command
     from failwell.cli.faults import Usage
 
-_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+_NUMBER = pattern(r"-\d+|-\d*\.\d+")
 """A negative number, which begins like an option."""
 
 
@@ -35,21 +36,51 @@ def usage_error(what: str, *, value: str = "", valid: Iterable[str] = (), see: s
 
 
 class Parser(ArgumentParser):
-    """An argument parser that raises `Usage` where argparse would print and exit."""
+    """An argument parser that raises `Usage` where argparse would print and exit.
 
-    def __init__(self, **settings: Any) -> None:
+    Args:
+        command: The command whose arguments it parses; none for the program itself and for a group.
+        settings: What `ArgumentParser` takes.
+    """
+
+    def __init__(self, command: "Command | None" = None, **settings: Any) -> None:
+        self.command = command
+        self.arguments: list[Action] = []
+        """Every option and positional argument."""
         # An abbreviation that works today breaks when a second option begins like it.
         super().__init__(allow_abbrev=False, **settings)
 
-    def add_commands(self, **settings: Any) -> Any:
-        """`add_subparsers`, whose `add_parser` takes `is_named`: a command that is not named is listed, and cannot be parsed."""
-        # Most of what the parsers of all commands cost would be for those that are not named.
-        unnamed = Parser(add_help=False)
+    def add_argument(self, *names: Any, **settings: Any) -> Action:
+        """Declare an option or a positional argument."""
+        return self.declare(super().add_argument, *names, **settings)
 
-        def made(*, is_named: bool, **settings: Any) -> Parser:
-            return Parser(**settings) if is_named else unnamed
+    def group(self, title: str, description: str | None = None) -> "Group":
+        """A group of options with a heading of its own in the help."""
+        return Group(self, self.add_argument_group(title, description))
 
-        return self.add_subparsers(parser_class=cast("Any", made), **settings)
+    def alternatives(self, *, required: bool = False) -> "Group":
+        """Options that exclude each other."""
+        return Group(self, self.add_mutually_exclusive_group(required=required))
+
+    def declare(self, add: Callable[..., Action], *names: Any, **settings: Any) -> Action:
+        """Declare an argument with the `add_argument` of this parser or of one of its groups."""
+        if "choices" in settings:
+            settings.setdefault("type", self._one_of("/".join(names), list(settings["choices"])))
+        action = add(*names, **settings)
+        self.arguments.append(action)
+        return action
+
+    def _one_of(self, names: str, valid: list[str]) -> Callable[[str], str]:
+        what = f"value for {names}" if names.startswith("-") else names
+
+        def check(value: str) -> str:
+            if value not in valid:
+                raise usage_error(
+                    f"unknown {what} `{value}`", value=value, valid=valid, see=f"{self.prog} --help"
+                )
+            return value
+
+        return check
 
     def error(self, message: str) -> NoReturn:
         """Raise an error of argparse as a usage error."""
@@ -57,127 +88,81 @@ class Parser(ArgumentParser):
             message.replace("the following arguments are required: ", "missing "), see=f"{self.prog} --help"
         )
 
-    def _check_value(self, action: Action, value: Any) -> None:
-        valid = [str(choice) for choice in cast("Iterable[object]", action.choices or ())]
-        if valid and value not in valid:
-            name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
-            raise usage_error(
-                f"unknown {name} `{value}`", value=str(value), valid=valid, see=f"{self.prog} --help"
-            )
-
     def parse(self, arguments: Sequence[str]) -> Namespace:
-        """Parse everything. An argument left over is an error, and its nearest option is named."""
-        self._check_before_command(arguments)
-        args, extra = self.parse_known_args(arguments)
+        """Parse everything; options and positional arguments may come in any order."""
+        args, extra = self.parse_known_args(self._options_first(arguments))
         if extra:
-            below = self.commands().get(getattr(args, "command", None) or "", self)
-            below = below.commands().get(getattr(args, "action", None) or "", below)
-            if extra[0].startswith("-"):
-                _refuse_option_of_sibling(extra[0].partition("=")[0], args)
-                below.refuse(extra[0])
-            raise usage_error(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
+            raise usage_error(f"unexpected argument `{extra[0]}`", see=f"{self.prog} --help")
         return args
 
-    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  (no other namespace is ever given)
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """Parse what is known; options and places may come in any order."""
-        # argparse fills all places at once, so it would refuse those that come after an option.
-        arguments = args if args is None or self.commands() else self._options_first(args)
-        return super().parse_known_args(arguments, namespace)
-
     def _options_first(self, arguments: Sequence[str]) -> list[str]:
-        """The same arguments with the options, and what they take, before the places."""
-        valued = self.valued_options()
+        """The same arguments with the options, and what they take, before the positional ones."""
+        # argparse fills all positional arguments at once, so it would refuse those that come after an option.
+        known = {option: action for action in self.arguments for option in action.option_strings}
         options: list[str] = []
-        places: list[str] = []
+        positional: list[str] = []
         waiting = iter(arguments)
         for argument in waiting:
             if argument == "--":
-                return [*options, *places, argument, *waiting]
+                return [*options, *positional, argument, *waiting]
             if not argument.startswith("-") or argument == "-" or _NUMBER.fullmatch(argument):
-                places.append(argument)
+                positional.append(argument)
                 continue
+            name = argument.partition("=")[0]
+            if name not in known and (name.startswith("--") or name[:2] not in known):
+                self._refuse(name)
             options.append(argument)
-            if argument in valued:
+            if argument in known and known[argument].nargs != 0:
                 value = next(waiting, None)
                 if value is None:
-                    # Unchanged, so that argparse reports the missing value; a positional must not be taken for it.
-                    return list(arguments)
+                    self.error(f"argument {argument}: expected one argument")
                 options.append(value)
-        return options + places
+        return options + positional
 
-    def refuse(self, option: str) -> NoReturn:
-        """Raise a usage error for an unknown option, with the nearest valid one."""
-        name = option.partition("=")[0]
-        valid = [known for known in self.options() if known.startswith("--")]
-        raise usage_error(f"unknown option `{name}`", value=name, valid=valid, see=f"{self.prog} --help")
+    def _refuse(self, option: str) -> NoReturn:
+        """Name the actions of the same group that do have the option, or else the nearest option."""
+        owners = [f"`failwell {other.full_name}`" for other in self._siblings_with(option)]
+        if owners and self.command is not None:
+            raise usage_error(
+                f"`{option}` is for {' and '.join(owners)}, not for `{self.command.name}`",
+                see=f"{self.prog} --help",
+            )
+        valid = [name for action in self.arguments for name in action.option_strings if name.startswith("--")]
+        raise usage_error(f"unknown option `{option}`", value=option, valid=valid, see=f"{self.prog} --help")
 
-    def _check_before_command(self, arguments: Sequence[str]) -> None:
-        # argparse would take the value of a misspelt option for the command, and complain about that.
-        valued = self.valued_options()
-        waiting = iter(arguments)
-        for argument in waiting:
-            name, equals, _ = argument.partition("=")
-            if not argument.startswith("-") or argument == "--":
-                return
-            if name not in self.options():
-                self.refuse(name)
-            if name in valued and not equals:
-                next(waiting, None)
+    def _siblings_with(self, option: str) -> "Iterator[Command]":
+        if self.command is None or not self.command.group:
+            return
+        from failwell.cli.commands import COMMANDS
+        from failwell.cli.options import command_parser
 
-    def options(self) -> list[str]:
-        """Every option of this parser, as it is typed."""
-        return [option for action in self._actions for option in action.option_strings]
-
-    def valued_options(self) -> set[str]:
-        """The options that take a value."""
-        return {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
-
-    def arguments(self) -> list[Action]:
-        """Every option and positional argument of this parser."""
-        return [action for action in self._actions if not isinstance(action, _SubParsersAction)]
-
-    def commands(self) -> dict[str, "Parser"]:
-        """The parsers of its commands or actions, by name."""
-        for action in self._actions:
-            if isinstance(action, _SubParsersAction):
-                return cast("dict[str, Parser]", action.choices)  # pyright: ignore[reportUnknownMemberType]
-        return {}
+        for other in COMMANDS[self.command.group].actions:
+            if any(option in action.option_strings for action in command_parser(other).arguments):
+                yield other
 
     def short_usage(self) -> str:
         """The usage line: positional arguments, then `[options]`."""
-        words = [_usage_word(action) for action in self.arguments() if not action.option_strings]
+        words = [_usage_word(action) for action in self.arguments if not action.option_strings]
         return " ".join([self.prog, *words, "[options]"])
 
 
-def _refuse_option_of_sibling(option: str, args: Namespace) -> None:
-    """Name the actions of the same command that do have the option."""
-    group, action = args.command, getattr(args, "action", None)
-    if action is None:
-        return
-    from failwell.cli.commands import COMMANDS
-    from failwell.cli.main import parser
+class Group:
+    """Options of a parser that belong together."""
 
-    names = [other.name for other in COMMANDS[group].actions]
-    siblings = parser([group, *names]).commands()[group].commands()
-    owners = [f"`failwell {group} {name}`" for name in names if option in siblings[name].options()]
-    if owners:
-        raise usage_error(
-            f"`{option}` is for {' and '.join(owners)}, not for `{action}`",
-            see=f"failwell {group} {action} --help",
-        )
+    def __init__(self, parser: Parser, group: Any) -> None:
+        self._parser = parser
+        self._group = group
+
+    def add_argument(self, *names: Any, **settings: Any) -> Action:
+        """Declare an option of the group."""
+        return self._parser.declare(self._group.add_argument, *names, **settings)
+
+
+def choices_of(action: Action) -> tuple[str, ...]:
+    """The words that an argument may be."""
+    return tuple(str(choice) for choice in action.choices or ())
 
 
 def _usage_word(action: Action) -> str:
-    choices = cast("Iterable[object]", action.choices or ())
-    name = str(action.metavar or "|".join(map(str, choices)) or action.dest)
-    match action.nargs:
-        case "?":
-            return f"[{name}]"
-        case "*":
-            return f"[{name} ...]"
-        case "+":
-            return f"{name} [{name} ...]"
-        case _:
-            return name
+    name = str(action.metavar or "|".join(choices_of(action)) or action.dest)
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(str(action.nargs), name)

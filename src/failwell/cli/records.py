@@ -1,13 +1,13 @@
 """Recorded runs and jobs on the command line: one way to filter, find and prune both."""
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import is_terminal, print_json, print_stderr, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ class Record(Protocol):
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def add_store(parser: ArgumentParser) -> None:
+def add_store(parser: Parser) -> None:
     """Declare `--store`."""
     parser.add_argument(
         "--store",
@@ -42,7 +42,7 @@ def add_store(parser: ArgumentParser) -> None:
     )
 
 
-def add_name(parser: ArgumentParser, noun: str, *, optional: bool = False) -> None:
+def add_name(parser: Parser, noun: str, *, optional: bool = False) -> None:
     """Declare which run or job is meant."""
     parser.add_argument(
         noun,
@@ -52,26 +52,26 @@ def add_name(parser: ArgumentParser, noun: str, *, optional: bool = False) -> No
     )
 
 
-def add_after(parser: ArgumentParser) -> None:
+def add_after(parser: Parser) -> None:
     """Declare `--after`."""
     parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
 
 
-def add_filters(parser: ArgumentParser, noun: str, statuses: Sequence[str]) -> None:
+def add_filters(parser: Parser, noun: str, statuses: Sequence[str]) -> None:
     """Declare what `list` filters by."""
     add_status(parser, noun, statuses)
     add_limit(parser)
     add_store(parser)
 
 
-def add_limit(parser: ArgumentParser) -> None:
+def add_limit(parser: Parser) -> None:
     """Declare `--limit`."""
     parser.add_argument(
         "--limit", metavar="N", type=at_least(0), default=LIMIT, help=f"list at most N (default: {LIMIT})"
     )
 
 
-def add_status(parser: ArgumentParser, noun: str, statuses: Sequence[str]) -> None:
+def add_status(parser: Parser, noun: str, statuses: Sequence[str]) -> None:
     """Declare `--status`."""
     parser.add_argument(
         "--status",
@@ -82,7 +82,7 @@ def add_status(parser: ArgumentParser, noun: str, statuses: Sequence[str]) -> No
     )
 
 
-def add_prune(parser: ArgumentParser, noun: str, statuses: Sequence[str], age: str) -> None:
+def add_prune(parser: Parser, noun: str, statuses: Sequence[str], age: str) -> None:
     """Declare which records `prune` deletes, and whether it asks."""
     parser.add_argument(
         "--older-than", metavar="SPAN", help=f"{noun}s that ended longer ago than this: `{age}`"

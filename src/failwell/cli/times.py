@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)")
 _LONGEST = 1e11
@@ -28,6 +28,24 @@ def span(text: str, option: str, see: str) -> float:
             f"`{option}` takes a span of at most {_LONGEST_SPAN:,} seconds, 31 years, not `{text}`", see=see
         )
     return seconds
+
+
+def add_answer_timeout(parser: Parser, command: str) -> None:
+    """Declare `--answer-timeout` of a command."""
+    see = f"failwell {command} --help"
+
+    def seconds(text: str) -> float:
+        value = span(text, "--answer-timeout", see)
+        if not value:
+            raise usage_error("`--answer-timeout` must be more than nothing", see=see)
+        return value
+
+    parser.add_argument(
+        "--answer-timeout",
+        metavar="SPAN",
+        type=seconds,
+        help="how long a question is shown, such as 90s; then it counts as a no, and a gate waits in the journal",
+    )
 
 
 def moment(text: str, option: str, now: float, see: str) -> float:

@@ -1,7 +1,7 @@
 """`--watch`: a listing that is drawn again after every commit; elsewhere than on a terminal, the lines that changed."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -15,6 +15,7 @@ from failwell.cli.output import (
     terminal,
     text_table,
 )
+from failwell.cli.parser import Parser
 
 if TYPE_CHECKING:
     from failwell.jobs.store.sqlite import JobStore
@@ -30,7 +31,7 @@ class Listing(NamedTuple):
     objects: Sequence[dict[str, Any]]
 
 
-def add_watch(parser: ArgumentParser) -> None:
+def add_watch(parser: Parser) -> None:
     """Declare `--watch`."""
     parser.add_argument(
         "--watch",

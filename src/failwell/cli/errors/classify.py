@@ -5,7 +5,7 @@ and passed over.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from json import JSONDecodeError, dumps, loads
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import Unreadable, reason
 from failwell.cli.output import print_json_text, print_stderr
+from failwell.cli.parser import Parser
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation
@@ -32,9 +33,9 @@ with --text the whole input is one failure: a traceback, a chain of causes, the 
 try it: echo '{"http_status": 429, "headers": {"retry-after": "7"}}' | failwell classify --jsonl -"""
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the input."""
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.alternatives(required=True)
     source.add_argument(
         "--jsonl",
         metavar="FILE",
@@ -87,7 +88,7 @@ def _run_text(args: Namespace) -> int:
 
 
 def _tell(number: int, message: str, args: Namespace) -> None:
-    as_json = getattr(args, "error_format", None) == "json" or getattr(args, "agent", False)
+    as_json = args.error_format == "json" or args.agent
     text = dumps({"line": number, "message": message}) if as_json else message
     print_stderr(text, is_json=as_json)
 

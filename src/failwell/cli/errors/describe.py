@@ -4,7 +4,7 @@ The input of `failwell describe`: read within bounds and recognised.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from json import JSONDecodeError, dumps, loads
 from typing import Any, NamedTuple, cast
@@ -14,6 +14,7 @@ from failwell.adapters.saved.pasted import describe_pasted
 from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import Unreadable, reason
 from failwell.cli.output import WIDTH, is_terminal, print_json, print_stderr, print_text, wants_color
+from failwell.cli.parser import Parser
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import Origin, UserAction
 from failwell.errors.faults import Validation
@@ -223,7 +224,7 @@ _ORIGINS = ("code", "call", "tool", "input")
 _VIEWS = ("user", "model", "operator", "audit")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the input and how it is shown."""
     parser.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="what to describe (default: stdin)"

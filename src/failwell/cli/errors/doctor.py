@@ -1,6 +1,6 @@
 """`failwell doctor`: check that the errors of the installed SDKs are known."""
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.parser import Parser
 
 if TYPE_CHECKING:
     from failwell.adapters.doctor.sdks import Sdk
@@ -24,7 +25,7 @@ try it: failwell doctor sdks --all"""
 _STANDINGS = ("mapped", "inherited", "unspecific", "beside", "unknown")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare what to look at."""
     parser.add_argument("subject", choices=["sdks"], help="what to look at")
     parser.add_argument(

@@ -6,7 +6,7 @@ taken for a saved failure; see `failwell.cli.errors.explain`.
 `failwell explain REPORT`: why a saved failure was classified so, and what a policy decides.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any, NamedTuple
 
 from failwell.calls.policy import Policy, Retry, Tries, decide, decision_text
@@ -15,7 +15,7 @@ from failwell.cli.errors.describe import PastedInput, read_input, recognise
 from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import Unreadable, reason
 from failwell.cli.output import bold, print_json, print_text, wrapped
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.errors.axes import Category, Repeat
 from failwell.errors.context import Ledger
 from failwell.errors.kinds_table import Kind
@@ -43,7 +43,7 @@ _WHO_ACTS = {
 }
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare what is explained, and by which policy a saved failure is judged."""
     parser.add_argument(
         "kind",

@@ -1,18 +1,18 @@
 """`failwell kinds`: list the kinds of failure and what follows from each."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.errors.axes import Category, Repeat
 from failwell.errors.kinds_table import Kind
 
 _COLUMNS = ("id", "category", "retry", "status", "title")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the filters."""
     parser.add_argument(
         "--category", choices=[str(category) for category in Category], help="only kinds of this category"

@@ -1,12 +1,12 @@
 """`failwell lab`: run the lab, or list its scenarios."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.testing.laboratory.dialects.table import dialect_names
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _TICK = 0.5
 """Seconds after which a wait for calls is begun again; some systems let no key interrupt a wait."""
 
 
-def add_serve_options(parser: ArgumentParser) -> None:
+def add_serve_options(parser: Parser) -> None:
     """Declare where it listens."""
     parser.add_argument("--port", type=_port, help="the port (default: a free one)")
     parser.add_argument("--stall", type=_seconds, help="seconds that slow replies take (default: 3600)")
@@ -26,7 +26,7 @@ def add_serve_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filter."""
     parser.add_argument("--dialect", choices=dialect_names(), metavar="DIALECT", help="only this dialect")
     parser.epilog = "example: failwell lab list --dialect openai"

@@ -1,16 +1,17 @@
 """`failwell schema`: print the JSON Schema of a report, a problem document or a workflow file."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_text
+from failwell.cli.parser import Parser
 
 FILES = {"report": "error-v1.json", "problem": "problem-v1.json"}
 WORKFLOW = "workflow"
 """Its schema is made from the tables that workflow files are read by."""
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare which schema."""
     parser.add_argument(
         "document",

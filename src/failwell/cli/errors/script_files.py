@@ -1,12 +1,12 @@
 """`failwell helpers`: list and copy the files that raise typed errors from scripts."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 from typing import NamedTuple
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 
 
 class Language(NamedTuple):
@@ -55,19 +55,19 @@ LANGUAGES: dict[str, Language] = {
 }
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filter."""
     parser.add_argument("languages", nargs="*", default=[], metavar="LANGUAGE", help=", ".join(LANGUAGES))
 
 
-def add_path_options(parser: ArgumentParser) -> None:
+def add_path_options(parser: Parser) -> None:
     """Declare which file."""
     parser.add_argument(
         "language", nargs="?", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: the folder)"
     )
 
 
-def add_copy_options(parser: ArgumentParser) -> None:
+def add_copy_options(parser: Parser) -> None:
     """Declare which files, and where they go."""
     parser.add_argument("languages", nargs="+", metavar="LANGUAGE", help=", ".join(LANGUAGES))
     parser.add_argument(

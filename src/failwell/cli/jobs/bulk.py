@@ -1,11 +1,11 @@
 """Filters of jobs, `failwell jobs stats`, and `--all` of `failwell jobs retry` and `cancel`."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_stderr, print_table, print_text, text_table
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_status, add_store, confirm, counted, first_few
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TOTAL_COLUMNS = ("status", "kind", "instance", "jobs", "latest")
 _FILTERS = ("status", "instance", "capability", "kind", "fingerprint", "since", "until", "group")
 
 
-def add_job_filters(parser: ArgumentParser) -> None:
+def add_job_filters(parser: Parser) -> None:
     """Declare which jobs are meant."""
     parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
     parser.add_argument("--capability", metavar="NAME", help="only jobs of the instances of this capability")
@@ -87,7 +87,7 @@ def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> 
 # ---------------------------------------------------------------- totals
 
 
-def add_stats_options(parser: ArgumentParser) -> None:
+def add_stats_options(parser: Parser) -> None:
     """Declare the filters."""
     from failwell.cli.watch_table import add_watch
 
@@ -140,7 +140,7 @@ def _objects(totals: "Sequence[JobTotal]") -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- --all
 
 
-def add_all(parser: ArgumentParser, verb: str) -> None:
+def add_all(parser: Parser, verb: str) -> None:
     """Declare `--all`, its filters, and whether it asks."""
     parser.add_argument(
         "--all", action="store_true", help=f"{verb} every job that the filters choose, after a preview"

@@ -6,7 +6,7 @@
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from json import JSONDecodeError, loads
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import is_terminal, print_aside, print_json, print_stderr, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the store."""
     add_store(parser)
 
 
-def add_add_options(parser: ArgumentParser) -> None:
+def add_add_options(parser: Parser) -> None:
     """Declare the file."""
     parser.add_argument(
         "name", metavar="FILE", help="the file of a manifest, or a Python file with `@capability` functions"
@@ -39,13 +39,13 @@ def add_add_options(parser: ArgumentParser) -> None:
     parser.epilog = "examples: failwell capabilities add transcribe.toml; failwell capabilities add tasks.py"
 
 
-def add_remove_options(parser: ArgumentParser) -> None:
+def add_remove_options(parser: Parser) -> None:
     """Declare which capability."""
     add_capability(parser)
     add_store(parser)
 
 
-def add_enable_options(parser: ArgumentParser) -> None:
+def add_enable_options(parser: Parser) -> None:
     """Declare which instance."""
     add_capability(parser)
     add_instance(parser)
@@ -55,12 +55,12 @@ def add_enable_options(parser: ArgumentParser) -> None:
 add_disable_options = add_enable_options
 
 
-def add_capability(parser: ArgumentParser) -> None:
+def add_capability(parser: Parser) -> None:
     """Declare which capability."""
     parser.add_argument("name", metavar="NAME", help="the name of a capability")
 
 
-def add_instance(parser: ArgumentParser) -> None:
+def add_instance(parser: Parser) -> None:
     """Declare `--instance`."""
     parser.add_argument("--instance", metavar="ID", help="the instance (default: named like the capability)")
 
@@ -260,7 +260,7 @@ if TYPE_CHECKING:
     from failwell.jobs.workers.protocol import WorkerEvent
 
 
-def add_prefetch_options(parser: ArgumentParser) -> None:
+def add_prefetch_options(parser: Parser) -> None:
     """Declare which instance."""
     add_capability(parser)
     add_instance(parser)
@@ -317,7 +317,7 @@ if TYPE_CHECKING:
     from failwell.jobs.capabilities import CapabilityRegistry
 
 
-def add_config_options(parser: ArgumentParser) -> None:
+def add_config_options(parser: Parser) -> None:
     """Declare the instance and the settings."""
     add_capability(parser)
     parser.add_argument(
@@ -408,7 +408,7 @@ def _checked(
     return dict(settled.requested), settled.dropped
 
 
-def add_secret_options(parser: ArgumentParser) -> None:
+def add_secret_options(parser: Parser) -> None:
     """Declare which secret."""
     add_capability(parser)
     parser.add_argument("values", nargs="*", default=[], metavar="VARIABLE", help="the secret to set")

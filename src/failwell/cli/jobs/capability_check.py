@@ -1,7 +1,7 @@
 """`failwell capabilities check`: checks the manifest, the interpreter, the import and the configuration."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.capabilities import pair, registry
 from failwell.cli.output import error_format, print_json, print_stderr, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from failwell.jobs.manifest import Manifest
 
 
-def add_check_options(parser: ArgumentParser) -> None:
+def add_check_options(parser: Parser) -> None:
     """Declare the capability and settings to try."""
     parser.add_argument("name", metavar="FILE", help="the name of a capability, or the file of its manifest")
     parser.add_argument(

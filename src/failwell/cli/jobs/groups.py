@@ -1,11 +1,12 @@
 """`failwell groups`: groups of jobs that were submitted together."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.jobs import job_queue
 from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_limit, add_store, command_for, no_record
 from failwell.cli.times import clock, iso
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "status", "jobs", "left", "completed", "failed", "cancelled", "submitted")
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare how many."""
     add_limit(parser)
     add_store(parser)
@@ -36,7 +37,7 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which group."""
     parser.add_argument("group", metavar="GROUP", help="the id of the group")
     add_store(parser)

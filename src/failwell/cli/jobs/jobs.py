@@ -1,13 +1,13 @@
 """`failwell jobs`: list, cancel and prune jobs, and find a job by its name."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import (
     add_limit,
     add_name,
@@ -102,7 +102,7 @@ def find_job(queue: "QueueClient | None", name: str) -> "Job":
     return queue.find(match.id)
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filters."""
     from failwell.cli.jobs.bulk import add_job_filters
     from failwell.cli.watch_table import add_watch
@@ -148,7 +148,7 @@ def _listing(args: Namespace, queue: "QueueClient") -> "Listing":
     return Listing([row(job) for job in jobs], objects)
 
 
-def add_cancel_options(parser: ArgumentParser) -> None:
+def add_cancel_options(parser: Parser) -> None:
     """Declare which job, or which jobs."""
     from failwell.cli.jobs.bulk import add_all
 
@@ -196,7 +196,7 @@ def run_cancel(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_prune_options(parser: ArgumentParser) -> None:
+def add_prune_options(parser: Parser) -> None:
     """Declare which jobs may be deleted."""
     parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
     add_prune(parser, "job", STATUSES, "30d")

@@ -1,11 +1,12 @@
 """`failwell jobs show`: a job with its output and its events; also a job as a line of a list."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_name, add_store
 from failwell.cli.temporal.connection import TEMPORAL, add_engine
 from failwell.cli.times import clock, iso, lasted
@@ -128,7 +129,7 @@ def what(job: "Job") -> str:
     return "" if job.error is None or job.state.value == "completed" else job.error.kind
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which job."""
     add_name(parser, "job")
     add_store(parser)

@@ -1,13 +1,13 @@
 """`failwell jobs logs`: what a job printed and logged, up to now or as it comes."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.jobs import find_job, job_queue
 from failwell.cli.jobs.jobs_show import OutputFollower, line_json, line_text
 from failwell.cli.output import print_aside, print_json_text, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store, at_least
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STREAMS = ("stdout", "stderr", "log")
 
 
-def add_logs_options(parser: ArgumentParser) -> None:
+def add_logs_options(parser: Parser) -> None:
     """Declare which job, and how much."""
     add_name(parser, "job")
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")

@@ -1,12 +1,13 @@
 """`failwell schedules`: list, pause, resume, run and remove schedules of jobs."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_store
 from failwell.cli.times import clock, iso
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "status", "cron", "timezone", "next", "last", "job")
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the store."""
     add_store(parser)
 
@@ -40,23 +41,23 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def _add_name(parser: ArgumentParser) -> None:
+def _add_name(parser: Parser) -> None:
     parser.add_argument("schedule", metavar="SCHEDULE", help="its id: CAPABILITY/NAME")
     add_store(parser)
 
 
-def add_pause_options(parser: ArgumentParser) -> None:
+def add_pause_options(parser: Parser) -> None:
     """Declare which schedule."""
     _add_name(parser)
 
 
-def add_resume_options(parser: ArgumentParser) -> None:
+def add_resume_options(parser: Parser) -> None:
     """Declare which schedule."""
     _add_name(parser)
     parser.epilog = "Times that passed while it was paused are not missed: it starts with the next one."
 
 
-def add_run_options(parser: ArgumentParser) -> None:
+def add_run_options(parser: Parser) -> None:
     """Declare which schedule."""
     from failwell.cli.jobs.submit import add_wait
 
@@ -64,7 +65,7 @@ def add_run_options(parser: ArgumentParser) -> None:
     _add_name(parser)
 
 
-def add_remove_options(parser: ArgumentParser) -> None:
+def add_remove_options(parser: Parser) -> None:
     """Declare which schedule."""
     _add_name(parser)
     parser.epilog = "A schedule of a manifest is removed there."

@@ -4,7 +4,7 @@ The progress of a job that a command waits for, drawn on stderr while it is a te
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from failwell.cli.exit_codes import Exit
@@ -18,7 +18,7 @@ from failwell.cli.output import (
     print_text,
     terminal,
 )
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store, at_least, state_folder_of
 from failwell.cli.temporal.connection import TEMPORAL, add_engine, engine_command
 from failwell.cli.times import lasted, span, start_time
@@ -38,7 +38,7 @@ BLOCKED = "blocked"
 """The type of the event with the reason why a job does not start."""
 
 
-def add_submit_options(parser: ArgumentParser) -> None:
+def add_submit_options(parser: Parser) -> None:
     """Declare the job and its options."""
     parser.add_argument(
         "instance", nargs="?", metavar="INSTANCE", help="the capability, or one of its instances"
@@ -65,7 +65,7 @@ def add_submit_options(parser: ArgumentParser) -> None:
         help="how long one attempt may run: `90s`, or `none` (default: `timeout` of the manifest, else 1h)",
     )
     parser.add_argument("--within", metavar="SPAN", help="when it must have ended, waiting included: `2h`")
-    start = parser.add_mutually_exclusive_group()
+    start = parser.alternatives()
     start.add_argument(
         "--at", metavar="TIME", help="start it at this time: `2025-01-31T18:00`, in UTC unless it says so"
     )
@@ -107,7 +107,7 @@ def add_submit_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_retry_options(parser: ArgumentParser) -> None:
+def add_retry_options(parser: Parser) -> None:
     """Declare which job, or which jobs."""
     from failwell.cli.jobs.bulk import add_all
 
@@ -121,14 +121,14 @@ def add_retry_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_wait_options(parser: ArgumentParser) -> None:
+def add_wait_options(parser: Parser) -> None:
     """Declare which job."""
     add_name(parser, "job")
     add_store(parser)
     add_engine(parser)
 
 
-def add_wait(parser: ArgumentParser) -> None:
+def add_wait(parser: Parser) -> None:
     """Declare `--wait`."""
     parser.add_argument(
         "--wait", action="store_true", help="wait for its end, and run it if no other process does"
@@ -317,10 +317,8 @@ class _Reasons:
 
 def print_end(args: Namespace, job: "Job", registry: "CapabilityRegistry") -> int:
     """Print the end of a job: its result, or its stored error."""
-    from failwell.cli.error_output import exit_for, print_report
+    from failwell.cli.error_output import ErrorOptions, exit_for, print_report
     from failwell.cli.jobs.jobs_show import result_json, summary
-    from failwell.cli.output import error_format
-    from failwell.cli.raw_arguments import ErrorOptions
 
     completed = job.state.value == "completed"
     if args.format == "json":
@@ -338,7 +336,7 @@ def print_end(args: Namespace, job: "Job", registry: "CapabilityRegistry") -> in
 
         result_of(job)
         return Exit.FAILED
-    return print_report(job.error, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
+    return print_report(job.error, ErrorOptions.of(args))
 
 
 def _request(args: Namespace, texts: "Collection[str]") -> "JobRequest":

@@ -1,12 +1,13 @@
 """`failwell jobs tail`: the events of jobs as they are recorded, their output and their progress."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.jobs import find_job, job_queue
 from failwell.cli.jobs.jobs_show import OutputFollower, event_json, event_text, line_json, line_text
 from failwell.cli.output import print_aside, print_json_text, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_after, add_name, add_store
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _LOOK_EVERY = 0.5
 """Seconds between two checks for progress and output, which do not wake this process."""
 
 
-def add_tail_options(parser: ArgumentParser) -> None:
+def add_tail_options(parser: Parser) -> None:
     """Declare the job and the first event."""
     add_name(parser, "job", optional=True)
     add_after(parser)

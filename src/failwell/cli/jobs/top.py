@@ -1,7 +1,7 @@
 """`failwell top`: workers, memory, running and waiting jobs; live on a terminal, once elsewhere."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 from failwell.cli.exit_codes import Exit
@@ -14,6 +14,7 @@ from failwell.cli.output import (
     print_text,
     terminal,
 )
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_store
 from failwell.cli.times import lasted
 
@@ -22,7 +23,7 @@ _WAITING = ("id", "instance", "status", "waits", "why")
 _RUNNING = ("id", "instance", "attempt", "runs", "progress", "message")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument("--once", action="store_true", help="print once and end, also on a terminal")
     add_store(parser)

@@ -1,14 +1,14 @@
 """`failwell workers`: run submitted jobs, or list the workers."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_aside, print_table
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, at_least
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ _LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of ea
 COLUMNS = ("id", "status", "pid", "jobs", "memory", "gpu", "learned")
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the store."""
     add_store(parser)
 
 
-def add_run_options(parser: ArgumentParser) -> None:
+def add_run_options(parser: Parser) -> None:
     """Declare the files and the options."""
     parser.add_argument(
         "files",
@@ -49,7 +49,7 @@ def add_run_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_limits(parser: ArgumentParser) -> None:
+def add_limits(parser: Parser) -> None:
     """Declare the most that jobs may use together."""
     for option, resource in _LIMITS.items():
         parser.add_argument(

@@ -13,7 +13,7 @@ from json import dumps, loads
 from typing import Any, NoReturn
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import error_format, print_json, print_text
+from failwell.cli.output import print_json, print_text
 from failwell.cli.parser import usage_error
 from failwell.cli.records import command_for, state_folder_of
 
@@ -71,10 +71,9 @@ def _run(args: Namespace, execute: Callable[[Accept], int], reply: int) -> NoRet
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001  (the edge of a program: every error is printed, none escapes)
-        from failwell.cli.error_output import print_failure
-        from failwell.cli.raw_arguments import ErrorOptions
+        from failwell.cli.error_output import ErrorOptions, print_failure
 
-        code = print_failure(error, ErrorOptions(error_format(args), bool(getattr(args, "traceback", False))))
+        code = print_failure(error, ErrorOptions.of(args))
     finally:
         from failwell.cli.main import flush
 

@@ -1,13 +1,13 @@
 """`failwell runs tail` and `failwell runs export`: the events of a run, as they happen or all at once."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json_text, print_stderr, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_after, add_name, add_store
 from failwell.cli.runs.runs import current_run, journal
 from failwell.cli.temporal.remote import following
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PAGE = 500
 
 
-def add_tail_options(parser: ArgumentParser) -> None:
+def add_tail_options(parser: Parser) -> None:
     """Declare which run, and from where."""
     add_name(parser, "run")
     add_after(parser)
@@ -46,7 +46,7 @@ def run_tail(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_export_options(parser: ArgumentParser) -> None:
+def add_export_options(parser: Parser) -> None:
     """Declare which run, from where, and the file."""
     add_name(parser, "run")
     add_after(parser)

@@ -1,18 +1,18 @@
 """`failwell gates`: list and answer pending gates."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import markdown_table, print_aside, print_json, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store
 from failwell.cli.runs.runs import current_run, journal, resume_line
 from failwell.cli.temporal.remote import answer as remote_answer
 from failwell.cli.temporal.remote import is_remote, sync_all
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filter."""
     add_name(parser, "run", optional=True)
     add_store(parser)
@@ -65,7 +65,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     return lines
 
 
-def add_answer_options(parser: ArgumentParser) -> None:
+def add_answer_options(parser: Parser) -> None:
     """Declare the gate and the answer."""
     add_name(parser, "run")
     parser.add_argument("gate", metavar="GATE", help="the gate, as `failwell gates list` names it")

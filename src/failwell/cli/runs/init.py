@@ -1,13 +1,13 @@
 """`failwell init`: write a workflow file to start from."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 
 STARTERS = {
     "pipeline": "steps in a row, with retries and routes for typed errors",
@@ -19,7 +19,7 @@ _FILE = "workflow.yaml"
 _SEE = "failwell init --help"
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the starter and the file."""
     parser.add_argument(
         "starter",

@@ -1,7 +1,7 @@
 """`failwell runs logs`: what the steps of a run print, up to now or as they print it."""
 
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_aside, print_json_text, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store, at_least, command_for
 from failwell.cli.runs.progress import step_label
 from failwell.cli.runs.runs import current_run, journal
@@ -26,7 +26,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
 """Progress bars end their lines with a carriage return. One at the end may be followed by a newline."""
 
 
-def add_logs_options(parser: ArgumentParser) -> None:
+def add_logs_options(parser: Parser) -> None:
     """Declare which run, which step, and how much."""
     add_name(parser, "run")
     parser.add_argument("step", nargs="?", metavar="STEP", help="only this step: its name, or its path")

@@ -191,7 +191,7 @@ def progress(args: Namespace) -> Generator[Progress | None]:
 
 
 def _is_interactive(args: Namespace) -> bool:
-    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not getattr(args, "agent", False)
+    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not args.agent
 
 
 class PlainProgress:

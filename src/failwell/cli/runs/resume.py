@@ -3,11 +3,11 @@
 The command that resumes a run, with every option that it needs to work when it is pasted.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, command_for
 from failwell.cli.runs.run import add_run_options, read_inputs, read_pairs
 from failwell.cli.temporal.connection import add_engine
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare which run, and what may differ this time."""
     add_name(parser, "run")
     parser.add_argument(

@@ -6,17 +6,17 @@ Runs a workflow from the command line: signals, progress, the result, the exit c
 import os
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.options import add_answer_timeout
 from failwell.cli.output import print_aside, print_if_read, until_it_fails
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store
 from failwell.cli.temporal.connection import LOCAL, add_engine
+from failwell.cli.times import add_answer_timeout
 
 if TYPE_CHECKING:
     from failwell.workflows.running.settings import DriveResult, Settings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PROGRESS = ("auto", "live", "plain", "none")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare what to run and with what."""
     parser.add_argument("workflow", metavar="WORKFLOW", help="a workflow file")
     parser.add_argument("--run-id", metavar="ID", help="the id of the run (default: a new one)")
@@ -49,7 +49,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_run_options(parser: ArgumentParser) -> None:
+def add_run_options(parser: Parser) -> None:
     """Declare what `run` and `resume` share."""
     parser.add_argument(
         "-i",

@@ -1,21 +1,16 @@
-"""`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant.
+"""`failwell runs`: list and prune recorded runs, and find the one that is meant."""
 
-`failwell stop`: the verb beside `run` and `resume`; the same as `failwell runs cancel`.
-"""
-
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_table, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.output import print_table
+from failwell.cli.parser import Parser
 from failwell.cli.records import (
     add_filters,
-    add_name,
     add_prune,
-    add_store,
     check_prune_filters,
     counted,
     find_record,
@@ -86,7 +81,7 @@ def current_run(args: Namespace, store: "SqliteStore | None") -> "Run":
     return sync(store, run, args)
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filters."""
     parser.add_argument("--workflow", metavar="NAME", help="only runs of this workflow")
     parser.add_argument("--since", metavar="WHEN", help="only runs started since: `2h`, or a date")
@@ -211,53 +206,7 @@ def _remark(run: "Run", args: Namespace, seen: "RunDetails | None") -> str:
     return f"{run.kind}{where}" if run.kind else run.message or ""
 
 
-def add_cancel_options(parser: ArgumentParser) -> None:
-    """Declare which run."""
-    add_name(parser, "run")
-    parser.add_argument("--reason", default="user", metavar="TEXT", help="why; recorded with the run")
-    parser.add_argument(
-        "--force-after",
-        metavar="SPAN",
-        default="30s",
-        help="kill its process, and what that started, if it has not ended by then (default: 30s)",
-    )
-    add_store(parser)
-    parser.epilog = "What the run has done stays recorded, and it can be resumed."
-
-
-def run_cancel(args: Namespace) -> int:
-    """Stop a running workflow and wait until it has ended."""
-    from failwell.cli.temporal.remote import cancel as remote_cancel
-    from failwell.cli.temporal.remote import is_remote
-    from failwell.cli.terminal_questions import user_name
-    from failwell.cli.times import span
-    from failwell.workflows.gates import NotRunning, cancel
-
-    force_after = span(args.force_after, "--force-after", "failwell stop --help")
-    with journal(args) as store:
-        run = current_run(args, store)
-        assert store is not None
-        try:
-            if is_remote(store.folder, run.id) and run.ended is None:
-                status = remote_cancel(
-                    store, run.id, by=user_name(), reason=args.reason, patience=force_after
-                )
-            else:
-                status = cancel(store, run, by=user_name(), reason=args.reason, force_after=force_after)
-        except NotRunning as error:
-            raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
-        resume = resume_line(args, store, run.id)
-    if args.format == "json":
-        print_json({"id": run.id, "status": status, "resume": resume})
-    elif run.status == "interrupted":
-        print_text(f"no process was running {run.id}; it is recorded as {status} and can be resumed")
-        print_text(f"next: {resume}")
-    else:
-        print_text(f"run {run.id} has ended: {status}")
-    return Exit.DONE
-
-
-def add_prune_options(parser: ArgumentParser) -> None:
+def add_prune_options(parser: Parser) -> None:
     """Declare which runs may be deleted."""
     add_prune(parser, "run", STATUSES, "7d")
     parser.epilog = "A running workflow is never deleted. example: failwell runs prune --older-than 30d"

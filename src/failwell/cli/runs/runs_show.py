@@ -1,11 +1,12 @@
 """`failwell runs show`: one run with its nodes, its failure and the next step."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_name, add_store, command_for, state_folder_of
 from failwell.cli.runs.detach import LOG
 from failwell.cli.runs.progress import exit_text, step_label
@@ -24,7 +25,7 @@ _LINES = 12
 _NOTABLE = frozenset({"failed", "handled", "running", "retrying", "waiting", "asking"})
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which run, and how much of it."""
     add_name(parser, "run")
     parser.add_argument("--all", action="store_true", help="show every node, however many there are")

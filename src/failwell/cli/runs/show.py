@@ -1,12 +1,15 @@
 """`failwell show`: the graph of a workflow as text, Mermaid or SVG, or as data."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import markdown_table, print_json, print_text, text_table
+from failwell.cli.listing import markdown_table, text_table
+from failwell.cli.output import print_data, print_text
+from failwell.cli.parser import Parser
+from failwell.cli.text_file import write_text
 
 if TYPE_CHECKING:
     from failwell.workflows.graph.model import Graph
@@ -17,7 +20,7 @@ PICTURES = ("text", "mermaid", "svg")
 _BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".txt": "text"}
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the file, the picture and where it goes."""
     parser.add_argument("file", metavar="FILE", help="workflow file")
     parser.add_argument(
@@ -44,8 +47,7 @@ def run(args: Namespace) -> int:
     picture = args.picture or _from_name(args.output)
     shape = graph(plan, _children(plan, args))
     if picture is None and args.output is None and args.format != "text":
-        _print_data(plan, shape, args)
-        return Exit.DONE
+        return _print_data(plan, shape, args)
     _draw(plan, shape, picture or "text", args)
     return Exit.DONE
 
@@ -91,7 +93,7 @@ def _draw(plan: "Plan", shape: "Graph", picture: str, args: Namespace) -> None:
     if args.output is None:
         print_text(text)
     else:
-        write(args.output, text.encode("utf-8", "backslashreplace"))
+        write_text(args.output, [text], force=True, see="failwell show --help", mode=0o666)
 
 
 def inputs_of(plan: "Plan") -> list[dict[str, Any]]:
@@ -133,42 +135,20 @@ def input_lines(plan: "Plan", args: Namespace) -> list[str]:
     return [*text_table(_INPUT_COLUMNS, _input_rows(plan), args), ""] if plan.inputs else []
 
 
-def _print_data(plan: "Plan", shape: "Graph", args: Namespace) -> None:
-    data = shape.to_dict()
-    if args.format == "json":
-        print_json(
-            [{"sort": "input", **value} for value in inputs_of(plan)]
-            + [{"sort": "node", **node} for node in data["nodes"]]
-            + [{"sort": "edge", **edge} for edge in data["edges"]]
-        )
-        return
-    from failwell.delivery.agent_output import escaped as cell
+def _print_data(plan: "Plan", shape: "Graph", args: Namespace) -> int:
+    from failwell.delivery.agent_output import escaped
 
-    lines = [f"# {cell(shape.name)}", ""]
+    data = shape.to_dict()
+    nodes, edges = data["nodes"], data["edges"]
+    objects = [
+        *({"sort": "input", **value} for value in inputs_of(plan)),
+        *({"sort": "node", **node} for node in nodes),
+        *({"sort": "edge", **edge} for edge in edges),
+    ]
+    lines = [f"# {escaped(shape.name)}", ""]
     if plan.inputs:
         lines += [*markdown_table(_INPUT_COLUMNS, _input_rows(plan)), ""]
-    lines += ["| node | type | group |", "| --- | --- | --- |"]
-    lines += (
-        f"| {cell(node['id'])} | {node['type']} | {cell(node['group'] or '')} |" for node in data["nodes"]
-    )
-    lines += ["", "| from | to | way | for |", "| --- | --- | --- | --- |"]
-    lines += (
-        f"| {cell(edge['source'])} | {cell(edge['target'])} | {edge['way']} | {cell(edge['label'])} |"
-        for edge in data["edges"]
-    )
-    print_text("\n".join(lines))
-
-
-def write(path: str, content: bytes) -> None:
-    """Write a file, whole.
-
-    Raises:
-        Unwritable: the system refuses.
-    """
-    from failwell.cli.faults import Unwritable, reason
-
-    try:
-        with open(path, "wb") as file:  # noqa: PTH123
-            file.write(content)
-    except OSError as error:
-        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error
+    rows = [(node["id"], node["type"], node["group"] or "") for node in nodes]
+    lines += [*markdown_table(("node", "type", "group"), rows), ""]
+    rows = [(edge["source"], edge["target"], edge["way"], edge["label"]) for edge in edges]
+    return print_data(args, objects, [*lines, *markdown_table(("from", "to", "way", "for"), rows)])

@@ -1,13 +1,14 @@
 """`failwell validate`: report every mistake in workflow files, before anything runs."""
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.commands import JSON, MARKDOWN
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import error_format, print_json, print_stderr, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import counted
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from failwell.workflows.check.workflow_tree import Checked
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the files, and how strictly they are taken."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="workflow file")
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")

@@ -5,23 +5,22 @@ One turn without a terminal: the answer as text, or every event as a line of JSO
 
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.commands import JSON
 from failwell.cli.exit_codes import Exit
-from failwell.cli.options import add_answer_timeout
 from failwell.cli.output import (
-    error_format,
     is_terminal,
     print_aside,
     print_json_text,
     print_text,
     until_it_fails,
 )
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, command_for
+from failwell.cli.times import add_answer_timeout
 from failwell.delivery.plain_text import json_text
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _SEE = "failwell chat --help"
 Talk = Callable[["AgentSession"], Awaitable[int]]
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Declare the agent, and how the session is held."""
     parser.add_argument("file", nargs="?", metavar="AGENT", help="an agent file, or a workflow file")
     parser.add_argument(
@@ -185,10 +184,9 @@ async def _open(
 
         print_problems(invalid.mistakes, args)
     except Fault as fault:
-        from failwell.cli.error_output import print_failure
-        from failwell.cli.raw_arguments import ErrorOptions
+        from failwell.cli.error_output import ErrorOptions, print_failure
 
-        print_failure(fault, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
+        print_failure(fault, ErrorOptions.of(args))
     return Exit.INVALID_USAGE
 
 
@@ -249,10 +247,9 @@ class HeadlessChat:
         elif result.ok:
             print_text(result.text)
         if not result.ok and result.report is not None:
-            from failwell.cli.error_output import print_report
-            from failwell.cli.raw_arguments import ErrorOptions
+            from failwell.cli.error_output import ErrorOptions, print_report
 
-            print_report(result.report, ErrorOptions(error_format(self._args), traceback=False))
+            print_report(result.report, ErrorOptions.of(self._args))
         print_resume(self._args, session.id)
         if result.status == "cancelled" and self._signal is not None:
             return Exit.of_signal(self._signal)

@@ -1,10 +1,11 @@
 """`failwell sessions`: list, show, export and delete recorded sessions."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import markdown_table, print_json, print_json_text, print_table, print_text
+from failwell.cli.parser import Parser
 from failwell.cli.records import (
     add_after,
     add_filters,
@@ -47,7 +48,7 @@ def find_session(args: Namespace, name: str) -> "RecordedSession":
     return find_record(name, "session", get=get, search=search, unknown=UnknownSession)
 
 
-def add_list_options(parser: ArgumentParser) -> None:
+def add_list_options(parser: Parser) -> None:
     """Declare the filters."""
     add_filters(parser, "session", STATUSES)
 
@@ -70,7 +71,7 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_show_options(parser: ArgumentParser) -> None:
+def add_show_options(parser: Parser) -> None:
     """Declare which session."""
     add_name(parser, "session")
     add_store(parser)
@@ -103,7 +104,7 @@ def run_show(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_export_options(parser: ArgumentParser) -> None:
+def add_export_options(parser: Parser) -> None:
     """Declare which session, and from where."""
     add_name(parser, "session")
     add_after(parser)
@@ -121,7 +122,7 @@ def run_export(args: Namespace) -> int:
     return Exit.DONE
 
 
-def add_delete_options(parser: ArgumentParser) -> None:
+def add_delete_options(parser: Parser) -> None:
     """Declare which session, and whether to ask."""
     add_name(parser, "session")
     parser.add_argument("--yes", action="store_true", help="delete without asking")

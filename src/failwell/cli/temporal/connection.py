@@ -1,8 +1,9 @@
 """The options of a connection to Temporal, for every command that takes them."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from failwell.cli.parser import Parser
 from failwell.temporal.connection import ADDRESS, CODEC_VARIABLE, NAMESPACE, TASK_QUEUE, TASK_QUEUE_VARIABLE
 
 if TYPE_CHECKING:
@@ -14,9 +15,9 @@ _NAMES = (
 )  # fmt: skip
 
 
-def add_connection(parser: ArgumentParser) -> None:
+def add_connection(parser: Parser) -> None:
     """Declare how the server is reached."""
-    group = parser.add_argument_group(
+    group = parser.group(
         "temporal",
         "What is not given comes from Temporal's environment variables and configuration file."
         " The API key comes from TEMPORAL_API_KEY alone.",
@@ -51,7 +52,7 @@ def add_connection(parser: ArgumentParser) -> None:
     )
 
 
-def add_engine(parser: ArgumentParser, *, default: str | None = LOCAL) -> None:
+def add_engine(parser: Parser, *, default: str | None = LOCAL) -> None:
     """Declare `--engine` and how the server is reached. Without a `default`, it is the one that has the run."""
     parser.add_argument(
         "--engine",

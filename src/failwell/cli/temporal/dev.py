@@ -1,7 +1,7 @@
 """`failwell temporal dev`: run Temporal's development server on this machine."""
 
 import signal
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from json import dumps
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_stderr, print_text
+from failwell.cli.parser import Parser
 from failwell.temporal.dev_server import BANNER, PORT, DevServer, ServerFailed
 
 if TYPE_CHECKING:
     from types import FrameType
 
 
-def add_dev_options(parser: ArgumentParser) -> None:
+def add_dev_options(parser: Parser) -> None:
     """Declare where it listens and what it keeps."""
     parser.add_argument(
         "--port", type=_port, default=PORT, help=f"the port of the server; 0 is a free one (default: {PORT})"

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.host import listening, warnings_as_lines
 from failwell.cli.jobs.workers import add_limits, limits_of
 from failwell.cli.output import print_aside, print_stderr, print_text
-from failwell.cli.parser import usage_error
+from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, at_least, state_folder_of
 from failwell.cli.runs.run import log_as_lines
 from failwell.cli.temporal.connection import add_connection, connection_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SEE = "failwell temporal worker --help"
 
 
-def add_worker_options(parser: ArgumentParser) -> None:
+def add_worker_options(parser: Parser) -> None:
     """Declare the server, the capabilities and the limits."""
     parser.add_argument(
         "--capabilities",
