@@ -1,4 +1,4 @@
-"""What a job prints, listings that are watched, progress of waits, and tables that fit the terminal."""
+"""What a job prints, listings that are watched, and tables that fit the terminal."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.cli.output import text_table
+from failwell.cli.listing import text_table
 from tests.apps.job_place import Place, finish, read_until
 from tests.apps.running import environment
 
@@ -163,29 +163,6 @@ def test_a_watched_list_is_drawn_again_and_gives_the_terminal_back(place: Place)
     assert text.rstrip().endswith("\x1b[?1049l")
     assert "\x1b[?25h" in text
     assert screen.process.returncode == 130
-
-
-def test_a_wait_on_a_terminal_shows_the_progress_of_the_job(place: Place) -> None:
-    go = place.folder / "go"
-    with on_terminal(place, "jobs", "submit", "tell", f"path={go}", "--wait", columns=120) as alone:
-        alone.until(lambda text: "25%" in text and "a quarter" in text)
-        go.touch()
-        text = alone.rest()
-    go.unlink()
-    with place.start("workers", "run"):
-        place.until_hosted(place.folder / "state")
-        job = place("jobs", "submit", "tell", f"path={go}").out.strip()
-        with on_terminal(place, "jobs", "wait", job, columns=120) as hosted:
-            hosted.until(lambda text: "25%" in text and "━" in text)
-            go.touch()
-            other = hosted.rest()
-
-    # What the job says is written out, and never acted upon.
-    assert "a quarter \\x1b[31mred" in text
-    assert "\x1b[31mred" not in text.replace("\\x1b[31mred", "")
-    assert '"told"' in text
-    assert '"told"' in other
-    assert (alone.process.returncode, hosted.process.returncode) == (0, 0)
 
 
 def test_a_wait_without_a_terminal_draws_nothing(place: Place) -> None:

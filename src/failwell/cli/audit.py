@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import markdown_table, print_json, print_json_text, print_table, print_text
+from failwell.cli.listing import Listing, markdown_table, print_listing
+from failwell.cli.output import print_data, print_json_text, print_text
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_after, add_limit, add_name, add_store
 from failwell.cli.runs.runs import journal
@@ -36,15 +37,8 @@ def run_show(args: Namespace) -> int:
                 args.limit, run=_run(log, args.run), types=tuple(args.type), after=args.after or 0
             )
         )
-    print_table(
-        args,
-        COLUMNS,
-        [_row(record) for record in records],
-        [_fields(record) for record in records],
-        _EMPTY,
-        optional=("run",),
-    )
-    return Exit.DONE
+    rows, objects = [_row(record) for record in records], [_fields(record) for record in records]
+    return print_listing(args, Listing(COLUMNS, rows, objects, _EMPTY, optional=("run",)))
 
 
 def add_verify_options(parser: Parser) -> None:
@@ -170,17 +164,14 @@ def _print_check(check: "AuditCheck", args: Namespace) -> None:
         "head": check.head,
         "problems": [{"id": problem.seq, **problem.to_dict()} for problem in check.problems],
     }
-    if args.format == "json":
-        print_json(fields)
-    elif args.format == "markdown":
-        lines = [f"{'ok' if fields['ok'] else 'NOT OK'}: {check.records} records, head `{check.head}`"]
-        print_text([*lines, *(f"- {problem.problem}" for problem in check.problems)])
-    elif check.problems:
-        print_text([problem.problem for problem in check.problems])
+    if check.problems:
+        text = [problem.problem for problem in check.problems]
     elif not check.records:
-        print_text("this store has no records, so there is nothing to verify")
+        text = ["this store has no records, so there is nothing to verify"]
     else:
-        print_text(f"{check.records} records are as they were written; head {check.records}:{check.head}")
+        text = [f"{check.records} records are as they were written; head {check.records}:{check.head}"]
+    head = f"{'ok' if fields['ok'] else 'NOT OK'}: {check.records} records, head `{check.head}`"
+    print_data(args, fields, text, [head, *(f"- {problem.problem}" for problem in check.problems)])
 
 
 def _pieces(records: "Iterable[AuditRecord]", format_: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import markdown_table, print_json, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_data, print_fields
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import (
     add_filters,
@@ -36,14 +36,15 @@ def run_list(args: Namespace) -> int:
     """List claimed effects, newest first."""
     with _claims(args) as store:
         claims = [] if store is None else store.claims(args.status, args.limit)
-    print_table(
+    return print_listing(
         args,
-        COLUMNS,
-        [_row(claim) for claim in claims],
-        [_fields(claim) for claim in claims],
-        "no effect is recorded; `@failwell.effect` records them",
+        Listing(
+            COLUMNS,
+            [_row(claim) for claim in claims],
+            [_fields(claim) for claim in claims],
+            "no effect is recorded; `@failwell.effect` records them",
+        ),
     )
-    return Exit.DONE
 
 
 def add_show_options(parser: Parser) -> None:
@@ -66,13 +67,7 @@ def run_show(args: Namespace) -> int:
             f"it happened: {command_for(args, 'effects', 'settle', claim.id, '--result', 'JSON')}",
             f"it did not happen: {command_for(args, 'effects', 'release', claim.id)}",
         ]
-    if args.format == "json":
-        print_json(fields)
-    elif args.format == "markdown":
-        print_text("\n".join(markdown_table(("field", "value"), _cells(fields))))
-    else:
-        print_text([f"{name + ':':<9} {value}" for name, value in _cells(fields)])
-    return Exit.DONE
+    return print_fields(args, fields, _cells(fields))
 
 
 def add_release_options(parser: Parser) -> None:
@@ -169,11 +164,7 @@ def _changed(claim: "Claim") -> Exception:
 
 
 def _print_settled(args: Namespace, claim: "Claim", change: str, consequence: str) -> int:
-    if args.format == "json":
-        print_json({"id": claim.id, change: True})
-    else:
-        print_text(f"effect {claim.id} is {change}; {consequence}")
-    return Exit.DONE
+    return print_data(args, {"id": claim.id, change: True}, f"effect {claim.id} is {change}; {consequence}")
 
 
 def _fields(claim: "Claim") -> dict[str, Any]:

@@ -3,19 +3,14 @@ r"""Everything that the command line writes: data on stdout, remarks and errors 
 No other module of the command line prints. What is written may hold text of files, scripts, models and
 peers, so control characters, escape sequences and marks that turn or hide text are written out here, as
 `\x1b`. In JSON they become JSON's own escapes, so a reader of the JSON gets the text as it was.
-
-Lets a command that draws on the terminal clean up when a signal ends it.
 """
 
 import os
-import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from json import dumps
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from failwell.cli.exit_codes import Exit
 from failwell.errors.missing_extra import need
@@ -25,7 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Columns that running text is wrapped to."""
-Row = Sequence[str]
+Text = str | Sequence[str]
+"""A text, or the lines of one."""
 _T = TypeVar("_T")
 
 
@@ -35,7 +31,7 @@ class Heading(str):
     __slots__ = ()
 
 
-def print_text(text: str | Sequence[str]) -> None:
+def print_text(text: Text) -> None:
     """Print data, a text or the lines of one, and flush it.
 
     Raises:
@@ -129,6 +125,11 @@ def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool 
     )
 
 
+def console_of(args: Namespace, stream: TextIO) -> "Console":
+    """The console of a live display on a terminal, coloured as `--color` says."""
+    return terminal(stream, color={"always": True, "never": False}.get(args.color), force_terminal=True)
+
+
 def print_drawing(text: str) -> None:
     """Print what a console of `terminal` drew; its text is safe already."""
     _print_data(text)
@@ -170,32 +171,36 @@ def print_json(value: Any) -> None:
     print_json_text(dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_table(
+def print_data(
     args: Namespace,
-    columns: Row,
-    rows: Sequence[Row],
-    objects: Sequence[Any],
-    empty: str = "",
-    optional: Row = (),
-) -> None:
-    """Print a listing in the chosen format: a table, or for JSON an array of `objects`.
+    data: Any,
+    text: Text | Callable[[], Text],
+    markdown: Text | Callable[[], Text] | None = None,
+) -> int:
+    """Print data in the chosen format: as JSON, as text, or as Markdown if that differs. Each may be a function.
 
-    Args:
-        args: The parsed arguments.
-        columns: The heads of the columns.
-        rows: The cells, row by row.
-        objects: The same rows as JSON objects, each with an `id`.
-        empty: What to print on stderr if there are no rows.
-        optional: Columns that are left out of text on a narrow terminal, the first one first.
+    Returns:
+        The exit code of a command that is done.
     """
     if args.format == "json":
-        print_json(list(objects))
-    elif args.format == "markdown":
-        print_text(markdown_table(columns, rows))
-    elif rows:
-        print_text(text_table(columns, rows, args, width=terminal_width(sys.stdout), optional=optional))
-    elif empty:
-        print_stderr(empty)
+        print_json(data() if callable(data) else data)
+        return Exit.DONE
+    chosen = text if markdown is None or args.format != "markdown" else markdown
+    print_text(chosen() if callable(chosen) else chosen)
+    return Exit.DONE
+
+
+def print_fields(args: Namespace, data: Any, fields: Sequence[tuple[str, str]]) -> int:
+    """Print one object: as JSON, or its fields as lines or as a Markdown table."""
+    from failwell.cli.listing import markdown_table
+
+    width = max((len(name) for name, _ in fields), default=0) + 1
+    return print_data(
+        args,
+        data,
+        lambda: [f"{f'{name}:':<{width}} {value}" for name, value in fields],
+        lambda: markdown_table(("field", "value"), fields),
+    )
 
 
 def print_aside(args: Namespace, text: str) -> None:
@@ -209,62 +214,6 @@ def error_format(args: Namespace) -> str:
     return args.error_format or args.format
 
 
-def text_table(
-    columns: Row,
-    rows: Sequence[Row],
-    args: Namespace,
-    indent: str = "",
-    width: int | None = None,
-    optional: Row = (),
-) -> list[str]:
-    """The lines of a table with aligned columns and bold heads. Cells are made safe for a terminal.
-
-    With a `width`, the table fits into it: `optional` columns are left out, then long cells are cut, then further columns
-    are left out. The first column is never cut, so that it can be copied.
-    """
-    from failwell.delivery.plain_text import one_line
-
-    safe = [[one_line(cell) for cell in row] for row in rows]
-    if width is not None:
-        columns, safe = _fitted(columns, safe, width - len(indent), optional)
-    widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]
-    lines = [
-        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (columns, *safe)
-    ]
-    return [bold(lines[0], args), *lines[1:]]
-
-
-_SHORTEST = 8
-"""Characters that a cut cell keeps."""
-
-
-def _fitted(columns: Row, rows: list[list[str]], width: int, optional: Row) -> tuple[Row, list[list[str]]]:
-    """The columns and rows of a table that is at most `width` wide, if that is possible."""
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    places = list(range(len(columns)))
-
-    def excess() -> int:
-        return sum(widths[place] for place in places) + 2 * (len(places) - 1) - width
-
-    for name in optional:
-        if excess() > 0 and name in columns:
-            places.remove(list(columns).index(name))
-    while excess() > 0:
-        widest = max(places[1:], key=lambda place: widths[place], default=None)
-        if widest is None or widths[widest] <= _SHORTEST:
-            break
-        widths[widest] = max(_SHORTEST, widths[widest] - excess())
-    while excess() > 0 and len(places) > 1:
-        places.pop()
-    cut = [[_cut(row[place], widths[place], place) for place in places] for row in rows]
-    return [_cut(columns[place], widths[place], place) for place in places], cut
-
-
-def _cut(cell: str, width: int, place: int) -> str:
-    return cell if place == 0 or len(cell) <= width else f"{cell[: width - 1]}…"
-
-
 def terminal_width(stream: Any) -> int | None:
     """The columns of a terminal; `None` if `stream` is none. `COLUMNS` overrides them."""
     if not is_terminal(stream):
@@ -272,20 +221,6 @@ def terminal_width(stream: Any) -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
-
-
-def markdown_table(columns: Row, rows: Sequence[Row]) -> list[str]:
-    """The lines of a GitHub table. The first column is code, so that it can be copied."""
-    from failwell.delivery.agent_output import code, escaped
-
-    return [
-        f"| {' | '.join(columns)} |",
-        f"|{' --- |' * len(columns)}",
-        *(
-            f"| {' | '.join([code(first).replace('|', chr(92) + '|'), *map(escaped, rest)])} |"
-            for first, *rest in rows
-        ),
-    ]
 
 
 def wants_color(args: Namespace) -> bool:
@@ -331,38 +266,3 @@ def wrapped(text: str, indent: str = "") -> str:
             break_on_hyphens=False,
         )
     return "\n".join(lines)
-
-
-if TYPE_CHECKING:
-    from rich.live import Live
-
-
-@contextmanager
-def leaving_on_signals() -> Generator[None]:
-    """Turn SIGTERM and SIGHUP into an exit with their codes, so that `with` blocks inside end as they do after Ctrl-C."""
-
-    def leave(number: int, _frame: FrameType | None) -> NoReturn:
-        raise SystemExit(Exit.of_signal(number))
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
-    before = {
-        number: signal.signal(number, leave)
-        for number in numbers
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def drawing(live: "Live") -> Generator["Live"]:
-    """Start and stop a live display. Its own block leaves the terminal as it is if it is interrupted while it starts."""
-    try:
-        live.start(refresh=True)
-        yield live
-    finally:
-        live.stop()

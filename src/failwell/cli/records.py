@@ -3,10 +3,10 @@
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import is_terminal, print_json, print_stderr, print_text
+from failwell.cli.output import is_terminal, print_data, print_stderr, print_text
 from failwell.cli.parser import Parser, usage_error
 
 if TYPE_CHECKING:
@@ -188,39 +188,22 @@ def _list_action(noun: str, near: Sequence[str] = ()) -> Any:
     return UserAction(ActionKind.CHANGE_INPUT, f"{choices}list them with `failwell {noun}s list`")
 
 
-class Deletion(Protocol):
+class Deletion(NamedTuple):
     """What a command deleted, or would delete."""
 
-    @property
-    def summary(self) -> str:
-        """Counts in words: `2 runs with 10 events`."""
-        ...
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """The records."""
-        ...
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What was left alone, and why."""
-        ...
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to delete."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it for programs."""
-        ...
+    ids: Sequence[str]
+    summary: str
+    """Counts in words: `2 runs with 10 events`."""
+    remarks: Sequence[str]
+    """What was left alone, and why."""
+    data: dict[str, Any]
+    """All of it for programs."""
+    is_empty: bool
 
 
-def prune_records(
-    args: Namespace, noun: str, delete: "Callable[[], Deletion]", count: "Callable[[], Deletion]"
-) -> int:
-    """Show what `delete` would delete, as `count` counts it; ask; then delete."""
-    preview = count()
+def prune_records(args: Namespace, noun: str, delete: "Callable[..., Deletion]") -> int:
+    """Show what `delete(dry_run=True)` counts; ask; then delete."""
+    preview = delete(dry_run=True)
     if args.dry_run or preview.is_empty:
         return _print_deletion(preview, args, done=not args.dry_run)
     if not args.yes and not confirm(
@@ -230,16 +213,21 @@ def prune_records(
     ):
         print_text("nothing was deleted")
         return Exit.DONE
-    return _print_deletion(delete(), args, done=True)
+    return _print_deletion(delete(dry_run=False), args, done=True)
 
 
-def check_prune_filters(args: Namespace, noun: str) -> None:
-    """Refuse to prune everything by accident."""
+def prune_before(args: Namespace, noun: str) -> float | None:
+    """The moment before which records are deleted; refuses to prune everything by accident."""
+    from time import time
+
+    from failwell.cli.times import span
+
+    see = f"failwell {noun}s prune --help"
     if args.older_than is None and args.keep is None and not args.status:
         raise usage_error(
-            f"choose which {noun}s to delete: `--older-than 30d`, `--keep 100` or `--status failed`",
-            see=f"failwell {noun}s prune --help",
+            f"choose which {noun}s to delete: `--older-than 30d`, `--keep 100` or `--status failed`", see=see
         )
+    return None if args.older_than is None else time() - span(args.older_than, "--older-than", see)
 
 
 def confirm(question: str, refusal: str, see: str) -> bool:
@@ -255,16 +243,12 @@ def confirm(question: str, refusal: str, see: str) -> bool:
 
 
 def _print_deletion(deletion: Deletion, args: Namespace, *, done: bool) -> int:
-    if args.format == "json":
-        print_json({"deleted": done, **deletion.to_json()})
-        return Exit.DONE
     mark = "- " if args.format == "markdown" else "  "
     lines = [f"{'deleted' if done else 'would delete'} {deletion.summary}"]
     lines += [f"{mark}{name}" for name in deletion.ids[:_SHOWN]]
     if len(deletion.ids) > _SHOWN:
         lines.append(f"{mark}and {len(deletion.ids) - _SHOWN} more")
-    print_text("\n".join([*lines, *deletion.remarks]))
-    return Exit.DONE
+    return print_data(args, {"deleted": done, **deletion.data}, [*lines, *deletion.remarks])
 
 
 def first_few(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.output import bold, print_data
 from failwell.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def run(args: Namespace) -> int:
     from failwell.adapters.doctor.sdks import installed
 
     sdks = installed(args.sdk, load=args.load)
-    if args.format == "json":
-        print_json([summary(sdk) for sdk in sdks])
-    elif args.format == "markdown":
-        print_text(list(_markdown(sdks, everything=args.all)))
-    else:
-        print_text(list(_text(sdks, args)))
+    print_data(
+        args,
+        lambda: [summary(sdk) for sdk in sdks],
+        lambda: list(_text(sdks, args)),
+        lambda: list(_markdown(sdks, everything=args.all)),
+    )
     bad = any(sdk.unknown or sdk.broken for sdk in sdks)
     return Exit.FAILED if args.strict and bad else Exit.DONE
 

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from failwell.calls.policy import Policy, Retry, Tries, decide, decision_text
 from failwell.calls.policy import reason as why
 from failwell.cli.errors.describe import PastedInput, read_input, recognise
-from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import Unreadable, reason
-from failwell.cli.output import bold, print_json, print_text, wrapped
+from failwell.cli.output import bold, print_data, wrapped
 from failwell.cli.parser import Parser, usage_error
 from failwell.errors.axes import Category, Repeat
 from failwell.errors.context import Ledger
@@ -76,16 +75,14 @@ def run(args: Namespace) -> int:
     meanings = {known.name: ()} if known is not None else _foreign(args.kind)
     matches = [(find_kind(name), systems) for name, systems in meanings.items()]
     explained = [(kind, systems) for kind, systems in matches if kind is not None]
-    if args.format == "json":
-        objects = [_object(kind, args.kind, systems) for kind, systems in explained]
+    objects = [_object(kind, args.kind, systems) for kind, systems in explained]
+    return print_data(
+        args,
         # A foreign name may mean several kinds, so its answer is a list even when it means one.
-        print_json(objects if known is None else objects[0])
-    elif args.format == "markdown":
-        print_text("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in explained))
-    else:
-        texts = [_text(kind, systems, args) for kind, systems in explained]
-        print_text([line for text in texts for line in ("", "", *text)][2:])
-    return Exit.DONE
+        objects if known is None else objects[0],
+        lambda: [line for kind, systems in explained for line in ("", "", *_text(kind, systems, args))][2:],
+        lambda: "\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in explained),
+    )
 
 
 def _is_file(name: str) -> bool:
@@ -197,13 +194,12 @@ def _explain_report(args: Namespace) -> int:
     outcomes = [_judge(Policy(), report, args)]
     if args.policy is not None:
         outcomes.append(_judge(_policy(args.policy), report, args))
-    if args.format == "json":
-        print_json(_report_object(report, outcomes))
-    elif args.format == "markdown":
-        print_text(_report_markdown(report, outcomes))
-    else:
-        print_text(_report_text(report, outcomes, args))
-    return Exit.DONE
+    return print_data(
+        args,
+        lambda: _report_object(report, outcomes),
+        lambda: _report_text(report, outcomes, args),
+        lambda: _report_markdown(report, outcomes),
+    )
 
 
 def _policy(path: str) -> Policy:

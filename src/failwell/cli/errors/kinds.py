@@ -3,8 +3,7 @@
 from argparse import Namespace
 from typing import Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.listing import Listing, print_listing
 from failwell.cli.parser import Parser, usage_error
 from failwell.errors.axes import Category, Repeat
 from failwell.errors.kinds_table import Kind
@@ -37,13 +36,8 @@ def run(args: Namespace) -> int:
             valid=namespaces,
             see="failwell kinds",
         )
-    if args.format == "json":
-        print_json([summary(kind) for kind in selected])
-    elif args.format == "markdown":
-        print_text(_markdown(selected))
-    elif selected:
-        print_text(_table(selected, args))
-    return Exit.DONE
+    rows, objects = [_row(kind) for kind in selected], [summary(kind) for kind in selected]
+    return print_listing(args, Listing(_COLUMNS, rows, objects))
 
 
 def summary(kind: Kind) -> dict[str, Any]:
@@ -86,22 +80,3 @@ def _row(kind: Kind) -> tuple[str, ...]:
         str(kind.status),
         kind.title,
     )
-
-
-def _table(selected: list[Kind], args: Namespace) -> list[str]:
-    rows = [_row(kind) for kind in selected]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (_COLUMNS, *rows)
-    ]
-    return [bold(lines[0], args), *lines[1:]]
-
-
-def _markdown(selected: list[Kind]) -> list[str]:
-    rows = [(f"`{name}`", *rest) for name, *rest in map(_row, selected)]
-    return [
-        f"| {' | '.join(_COLUMNS)} |",
-        f"|{' --- |' * len(_COLUMNS)}",
-        *(f"| {' | '.join(row)} |" for row in rows),
-    ]

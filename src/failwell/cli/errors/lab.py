@@ -4,8 +4,8 @@ from argparse import ArgumentTypeError, Namespace
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.listing import text_table
+from failwell.cli.output import print_data, print_text
 from failwell.cli.parser import Parser, usage_error
 from failwell.testing.laboratory.dialects.table import dialect_names
 
@@ -95,14 +95,13 @@ def run_list(args: Namespace) -> int:
     from failwell.testing.laboratory.matrix import cells
 
     entries = list(cells(None if args.dialect is None else [args.dialect]))
-    if args.format == "json":
-        print_json([cell.as_dict() for cell in entries])
-    elif args.format == "markdown":
-        print_text(_markdown(entries))
-    else:
-        rows = _rows_of_dialect(entries) if args.dialect is not None else _rows_of_scenarios(entries)
-        print_text(_table(rows, args))
-    return Exit.DONE
+    columns, *rows = _rows_of_scenarios(entries) if args.dialect is None else _rows_of_dialect(entries)
+    return print_data(
+        args,
+        [cell.as_dict() for cell in entries],
+        lambda: text_table(columns, rows, args),
+        lambda: _markdown(entries),
+    )
 
 
 def _rows_of_dialect(entries: "list[Cell]") -> list[tuple[str, ...]]:
@@ -132,14 +131,6 @@ def _rows_of_scenarios(entries: "list[Cell]") -> list[tuple[str, ...]]:
         kinds = dict.fromkeys(cell.truth.kind or "-" for cell in group)
         rows.append((name, " or ".join(kinds), "; ".join(text)))
     return rows
-
-
-def _table(rows: list[tuple[str, ...]], args: Namespace) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return [bold(lines[0], args), *lines[1:]]
 
 
 def _markdown(entries: "list[Cell]") -> list[str]:

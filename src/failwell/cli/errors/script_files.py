@@ -4,8 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import NamedTuple
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.output import bold, print_data
 from failwell.cli.parser import Parser, usage_error
 
 
@@ -100,26 +99,19 @@ def run_list(args: Namespace) -> int:
     """List the files, each with how a script uses it."""
     folder = _folder()
     languages = _languages(args.languages) or list(LANGUAGES.values())
-    if args.format == "json":
-        print_json([{**language._asdict(), "path": str(folder / language.file)} for language in languages])
-        return Exit.DONE
+    objects = [{**language._asdict(), "path": str(folder / language.file)} for language in languages]
     lines: list[str] = []
     for language in languages:
         head = bold(f"{language.id}  {folder / language.file}", args)
         lines += ["", head, f"  {language.load}", f"  {language.call}"]
-    print_text(lines[1:])
-    return Exit.DONE
+    return print_data(args, objects, lines[1:])
 
 
 def run_path(args: Namespace) -> int:
     """Print the path of a file, or of the folder."""
     language = None if args.language is None else _language(args.language)
     path = _folder() / language.file if language is not None else _folder()
-    if args.format == "json":
-        print_json({"id": None if language is None else language.id, "path": str(path)})
-    else:
-        print_text(str(path))
-    return Exit.DONE
+    return print_data(args, {"id": None if language is None else language.id, "path": str(path)}, str(path))
 
 
 def run_copy(args: Namespace) -> int:
@@ -143,8 +135,4 @@ def run_copy(args: Namespace) -> int:
             error, f"cannot copy to {folder}: {reason(error)}", caller_facing=True
         ) from error
     copied = [{"id": language.id, "path": str(folder / language.file)} for language in languages]
-    if args.format == "json":
-        print_json(copied)
-    else:
-        print_text("\n".join(copy["path"] for copy in copied))
-    return Exit.DONE
+    return print_data(args, copied, "\n".join(copy["path"] for copy in copied))

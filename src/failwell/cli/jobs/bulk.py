@@ -4,7 +4,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_stderr, print_table, print_text, text_table
+from failwell.cli.listing import Listing, add_watch, markdown_table, text_table
+from failwell.cli.output import print_data, print_stderr
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_status, add_store, confirm, counted, first_few
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from failwell.jobs.store.job_filter import JobFilter, JobTotal
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
-TOTAL_COLUMNS = ("status", "kind", "instance", "jobs", "latest")
+_COLUMNS = ("status", "kind", "instance", "jobs", "latest")
 _FILTERS = ("status", "instance", "capability", "kind", "fingerprint", "since", "until", "group")
 
 
@@ -89,8 +90,6 @@ def job_filter_of(args: Namespace, registry: "CapabilityRegistry", see: str) -> 
 
 def add_stats_options(parser: Parser) -> None:
     """Declare the filters."""
-    from failwell.cli.watch_table import add_watch
-
     add_job_filters(parser)
     add_watch(parser)
     add_store(parser)
@@ -99,20 +98,15 @@ def add_stats_options(parser: Parser) -> None:
 
 def run_stats(args: Namespace) -> int:
     """Count jobs by status, kind of error and instance."""
-    from failwell.cli.jobs.jobs import job_queue
-    from failwell.cli.watch_table import Listing, watch_table
+    from failwell.cli.jobs.jobs import print_jobs
 
-    def listing(queue: "QueueClient") -> Listing:
-        totals = queue.store.totals(job_filter_of(args, queue.registry, "failwell jobs stats --help"))
-        return Listing([_row(total) for total in totals], _objects(totals))
+    return print_jobs(args, _COLUMNS, _totals)
 
-    with job_queue(args, create=args.watch) as queue:
-        if args.watch and queue is not None:
-            watch_table(args, queue.store, TOTAL_COLUMNS, lambda: listing(queue), ("latest",))
-        content = Listing([], []) if queue is None else listing(queue)
-    empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
-    print_table(args, TOTAL_COLUMNS, content.rows, content.objects, empty, ("latest",))
-    return Exit.DONE
+
+def _totals(args: Namespace, queue: "QueueClient") -> Listing:
+    totals = queue.store.totals(job_filter_of(args, queue.registry, "failwell jobs stats --help"))
+    rows = [_row(total) for total in totals]
+    return Listing(_COLUMNS, rows, _objects(totals), "no recorded job matches", ("latest",))
 
 
 def _row(total: "JobTotal") -> tuple[str, ...]:
@@ -172,48 +166,43 @@ def wants_all(args: Namespace, see: str) -> bool:
 
 def retry_all(args: Namespace, queue: "QueueClient | None") -> int:
     """Submit all chosen jobs again, after a preview."""
-    from failwell.jobs.batch import ENDED, Bulk
+    from failwell.jobs.batch import ENDED
 
     see = "failwell jobs retry --help"
     _check_statuses(args, ENDED, "has not ended, so there is nothing to retry", see)
     if args.wait:
         raise usage_error("`--wait` is for one job; `failwell jobs stats` shows how many are left", see=see)
-    if queue is None:
-        return _print_nothing(args, "retry")
-    bulk = Bulk(queue)
-    plan = bulk.plan_retry(job_filter_of(args, queue.registry, see))
-    if not _is_wanted(args, plan, "retry", see):
-        return Exit.DONE
-    return _print_result(args, plan, bulk.retry(plan), "retry")
+    return _change_all(args, queue, "retry", see)
 
 
 def cancel_all(args: Namespace, queue: "QueueClient | None") -> int:
     """Cancel all chosen jobs, after a preview."""
-    from failwell.jobs.batch import OPEN, Bulk
+    from failwell.jobs.batch import OPEN
 
     see = "failwell jobs cancel --help"
     _check_statuses(args, OPEN, "has ended, so there is nothing to cancel", see)
+    return _change_all(args, queue, "cancel", see)
+
+
+def _change_all(args: Namespace, queue: "QueueClient | None", verb: str, see: str) -> int:
+    from failwell.jobs.batch import Bulk
+
     if queue is None:
-        return _print_nothing(args, "cancel")
+        return print_data(
+            args, {"done": False, "action": verb, "count": 0, "totals": []}, "no jobs are recorded yet"
+        )
     bulk = Bulk(queue)
-    plan = bulk.plan_cancel(job_filter_of(args, queue.registry, see))
-    if not _is_wanted(args, plan, "cancel", see):
+    chosen = job_filter_of(args, queue.registry, see)
+    plan = bulk.plan_retry(chosen) if verb == "retry" else bulk.plan_cancel(chosen)
+    if not _is_wanted(args, plan, verb, see):
         return Exit.DONE
-    return _print_result(args, plan, bulk.cancel(plan), "cancel")
+    return _print_result(args, plan, bulk.retry(plan) if verb == "retry" else bulk.cancel(plan), verb)
 
 
 def _check_statuses(args: Namespace, allowed: "Sequence[str]", reason: str, see: str) -> None:
     for status in args.status:
         if status not in allowed:
             raise usage_error(f"a job that is {status} {reason}", valid=allowed, see=see)
-
-
-def _print_nothing(args: Namespace, verb: str) -> int:
-    if args.format == "json":
-        print_json({"done": False, "action": verb, "count": 0, "totals": []})
-    else:
-        print_text("no jobs are recorded yet")
-    return Exit.DONE
 
 
 def _is_wanted(args: Namespace, plan: "BulkPlan", verb: str, see: str) -> bool:
@@ -235,18 +224,14 @@ def _is_wanted(args: Namespace, plan: "BulkPlan", verb: str, see: str) -> bool:
 
 
 def _print_preview(args: Namespace, plan: "BulkPlan", verb: str) -> None:
-    if args.format == "json":
-        print_json(_plan_json(plan, verb, done=False))
-        return
     rows = [_row(total) for total in plan.totals]
-    lines = [f"would {verb} {counted(plan.count, 'job')}"]
-    if rows and args.format == "markdown":
-        from failwell.cli.output import markdown_table
-
-        lines += ["", *markdown_table(TOTAL_COLUMNS, rows), ""]
-    elif rows:
-        lines += text_table(TOTAL_COLUMNS, rows, args, indent="  ")
-    print_text([*lines, *_remarks(plan)])
+    head, remarks = f"would {verb} {counted(plan.count, 'job')}", _remarks(plan)
+    print_data(
+        args,
+        _plan_json(plan, verb, done=False),
+        lambda: [head, *(text_table(_COLUMNS, rows, args, indent="  ") if rows else ()), *remarks],
+        lambda: [head, *(["", *markdown_table(_COLUMNS, rows), ""] if rows else ()), *remarks],
+    )
 
 
 def _remarks(plan: "BulkPlan") -> list[str]:
@@ -271,12 +256,6 @@ def _plan_json(plan: "BulkPlan", verb: str, *, done: bool) -> dict[str, Any]:
 
 
 def _print_result(args: Namespace, plan: "BulkPlan", result: "BulkResult", verb: str) -> int:
-    if args.format == "json":
-        data = _plan_json(plan, verb, done=True)
-        print_json(
-            {**data, "count": len(result.jobs), "jobs": list(result.jobs), "skipped": list(result.skipped)}
-        )
-        return Exit.DONE
     jobs = counted(len(result.jobs), "job")
     if verb == "retry":
         lines = [f"submitted {jobs} again"]
@@ -284,5 +263,10 @@ def _print_result(args: Namespace, plan: "BulkPlan", result: "BulkResult", verb:
         lines = [f"asked the host to cancel {jobs}" if result.is_requested else f"cancelled {jobs}"]
     if result.skipped:
         lines.append(f"cannot be submitted again: {first_few(result.skipped)}")
-    print_text([*lines, *_remarks(plan)])
-    return Exit.DONE
+    data = {
+        **_plan_json(plan, verb, done=True),
+        "count": len(result.jobs),
+        "jobs": list(result.jobs),
+        "skipped": list(result.skipped),
+    }
+    return print_data(args, data, [*lines, *_remarks(plan)])

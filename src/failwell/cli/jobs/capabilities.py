@@ -1,25 +1,21 @@
-"""`failwell capabilities`: register, list, enable and remove tools that run in their own processes.
-
-`failwell capabilities prefetch`: lets a capability fetch its models and data before the first job.
-
-`failwell capabilities config` and `secret`: settings, checked before they are stored, and secrets, never shown.
-"""
+"""`failwell capabilities`: register, configure, enable and list tools that run in their own processes."""
 
 import sys
 from argparse import Namespace
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from json import JSONDecodeError, loads
+from json import JSONDecodeError, dumps, loads
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import is_terminal, print_aside, print_json, print_stderr, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import is_terminal, print_aside, print_data, print_stderr
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.jobs.capabilities import CapabilityRegistry, Replacing
     from failwell.jobs.client.registration import Registration
+    from failwell.jobs.workers.protocol import WorkerEvent
 
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
@@ -87,7 +83,7 @@ def run_remove(args: Namespace) -> int:
     with registry(args) as capabilities:
         check_known(capabilities, args.name)
         capabilities.remove(args.name)
-    return _done(args, f"`{args.name}` is no longer registered", {"id": args.name, "removed": args.name})
+    return print_data(args, {"id": args.name, "removed": args.name}, f"`{args.name}` is no longer registered")
 
 
 def check_known(capabilities: "CapabilityRegistry", name: str) -> None:
@@ -104,15 +100,11 @@ def check_known(capabilities: "CapabilityRegistry", name: str) -> None:
 def run_add(args: Namespace) -> int:
     """Register a capability."""
     with registry(args) as capabilities:
-        return _add(capabilities, args)
-
-
-def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
-    registrations = registered(capabilities, args.name, args, replace=args.force)
-    entries = [_registered(capabilities, entry) for entry in registrations]
+        registrations = registered(capabilities, args.name, args, replace=args.force)
+        entries = [_registered(capabilities, entry) for entry in registrations]
     texts = [text for text, _ in entries]
     data = [row for _, row in entries]
-    return _done(args, "\n".join(texts), data[0] if len(data) == 1 else data)
+    return print_data(args, data[0] if len(data) == 1 else data, texts)
 
 
 def registered(
@@ -156,50 +148,33 @@ def _registered(capabilities: "CapabilityRegistry", entry: "Registration") -> tu
 
 
 def run_enable(args: Namespace) -> int:
-    """Let a capability run jobs."""
-    with registry(args) as capabilities:
-        return _switch(capabilities, args)
-
-
-def run_disable(args: Namespace) -> int:
-    """Stop a capability from running jobs."""
-    with registry(args) as capabilities:
-        return _switch(capabilities, args)
-
-
-def _switch(capabilities: "CapabilityRegistry", args: Namespace) -> int:
-    check_known(capabilities, args.name)
+    """Let a capability run jobs, or stop it from running them."""
     instance = args.instance or args.name
     on = args.action == "enable"
-    changed = capabilities.set_enabled(instance, on, capability=args.name)
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        changed = capabilities.set_enabled(instance, on, capability=args.name)
     state = "enabled" if on else "disabled"
     text = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
-    return _done(args, text, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
+    data = {"id": instance, "instance": instance, "enabled": on, "changed": changed}
+    return print_data(args, data, text)
 
 
-def _done(args: Namespace, text: str, data: dict[str, Any] | list[dict[str, Any]]) -> int:
-    if args.format == "json":
-        print_json(data)
-    else:
-        print_text(text)
-    return Exit.DONE
+run_disable = run_enable
 
 
 def run_list(args: Namespace) -> int:
     """List the registered capabilities and their instances."""
     with registry(args) as capabilities:
         rows = [row for name in capabilities.names() for row in _rows(capabilities, name)]
-    if not rows and args.format != "json":
-        print_text("no capability is registered; register one with `failwell capabilities add FILE`")
-        return Exit.DONE
     cells = [_cells(row) for row in rows]
     columns = _COLUMNS
     if all(row["id"] == row["name"] for row in rows):
         # Without further instances the column would repeat the name.
         columns = tuple(column for column in _COLUMNS if column != "instance")
         cells = [(first, *rest) for first, _instance, *rest in cells]
-    print_table(args, columns, cells, rows)
-    return Exit.DONE
+    empty = "no capability is registered; register one with `failwell capabilities add FILE`"
+    return print_listing(args, Listing(columns, cells, rows, empty))
 
 
 def _rows(capabilities: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
@@ -255,11 +230,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (*begin, row["object"], data, row["description"] or "-")
 
 
-if TYPE_CHECKING:
-    from failwell.jobs.capabilities import CapabilityRegistry
-    from failwell.jobs.workers.protocol import WorkerEvent
-
-
 def add_prefetch_options(parser: Parser) -> None:
     """Declare which instance."""
     add_capability(parser)
@@ -281,13 +251,9 @@ def run_prefetch(args: Namespace) -> int:
         check_platform(capabilities.manifest(args.name))
         with warnings_as_lines():
             has_hook = run(_prefetch(args, capabilities, instance))
-    if args.format == "json":
-        print_json({"id": instance, "instance": instance, "prefetched": has_hook})
-    elif has_hook:
-        print_text(f"`{instance}` has its models and data")
-    else:
-        print_text(f"`{instance}` has nothing to fetch: `{args.name}` has no method `prefetch`")
-    return Exit.DONE
+    nothing = f"`{instance}` has nothing to fetch: `{args.name}` has no method `prefetch`"
+    text = f"`{instance}` has its models and data" if has_hook else nothing
+    return print_data(args, {"id": instance, "instance": instance, "prefetched": has_hook}, text)
 
 
 async def _prefetch(args: Namespace, capabilities: "CapabilityRegistry", instance: str) -> bool:
@@ -311,10 +277,6 @@ async def _prefetch(args: Namespace, capabilities: "CapabilityRegistry", instanc
         return "prefetch" in worker.about["hooks"]
     finally:
         await worker.stop()
-
-
-if TYPE_CHECKING:
-    from failwell.jobs.capabilities import CapabilityRegistry
 
 
 def add_config_options(parser: Parser) -> None:
@@ -360,20 +322,14 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
             f"warning: `{args.name}` has no setting {names}; it was dropped;"
             f" `failwell capabilities check {args.name}` shows its settings"
         )
-    if args.format == "json":
-        extra = {"left_out": list(dropped)} if dropped else {}
-        print_json({"id": instance, "instance": instance, "config": config, **extra})
-    elif config:
-        from json import dumps
-
-        print_text(
-            "\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(config.items()))
-        )
-    else:
-        print_text(
-            f"`{instance}` runs with its defaults; set one with `failwell capabilities config {args.name} KEY=VALUE`"
-        )
-    return Exit.DONE
+    extra = {"left_out": list(dropped)} if dropped else {}
+    lines = [f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(config.items())]
+    hint = f"set one with `failwell capabilities config {args.name} KEY=VALUE`"
+    return print_data(
+        args,
+        {"id": instance, "instance": instance, "config": config, **extra},
+        lines or f"`{instance}` runs with its defaults; {hint}",
+    )
 
 
 def pair(text: str) -> tuple[str, Any]:
@@ -440,13 +396,9 @@ def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         capabilities.set_secret(args.name, args.values[0], _value(args.values[0]))
     declared = [variable.name for variable in capabilities.manifest(args.name).env if variable.secret]
     secrets = {variable: variable in capabilities.secret_names(args.name) for variable in declared}
-    if args.format == "json":
-        print_json({"id": args.name, "name": args.name, "secrets": secrets})
-    elif secrets:
-        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in secrets.items()))
-    else:
-        print_text(f"`{args.name}` declares no secrets")
-    return Exit.DONE
+    lines = [f"{name}: {'set' if is_set else 'not set'}" for name, is_set in secrets.items()]
+    data = {"id": args.name, "name": args.name, "secrets": secrets}
+    return print_data(args, data, lines or f"`{args.name}` declares no secrets")
 
 
 def _value(variable: str) -> str:

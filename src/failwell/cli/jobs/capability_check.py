@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.capabilities import pair, registry
-from failwell.cli.output import error_format, print_json, print_stderr, print_text
+from failwell.cli.output import error_format, print_data, print_stderr
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store
 
@@ -83,9 +82,6 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
             *([dropped_keys_text(manifest.name, dropped)] if dropped else []),
         ],
     }
-    if args.format == "json":
-        print_json(data)
-        return Exit.DONE
     lines = [
         f"`{manifest.name}` can be loaded" + (f" (version {data['version']})" if data["version"] else ""),
         f"  runs      {manifest.object} with {manifest.python}",
@@ -94,8 +90,7 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     ]
     if config:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
-    print_text("\n".join([*lines, *(f"warning: {text}" for text in data["warnings"])]))
-    return Exit.DONE
+    return print_data(args, data, [*lines, *(f"warning: {text}" for text in data["warnings"])])
 
 
 def print_stack(error: "WorkerStartFailed", args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.jobs import job_queue
-from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_fields
 from failwell.cli.parser import Parser
 from failwell.cli.records import add_limit, add_store, command_for, no_record
 from failwell.cli.times import clock, iso
@@ -27,14 +27,15 @@ def run_list(args: Namespace) -> int:
     """List groups, newest first."""
     with job_queue(args) as queue:
         groups = [] if queue is None else queue.store.groups(limit=args.limit)
-    print_table(
+    return print_listing(
         args,
-        COLUMNS,
-        [_row(group) for group in groups],
-        [group_json(group) for group in groups],
-        "no groups are recorded yet",
+        Listing(
+            COLUMNS,
+            [_row(group) for group in groups],
+            [group_json(group) for group in groups],
+            "no groups are recorded yet",
+        ),
     )
-    return Exit.DONE
 
 
 def add_show_options(parser: Parser) -> None:
@@ -60,17 +61,11 @@ def run_show(args: Namespace) -> int:
             if total.kind is not None
         ]
     data = {**group_json(group), "kinds": {total.kind: total.jobs for total in kinds}}
-    if args.format == "json":
-        print_json(data)
-        return Exit.DONE
-    fields = {name: value for name, value in data.items() if value is not None and name != "kinds"}
-    mark = "- {}: {}" if args.format == "markdown" else "{:<12} {}"
-    lines = [mark.format(name, value) for name, value in fields.items()]
-    lines += [mark.format("failures", _words(total)) for total in kinds]
+    fields = [(name, str(value)) for name, value in data.items() if value is not None and name != "kinds"]
+    fields += [("failures", _words(total)) for total in kinds]
     if group.failed:
-        lines.append(mark.format("next", command_for(args, "jobs", "retry", "--all", "--group", group.id)))
-    print_text(lines)
-    return Exit.DONE
+        fields.append(("next", command_for(args, "jobs", "retry", "--all", "--group", group.id)))
+    return print_fields(args, data, fields)
 
 
 def _words(total: "JobTotal") -> str:

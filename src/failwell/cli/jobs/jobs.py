@@ -1,23 +1,22 @@
 """`failwell jobs`: list, cancel and prune jobs, and find a job by its name."""
 
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_table, print_text
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import (
+    Deletion,
     add_limit,
     add_name,
     add_prune,
     add_store,
-    check_prune_filters,
     counted,
     find_record,
     first_few,
     no_record,
+    prune_before,
     prune_records,
     state_folder_of,
 )
@@ -25,7 +24,7 @@ from failwell.cli.temporal.connection import TEMPORAL, add_engine
 
 if TYPE_CHECKING:
     from failwell.cli.faults import Usage
-    from failwell.cli.watch_table import Listing
+    from failwell.cli.listing import Listing
     from failwell.jobs.capabilities import CapabilityRegistry
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.job import Job
@@ -105,7 +104,7 @@ def find_job(queue: "QueueClient | None", name: str) -> "Job":
 def add_list_options(parser: Parser) -> None:
     """Declare the filters."""
     from failwell.cli.jobs.bulk import add_job_filters
-    from failwell.cli.watch_table import add_watch
+    from failwell.cli.listing import add_watch
 
     add_job_filters(parser)
     add_limit(parser)
@@ -121,31 +120,33 @@ def run_list(args: Namespace) -> int:
         from failwell.cli.temporal.jobs import list_jobs
 
         return list_jobs(args)
-    from failwell.cli.jobs.jobs_show import COLUMNS, OPTIONAL
-    from failwell.cli.watch_table import Listing, watch_table
+    from failwell.cli.jobs.jobs_show import COLUMNS
+
+    return print_jobs(args, COLUMNS, _listing)
+
+
+def print_jobs(
+    args: Namespace, columns: "Sequence[str]", read: "Callable[[Namespace, QueueClient], Listing]"
+) -> int:
+    """Print a listing of the queue, or watch it."""
+    from failwell.cli.listing import Listing, print_listing, watch_listing
 
     with job_queue(args, create=args.watch) as queue:
-        if args.watch and queue is not None:
-            watch_table(args, queue.store, COLUMNS, lambda: _listing(args, queue), OPTIONAL)
-        listing = Listing([], []) if queue is None else _listing(args, queue)
-    empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
-    print_table(args, COLUMNS, listing.rows, listing.objects, empty, OPTIONAL)
-    return Exit.DONE
+        if queue is None:
+            return print_listing(args, Listing(columns, (), (), "no jobs are recorded yet"))
+        if args.watch:
+            watch_listing(args, queue.store, lambda: read(args, queue))
+        return print_listing(args, read(args, queue))
 
 
 def _listing(args: Namespace, queue: "QueueClient") -> "Listing":
     from failwell.cli.jobs.bulk import job_filter_of
-    from failwell.cli.jobs.jobs_show import row, summary
-    from failwell.cli.watch_table import Listing
+    from failwell.cli.jobs.jobs_show import job_listing
 
     # Read again for every drawing: `--since 2h` moves on.
     chosen = job_filter_of(args, queue.registry, "failwell jobs list --help")
     jobs = queue.store.select(chosen, limit=args.limit)
-    if args.format == "json":
-        objects = [summary(job, queue.registry) for job in jobs]
-    else:
-        objects = [{"id": job.id, "row": row(job)} for job in jobs]
-    return Listing([row(job) for job in jobs], objects)
+    return job_listing(args, jobs, queue.registry, "no recorded job matches")
 
 
 def add_cancel_options(parser: Parser) -> None:
@@ -166,7 +167,7 @@ def add_cancel_options(parser: Parser) -> None:
 def run_cancel(args: Namespace) -> int:
     """Cancel a job and wait until it has ended; with `--all`, cancel every chosen job."""
     from failwell.cli.jobs.bulk import cancel_all, wants_all
-    from failwell.cli.jobs.jobs_show import cancelled_text, certainty
+    from failwell.cli.jobs.jobs_show import print_cancelled
 
     is_bulk = wants_all(args, "failwell jobs cancel --help")
     if args.engine == TEMPORAL:
@@ -185,15 +186,7 @@ def run_cancel(args: Namespace) -> int:
         if not queue.cancel(job.id):
             raise usage_error(f"job `{job.id}` is {job.state} already", see=f"failwell jobs show {job.id}")
         final = queue.wait(job.id, give_up=lambda: not queue.store.is_hosted())
-    if args.format == "json":
-        data: dict[str, Any] = {"id": final.id, "status": final.state.value, "state": final.state.value}
-        if (did := certainty(final)) is not None:
-            data["certainty"] = did
-        print_json(data)
-    else:
-        text = cancelled_text(final)
-        print_text(f"job {final.id} is {final.state}{f': {text}' if text else ''}")
-    return Exit.DONE
+    return print_cancelled(args, final)
 
 
 def add_prune_options(parser: Parser) -> None:
@@ -208,24 +201,8 @@ def run_prune(args: Namespace) -> int:
     from failwell.jobs.store.records import Forgotten
     from failwell.store.reserved_space import reserve_spent
 
-    filters = _prune_filters(args)
-    with reserve_spent(state_folder_of(args)), job_queue(args) as queue:
-
-        def delete(*, dry_run: bool = False) -> _DeletedJobs:
-            return _DeletedJobs(
-                Forgotten() if queue is None else queue.store.forget(**filters, dry_run=dry_run)
-            )
-
-        return prune_records(args, "job", delete, lambda: delete(dry_run=True))
-
-
-def _prune_filters(args: Namespace) -> dict[str, Any]:
-    from time import time
-
-    from failwell.cli.times import span
-
     see = "failwell jobs prune --help"
-    check_prune_filters(args, "job")
+    before = prune_before(args, "job")
     for status in args.status:
         if status not in _ENDED:
             raise usage_error(
@@ -233,36 +210,41 @@ def _prune_filters(args: Namespace) -> dict[str, Any]:
                 valid=_ENDED,
                 see=see,
             )
-    return {
-        "before": None if args.older_than is None else time() - span(args.older_than, "--older-than", see),
-        "keep": args.keep or 0,
-        "states": args.status,
-        "instance": args.instance,
-    }
+    with reserve_spent(state_folder_of(args)), job_queue(args) as queue:
+
+        def delete(*, dry_run: bool) -> Deletion:
+            if queue is None:
+                return _deletion(Forgotten())
+            return _deletion(
+                queue.store.forget(
+                    before=before,
+                    keep=args.keep or 0,
+                    states=args.status,
+                    instance=args.instance,
+                    dry_run=dry_run,
+                )
+            )
+
+        return prune_records(args, "job", delete)
 
 
-class _DeletedJobs:
-    """The jobs that a command deleted, or would delete."""
-
-    def __init__(self, deleted: "Forgotten") -> None:
-        self._deleted = deleted
-        self.ids = deleted.jobs
-        self.is_empty = not (deleted.jobs or deleted.events or deleted.files)
-        files = f" and {counted(deleted.files, 'file')}" if deleted.files else ""
-        self.summary = f"{counted(len(deleted.jobs), 'job')} with {counted(deleted.events, 'event')}{files}"
-        self.remarks: list[str] = []
-        if deleted.needed:
-            self.remarks.append(f"left alone, because their runs have not ended: {first_few(deleted.needed)}")
-        if deleted.files_left:
-            self.remarks.append(f"could not be deleted: {first_few(deleted.files_left)}")
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything as JSON."""
-        deleted = self._deleted
-        return {
+def _deletion(deleted: "Forgotten") -> Deletion:
+    files = f" and {counted(deleted.files, 'file')}" if deleted.files else ""
+    remarks: list[str] = []
+    if deleted.needed:
+        remarks.append(f"left alone, because their runs have not ended: {first_few(deleted.needed)}")
+    if deleted.files_left:
+        remarks.append(f"could not be deleted: {first_few(deleted.files_left)}")
+    return Deletion(
+        ids=deleted.jobs,
+        summary=f"{counted(len(deleted.jobs), 'job')} with {counted(deleted.events, 'event')}{files}",
+        remarks=remarks,
+        data={
             "jobs": list(deleted.jobs),
             "events": deleted.events,
             "files": deleted.files,
             "files_left": list(deleted.files_left),
             "kept_for_runs": list(deleted.needed),
-        }
+        },
+        is_empty=not (deleted.jobs or deleted.events or deleted.files),
+    )

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_text
+from failwell.cli.listing import Listing
+from failwell.cli.output import print_data, print_json, print_text
 from failwell.cli.parser import Parser
 from failwell.cli.records import add_name, add_store
 from failwell.cli.temporal.connection import TEMPORAL, add_engine
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from failwell.store.event import Event
 
 COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
-OPTIONAL = ("attempt", "lasted", "submitted")
-"""Columns that a narrow terminal does without."""
-
 _LONG = 2_000
 """Characters of a result or of arguments in text output; JSON output has all of them."""
 
@@ -99,8 +97,28 @@ def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:
     return mask_secrets(value, capabilities.secrets(capabilities.capability(job.request.instance)))
 
 
-def row(job: "Job") -> tuple[str, ...]:
-    """One job as a line of a list."""
+def print_cancelled(args: Namespace, job: "Job") -> int:
+    """Print the end of a job that was to be cancelled."""
+    data: dict[str, Any] = {"id": job.id, "status": job.state.value}
+    if (did := certainty(job)) is not None:
+        data["certainty"] = did
+    text = cancelled_text(job)
+    return print_data(args, data, f"job {job.id} is {job.state}{f': {text}' if text else ''}")
+
+
+def job_listing(
+    args: Namespace, jobs: "Sequence[Job]", capabilities: "CapabilityRegistry", empty: str
+) -> Listing:
+    """Jobs as a listing."""
+    rows = [_row(job) for job in jobs]
+    if args.format == "json":
+        objects = [summary(job, capabilities) for job in jobs]
+    else:
+        objects = [{"id": row[0], "row": row} for row in rows]
+    return Listing(COLUMNS, rows, objects, empty, ("attempt", "lasted", "submitted"))
+
+
+def _row(job: "Job") -> tuple[str, ...]:
     started = job.started_at
     until = job.completed_at
     span = "" if started is None or until is None else lasted((until - started).total_seconds())

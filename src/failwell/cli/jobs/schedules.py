@@ -5,8 +5,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_data
 from failwell.cli.parser import Parser
 from failwell.cli.records import add_store
 from failwell.cli.times import clock, iso
@@ -31,14 +31,15 @@ def run_list(args: Namespace) -> int:
     with _schedules(args) as (_, schedules):
         entries = schedules.all()
     now = time()
-    print_table(
+    return print_listing(
         args,
-        COLUMNS,
-        [_row(entry, now) for entry in entries],
-        [schedule_json(entry, now) for entry in entries],
-        "no schedule is recorded; a manifest has them under `[[schedule]]`",
+        Listing(
+            COLUMNS,
+            [_row(entry, now) for entry in entries],
+            [schedule_json(entry, now) for entry in entries],
+            "no schedule is recorded; a manifest has them under `[[schedule]]`",
+        ),
     )
-    return Exit.DONE
 
 
 def _add_name(parser: Parser) -> None:
@@ -87,12 +88,8 @@ def _set_paused(args: Namespace, *, on: bool) -> int:
     with _schedules(args) as (_, schedules):
         is_changed = schedules.pause(args.schedule, on=on)
         entry = schedules.find(args.schedule)
-    if args.format == "json":
-        print_json({**schedule_json(entry, time()), "changed": is_changed})
-    else:
-        text = "is paused" if on else f"is active; its next time is {_moment(entry.next_at(time()))}"
-        print_text(f"`{entry.id}` {text}")
-    return Exit.DONE
+    text = "is paused" if on else f"is active; its next time is {_moment(entry.next_at(time()))}"
+    return print_data(args, {**schedule_json(entry, time()), "changed": is_changed}, f"`{entry.id}` {text}")
 
 
 def run_run(args: Namespace) -> int:
@@ -108,11 +105,7 @@ def run_remove(args: Namespace) -> int:
     """Remove a schedule that a client added."""
     with _schedules(args) as (_, schedules):
         schedules.remove(args.schedule)
-    if args.format == "json":
-        print_json({"id": args.schedule, "removed": True})
-    else:
-        print_text(f"`{args.schedule}` is removed")
-    return Exit.DONE
+    return print_data(args, {"id": args.schedule, "removed": True}, f"`{args.schedule}` is removed")
 
 
 @contextmanager

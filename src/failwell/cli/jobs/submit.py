@@ -1,22 +1,15 @@
-"""`failwell jobs submit`, `retry` and `wait`: submit a job, and wait for its end.
+"""`failwell jobs submit`, `retry` and `wait`: submit a job, and wait for its end."""
 
-The progress of a job that a command waits for, drawn on stderr while it is a terminal.
-"""
-
-import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.jobs.jobs import find_job, job_queue, unknown_capability
 from failwell.cli.output import (
-    error_format,
-    is_terminal,
     print_aside,
     print_json,
     print_json_text,
     print_text,
-    terminal,
 )
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store, at_least, state_folder_of
@@ -246,14 +239,13 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 
     reasons = _Reasons(args)
     code = Exit.DONE
-    with WaitProgress(args, job.id) as progress:
-        while code is Exit.DONE and job.state not in FINAL:
-            ended = None
-            try:
-                code, ended = _run_until_end(args, queue, job.id, reasons, progress)
-            except KeyboardInterrupt:
-                code = Exit.INTERRUPTED
-            job = ended or queue.find(job.id)
+    while code is Exit.DONE and job.state not in FINAL:
+        ended = None
+        try:
+            code, ended = _run_until_end(args, queue, job.id, reasons)
+        except KeyboardInterrupt:
+            code = Exit.INTERRUPTED
+        job = ended or queue.find(job.id)
     if job.state in FINAL:
         return print_end(args, job, queue.registry)
     print_aside(
@@ -264,7 +256,7 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 
 
 def _run_until_end(
-    args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons", progress: "WaitProgress"
+    args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons"
 ) -> "tuple[Exit, Job | None]":
     """Follow the job if another process runs it, else run it here; returns it if it has ended here.
 
@@ -273,13 +265,10 @@ def _run_until_end(
     from failwell.cli.jobs.host import host
 
     if queue.store.is_served(job):
-        progress.follow(queue.store.folder)
         for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_served(job)):
-            progress.show(event)
             reasons.show(event)
         return Exit.DONE, None
 
-    progress.follow(None)
     ended: Job | None = None
 
     async def until(jobs: "Runtime") -> None:
@@ -291,7 +280,6 @@ def _run_until_end(
             waiting = ensure_future(jobs.wait(job))
             try:
                 async for event in events:
-                    progress.show(event)
                     reasons.show(event)
                 ended = await waiting
             finally:
@@ -422,110 +410,3 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
         if job is not None:
             print_aside(args, f"job {job} failed; `failwell jobs show {job}` shows its record")
         raise
-
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from failwell.store.event import Event
-
-_PER_SECOND = 8
-_BAR = 24
-_LOOK_EVERY = 0.5
-"""Seconds between two looks at the snapshot, which a host writes about once a second."""
-_STATES = {
-    "submitted": "waits",
-    "blocked": "waits",
-    "started": "runs",
-    "retrying": "waits for its next attempt",
-    "parked": "waits for its next attempt",
-    "requeued": "waits",
-    "cancelling": "is being cancelled",
-}
-"""Type of event → what the job does from then on."""
-
-
-class WaitProgress:
-    """One line with a bar. It disappears at the end; without a terminal nothing is drawn."""
-
-    def __init__(self, args: Namespace, job: str) -> None:
-        self._job = job
-        self._state = "waits"
-        self._reason = ""
-        self._fraction: float | None = None
-        self._message = ""
-        self._since: float | None = None
-        self._live: Any = None
-        self._folder: Path | None = None
-        self._looked_at = 0.0
-        self._is_drawn = is_terminal(sys.stderr) and error_format(args) == "text"
-        self._color = {"always": True, "never": False}.get(args.color)
-
-    def __enter__(self) -> Self:
-        if self._is_drawn:
-            from rich.live import Live
-
-            console = terminal(sys.stderr, color=self._color, force_terminal=True)
-            self._live = Live(
-                get_renderable=self._line,
-                console=console,
-                refresh_per_second=_PER_SECOND,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=True,
-            )
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, event: "Event") -> None:
-        """Apply an event of the job, which may be its progress."""
-        if event.type == "progress":
-            self._fraction, self._message = event.data["fraction"], event.data["message"]
-            return
-        if event.type in _STATES:
-            self._state = _STATES[event.type]
-            self._reason = str(event.data.get("reason") or "")
-        if event.type == "started":
-            self._fraction, self._message, self._since = None, "", event.at
-
-    def follow(self, folder: "Path | None") -> None:
-        """Read the progress from the snapshots of the hosts of a store; `None` if this process runs the job."""
-        self._folder = folder
-
-    def _look(self, now: float) -> None:
-        if self._folder is None or now - self._looked_at < _LOOK_EVERY:
-            return
-        from failwell.jobs.queue.snapshot import read_picture
-
-        self._looked_at = now
-        picture: dict[str, Any] = read_picture(self._folder) or {}
-        for entry in picture.get("jobs", ()):
-            if entry["id"] == self._job and (entry["progress"] or entry["message"]):
-                self._fraction, self._message = entry["progress"], entry["message"]
-
-    def _line(self) -> Any:
-        from rich.text import Text
-
-        from failwell.calls.clock import SYSTEM_CLOCK
-        from failwell.delivery.plain_text import one_line
-
-        now = SYSTEM_CLOCK.now().timestamp()
-        self._look(now)
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"{self._job} {self._state}")
-        if self._state == "runs" and self._since is not None:
-            text.append(f"  {lasted(max(0.0, now - self._since))}", style="dim")
-        if self._fraction is not None and self._fraction >= 0:
-            done = round(min(1.0, self._fraction) * _BAR)
-            text.append("  ")
-            text.append("━" * done, style="green")
-            text.append("─" * (_BAR - done), style="dim")
-            text.append(f" {min(1.0, self._fraction):.0%}")
-        rest = self._message or self._reason
-        if rest:
-            text.append(f"  {one_line(rest)}", style="dim")
-        return text

@@ -4,15 +4,9 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from failwell.cli.exit_codes import Exit
 from failwell.cli.output import (
-    Heading,
-    drawing,
     is_terminal,
-    leaving_on_signals,
-    print_json,
-    print_text,
-    terminal,
+    print_data,
 )
 from failwell.cli.parser import Parser
 from failwell.cli.records import add_store
@@ -32,13 +26,12 @@ def add_options(parser: Parser) -> None:
 def run(args: Namespace) -> int:
     """Show the jobs and the workers."""
     if args.format == "text" and not args.once and is_terminal(sys.stdout):
-        return _live(args)
+        from failwell.calls.clock import SYSTEM_CLOCK
+        from failwell.cli.live_screen import draw_again
+
+        draw_again(args, lambda _width: lines(picture(args), args), lambda: SYSTEM_CLOCK.sleep(_EVERY))
     snapshot = picture(args)
-    if args.format == "json":
-        print_json(snapshot)
-    else:
-        print_text(lines(snapshot, args))
-    return Exit.DONE
+    return print_data(args, snapshot, lines(snapshot, args))
 
 
 def picture(args: Namespace) -> dict[str, Any]:
@@ -74,7 +67,7 @@ def picture(args: Namespace) -> dict[str, Any]:
 def lines(snapshot: dict[str, Any], args: Namespace) -> list[str]:
     """The snapshot as text or Markdown."""
     from failwell.cli.jobs.workers import table
-    from failwell.cli.output import markdown_table, text_table
+    from failwell.cli.listing import markdown_table, text_table
 
     is_markdown = args.format == "markdown"
     text_lines = [head(snapshot), *machine(snapshot)]
@@ -148,28 +141,3 @@ def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
     if workers and all(worker["jobs"] >= worker["concurrency"] for worker in workers):
         return f"`{job['instance']}` is busy: it runs {sum(worker['jobs'] for worker in workers)} at a time"
     return "waits for other jobs to end" if snapshot["jobs"] else "is about to start"
-
-
-def _live(args: Namespace) -> int:
-    from rich.live import Live
-    from rich.text import Text
-
-    from failwell.calls.clock import SYSTEM_CLOCK
-
-    color = {"always": True, "never": False}.get(args.color)
-    console = terminal(sys.stdout, color=color, force_terminal=True)
-
-    def drawn() -> Text:
-        visible = lines(picture(args), args)[: max(4, console.height - 1)]
-        text = Text(no_wrap=True, overflow="ellipsis")
-        for line in visible:
-            text.append(f"{line}\n", style="bold" if isinstance(line, Heading) else "")
-        return text
-
-    with (
-        leaving_on_signals(),
-        drawing(Live(drawn(), console=console, screen=True, auto_refresh=False)) as live,
-    ):
-        while True:
-            SYSTEM_CLOCK.sleep(_EVERY)
-            live.update(drawn(), refresh=True)

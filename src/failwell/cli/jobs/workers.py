@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_aside, print_table
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_aside
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, at_least
 
@@ -110,8 +111,7 @@ def run_list(args: Namespace) -> int:
     )
     objects = [{**worker, "status": worker["state"]} for worker in workers]
     columns, rows = table(workers)
-    print_table(args, columns, rows, objects, empty)
-    return Exit.DONE
+    return print_listing(args, Listing(columns, rows, objects, empty))
 
 
 def look(args: Namespace) -> dict[str, Any] | None:

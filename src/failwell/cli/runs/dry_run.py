@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, markdown_table, print_json, print_stderr, print_text
+from failwell.cli.listing import markdown_table
+from failwell.cli.output import bold, print_data, print_stderr
 
 if TYPE_CHECKING:
     from failwell.workflows.graph.model import Graph
@@ -27,15 +27,15 @@ def print_plan(args: Namespace, given: Mapping[str, Any]) -> int:
     secrets = {name for name, declared in plan.inputs.items() if declared.secret}
     inputs = {name: "(secret)" if name in secrets else value for name, value in values.items()}
     shape = graph(plan, checked.children)
-    if args.format == "json":
-        print_json({**_data(plan, shape, inputs), "warnings": to_json(mistakes)})
-        return Exit.DONE
-    print_text(
-        _markdown(plan, shape, inputs) if args.format == "markdown" else _text(plan, shape, inputs, args)
+    code = print_data(
+        args,
+        lambda: {**_data(plan, shape, inputs), "warnings": to_json(mistakes)},
+        lambda: _text(plan, shape, inputs, args),
+        lambda: _markdown(plan, shape, inputs),
     )
-    if mistakes:
+    if mistakes and args.format != "json":
         print_stderr(render(mistakes))
-    return Exit.DONE
+    return code
 
 
 def _data(plan: "Plan", shape: "Graph", inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from argparse import Namespace
 from typing import Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import markdown_table, print_aside, print_json, print_text
+from failwell.cli.listing import markdown_table
+from failwell.cli.output import print_aside, print_data
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store
 from failwell.cli.runs.runs import current_run, journal, resume_line
@@ -38,15 +38,13 @@ def run_list(args: Namespace) -> int:
                     if args.run:
                         raise
                     print_aside(args, f"warning: run {run.id} was left out: {damage}")
-    if args.format == "json":
-        print_json(rows)
-    elif args.format == "markdown":
-        cells = [(row["run"], row["id"], row["prompt"], ", ".join(row["values"])) for row in rows]
-        print_text("\n".join(markdown_table(("run", "gate", "prompt", "answers"), cells)))
-    else:
-        lines = [line for row in rows for line in _lines(row)]
-        print_text("\n".join(lines) or "no gate is pending")
-    return Exit.DONE
+    cells = [(row["run"], row["id"], row["prompt"], ", ".join(row["values"])) for row in rows]
+    return print_data(
+        args,
+        rows,
+        lambda: [line for row in rows for line in _lines(row)] or "no gate is pending",
+        lambda: markdown_table(("run", "gate", "prompt", "answers"), cells),
+    )
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
@@ -96,15 +94,11 @@ def run_answer(args: Namespace) -> int:
             raise usage_error(refused.summary(), see=f"failwell gates list {run.id}") from None
         resume = None if is_live else resume_line(args, store, run.id)
     data = {"id": args.gate, "run": run.id, "decision": args.value}
+    lines = [f"answered `{args.gate}` of run {run.id} with `{args.value}`"]
     if resume is not None:
         data["next"] = resume
-    if args.format == "json":
-        print_json(data)
-    else:
-        print_text(f"answered `{args.gate}` of run {run.id} with `{args.value}`")
-        if resume is not None:
-            print_text(f"next: {resume}")
-    return Exit.DONE
+        lines.append(f"next: {resume}")
+    return print_data(args, data, lines)
 
 
 def _payload(text: str) -> Any:

@@ -3,10 +3,9 @@
 import os
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_data
 from failwell.cli.parser import Parser, usage_error
 
 STARTERS = {
@@ -39,23 +38,19 @@ def run(args: Namespace) -> int:
     """Write the file, and print the commands that come next."""
     if args.list:
         rows = list(STARTERS.items())
-        print_table(args, ("starter", "shows"), rows, [{"id": name, "shows": what} for name, what in rows])
-        return Exit.DONE
+        objects = [{"id": name, "shows": what} for name, what in rows]
+        return print_listing(args, Listing(("starter", "shows"), rows, objects))
     _write(args.output, starter_text(args.starter, args.output), force=args.force)
     from shlex import quote
 
     file = quote(args.output)
     commands = [f"failwell validate {file}", f"failwell run {file}"]
-    if args.format == "json":
-        data: dict[str, Any] = {"id": args.output, "starter": args.starter, "next": commands}
-        print_json(data)
-    elif args.format == "markdown":
-        print_text([f"Wrote `{args.output}`. Next:", "", *(f"- `{command}`" for command in commands)])
-    else:
-        print_text(
-            [f"wrote {args.output}: {STARTERS[args.starter]}", *(f"next: {command}" for command in commands)]
-        )
-    return Exit.DONE
+    return print_data(
+        args,
+        {"id": args.output, "starter": args.starter, "next": commands},
+        [f"wrote {args.output}: {STARTERS[args.starter]}", *(f"next: {command}" for command in commands)],
+        [f"Wrote `{args.output}`. Next:", "", *(f"- `{command}`" for command in commands)],
+    )
 
 
 def starter_text(starter: str, file: str = _FILE) -> str:

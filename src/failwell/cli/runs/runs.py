@@ -5,16 +5,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_table
+from failwell.cli.listing import Listing, print_listing
 from failwell.cli.parser import Parser
 from failwell.cli.records import (
+    Deletion,
     add_filters,
     add_prune,
-    check_prune_filters,
     counted,
     find_record,
     no_record,
+    prune_before,
     prune_records,
     state_folder_of,
 )
@@ -104,14 +104,15 @@ def run_list(args: Namespace) -> int:
             _update(args, store)
             runs = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
             rows = [(run, start_of(store, run)) for run in runs]
-    print_table(
+    return print_listing(
         args,
-        _COLUMNS,
-        [_row(run, args, seen) for run, seen in rows],
-        [summary(run, args, seen) for run, seen in rows],
-        "no runs are recorded yet" if store is None else "no recorded run matches",
+        Listing(
+            _COLUMNS,
+            [_row(run, args, seen) for run, seen in rows],
+            [summary(run, args, seen) for run, seen in rows],
+            "no runs are recorded yet" if store is None else "no recorded run matches",
+        ),
     )
-    return Exit.DONE
 
 
 def _update(args: Namespace, store: "SqliteStore") -> None:
@@ -214,41 +215,31 @@ def add_prune_options(parser: Parser) -> None:
 
 def run_prune(args: Namespace) -> int:
     """Delete old runs."""
-    from time import time
-
-    from failwell.cli.times import span
     from failwell.store.reserved_space import reserve_spent
     from failwell.store.run_store import PruneResult
 
-    check_prune_filters(args, "run")
-    see = "failwell runs prune --help"
-    filters: dict[str, Any] = {
-        "before": None if args.older_than is None else time() - span(args.older_than, "--older-than", see),
-        "keep": args.keep or 0,
-        "statuses": args.status,
-    }
+    before = prune_before(args, "run")
     with reserve_spent(state_folder_of(args)), journal(args) as store:
 
-        def delete(*, dry_run: bool = False) -> _DeletedRuns:
-            return _DeletedRuns(PruneResult() if store is None else store.prune(**filters, dry_run=dry_run))
+        def delete(*, dry_run: bool) -> Deletion:
+            if store is None:
+                return _deletion(PruneResult())
+            return _deletion(
+                store.prune(before=before, keep=args.keep or 0, statuses=args.status, dry_run=dry_run)
+            )
 
-        return prune_records(args, "run", delete, lambda: delete(dry_run=True))
+        return prune_records(args, "run", delete)
 
 
-class _DeletedRuns:
-    """The runs that a command deleted, or would delete."""
-
-    def __init__(self, pruned: "PruneResult") -> None:
-        self._pruned = pruned
-        self.ids = pruned.runs
-        self.is_empty = not pruned.runs
-        self.summary = f"{counted(len(pruned.runs), 'run')} with {counted(pruned.events, 'event')}"
-        live = ", ".join(pruned.kept_live)
-        self.remarks = [f"left alone, because they are running: {live}"] if live else []
-        if self.is_empty and not live:
-            self.remarks.append("no recorded run matches; running ones are never deleted")
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it for programs."""
-        pruned = self._pruned
-        return {"runs": list(pruned.runs), "events": pruned.events, "kept_live": list(pruned.kept_live)}
+def _deletion(pruned: "PruneResult") -> Deletion:
+    live = ", ".join(pruned.kept_live)
+    remarks = [f"left alone, because they are running: {live}"] if live else []
+    if not (pruned.runs or live):
+        remarks.append("no recorded run matches; running ones are never deleted")
+    return Deletion(
+        ids=pruned.runs,
+        summary=f"{counted(len(pruned.runs), 'run')} with {counted(pruned.events, 'event')}",
+        remarks=remarks,
+        data={"runs": list(pruned.runs), "events": pruned.events, "kept_live": list(pruned.kept_live)},
+        is_empty=not pruned.runs,
+    )

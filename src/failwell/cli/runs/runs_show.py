@@ -4,8 +4,7 @@ from argparse import Namespace
 from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import bold, print_json, print_text
+from failwell.cli.output import bold, print_data
 from failwell.cli.parser import Parser
 from failwell.cli.records import add_name, add_store, command_for, state_folder_of
 from failwell.cli.runs.detach import LOG
@@ -42,13 +41,12 @@ def run_show(args: Namespace) -> int:
         assert store is not None
         seen = run_details(store.read(run.id))
         seen.continued_by = store.continuations(run.id)
-    if args.format == "json":
-        print_json(_object(run, seen, args))
-    elif args.format == "markdown":
-        print_text(_markdown(run, seen, args))
-    else:
-        print_text(_text(run, seen, args))
-    return Exit.DONE
+    return print_data(
+        args,
+        lambda: _object(run, seen, args),
+        lambda: _text(run, seen, args),
+        lambda: _markdown(run, seen, args),
+    )
 
 
 def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str, str]]:
@@ -240,7 +238,7 @@ def _questions(seen: "RunDetails") -> list[tuple[str, str, str]]:
 
 
 def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
-    from failwell.cli.output import text_table
+    from failwell.cli.listing import text_table
     from failwell.delivery.plain_text import one_line
 
     lines = [bold(f"run {run.id}", args)]
@@ -263,7 +261,7 @@ def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
 
 
 def _markdown(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
-    from failwell.cli.output import markdown_table
+    from failwell.cli.listing import markdown_table
     from failwell.delivery.agent_output import code, escaped, fenced
 
     lines = [f"# run {run.id}", ""]

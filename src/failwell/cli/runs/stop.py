@@ -2,8 +2,7 @@
 
 from argparse import Namespace
 
-from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_json, print_text
+from failwell.cli.output import print_data
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_name, add_store
 from failwell.cli.runs.runs import current_run, journal, resume_line
@@ -45,11 +44,8 @@ def run(args: Namespace) -> int:
         except NotRunning as error:
             raise usage_error(error.summary(), see=f"failwell runs show {stopped.id}") from None
         resume = resume_line(args, store, stopped.id)
-    if args.format == "json":
-        print_json({"id": stopped.id, "status": status, "resume": resume})
-    elif stopped.status == "interrupted":
-        print_text(f"no process was running {stopped.id}; it is recorded as {status} and can be resumed")
-        print_text(f"next: {resume}")
-    else:
-        print_text(f"run {stopped.id} has ended: {status}")
-    return Exit.DONE
+    data = {"id": stopped.id, "status": status, "resume": resume}
+    if stopped.status == "interrupted":
+        text = f"no process was running {stopped.id}; it is recorded as {status} and can be resumed"
+        return print_data(args, data, [text, f"next: {resume}"])
+    return print_data(args, data, f"run {stopped.id} has ended: {status}")

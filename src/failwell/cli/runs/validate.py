@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.cli.commands import JSON, MARKDOWN
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import error_format, print_json, print_stderr, print_text
+from failwell.cli.output import error_format, print_data, print_stderr
 from failwell.cli.parser import Parser
 from failwell.cli.records import counted
 from failwell.errors.axes import ActionKind
@@ -41,13 +41,12 @@ def run(args: Namespace) -> int:
     mistakes = list(dict.fromkeys(mistake for _, result in checked for mistake in result.mistakes))
     if any(mistake.is_error or args.strict for mistake in mistakes):
         return print_problems(mistakes, args)
-    if args.format == "json":
-        print_json([_summary(path, result) for path, result in checked])
-    elif args.format == "markdown":
-        print_text(_markdown(checked, mistakes))
-    else:
-        print_text(_text(checked, mistakes))
-    return Exit.DONE
+    return print_data(
+        args,
+        lambda: [_summary(path, result) for path, result in checked],
+        lambda: _text(checked, mistakes),
+        lambda: _markdown(checked, mistakes),
+    )
 
 
 def _summary(path: str, checked: "Checked") -> dict[str, Any]:

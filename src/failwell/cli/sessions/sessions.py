@@ -4,7 +4,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import markdown_table, print_json, print_json_text, print_table, print_text
+from failwell.cli.listing import Listing, print_listing
+from failwell.cli.output import print_data, print_fields, print_json, print_json_text, print_text
 from failwell.cli.parser import Parser
 from failwell.cli.records import (
     add_after,
@@ -58,17 +59,12 @@ def run_list(args: Namespace) -> int:
     from failwell.sessions.recorded import list_sessions
 
     sessions = list_sessions(store=state_folder_of(args), statuses=tuple(args.status), limit=args.limit)
-    print_table(
-        args,
-        _COLUMNS,
-        [
-            (info.id, info.status, info.agent, clock(info.started), clock(info.updated), str(info.events))
-            for info in sessions
-        ],
-        [_fields(info) for info in sessions],
-        "no session is recorded; `failwell chat AGENT.yaml` begins one",
-    )
-    return Exit.DONE
+    rows = [
+        (info.id, info.status, info.agent, clock(info.started), clock(info.updated), str(info.events))
+        for info in sessions
+    ]
+    empty = "no session is recorded; `failwell chat AGENT.yaml` begins one"
+    return print_listing(args, Listing(_COLUMNS, rows, [_fields(info) for info in sessions], empty))
 
 
 def add_show_options(parser: Parser) -> None:
@@ -96,10 +92,7 @@ def run_show(args: Namespace) -> int:
         return Exit.DONE
     fields["usage"] = usage_words(state.total)
     cells = [(name, _cell(value)) for name, value in fields.items() if value not in (None, [])]
-    if args.format == "markdown":
-        print_text(markdown_table(("field", "value"), cells))
-    else:
-        print_text([f"{name + ':':<9} {value}" for name, value in cells])
+    print_fields(args, fields, cells)
     print_text(["", *_lines(state)])
     return Exit.DONE
 
@@ -142,11 +135,11 @@ def run_delete(args: Namespace) -> int:
         print_text("nothing was deleted")
         return Exit.DONE
     events = delete_session(info.id, store=state_folder_of(args))
-    if args.format == "json":
-        print_json({"deleted": True, "id": info.id, "events": events})
-    else:
-        print_text(f"deleted session {info.id} with {events} events")
-    return Exit.DONE
+    return print_data(
+        args,
+        {"deleted": True, "id": info.id, "events": events},
+        f"deleted session {info.id} with {events} events",
+    )
 
 
 def _fields(info: "RecordedSession") -> dict[str, Any]:

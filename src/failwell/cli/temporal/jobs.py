@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.output import print_aside, print_json, print_table, print_text
+from failwell.cli.output import print_aside, print_json, print_text
 from failwell.cli.parser import usage_error
 from failwell.cli.records import LAST, no_record, state_folder_of
 from failwell.cli.temporal.connection import connection_of, engine_command
@@ -88,7 +88,8 @@ def show_job(args: Namespace) -> int:
 
 def list_jobs(args: Namespace) -> int:
     """List the latest jobs of the task queue."""
-    from failwell.cli.jobs.jobs_show import COLUMNS, OPTIONAL, row, summary
+    from failwell.cli.jobs.jobs_show import job_listing
+    from failwell.cli.listing import print_listing
 
     local = next((name for name in _LOCAL_FILTERS if getattr(args, name)), None)
     if local is not None:
@@ -96,15 +97,13 @@ def list_jobs(args: Namespace) -> int:
             f"`--{local}` and `--engine temporal` exclude each other", see="failwell jobs list --help"
         )
     entries = _with_jobs(args, lambda jobs: jobs.latest(args.limit))
-    registry = _registry(args)
-    objects = [summary(job, registry) for job in entries] if args.format == "json" else []
     empty = "no jobs are recorded for this task queue"
-    print_table(args, COLUMNS, [row(job) for job in entries], objects, empty, OPTIONAL)
-    return Exit.DONE
+    return print_listing(args, job_listing(args, entries, _registry(args), empty))
 
 
 def cancel_job(args: Namespace) -> int:
     """Cancel a job and wait until it has ended."""
+    from failwell.cli.jobs.jobs_show import print_cancelled
 
     async def cancel(jobs: "RemoteJobs") -> "Job | str":
         job = await _id(jobs, args.job)
@@ -114,11 +113,7 @@ def cancel_job(args: Namespace) -> int:
     if isinstance(final, str):
         see = engine_command(args, "jobs", "show", args.job)
         raise usage_error(f"job `{args.job}` is {final} already", see=see)
-    if args.format == "json":
-        print_json({"id": final.id, "status": final.state.value, "state": final.state.value})
-    else:
-        print_text(f"job {final.id} is {final.state}")
-    return Exit.DONE
+    return print_cancelled(args, final)
 
 
 def _with_jobs(args: Namespace, work: "Callable[[RemoteJobs], Awaitable[_T]]") -> _T:
