@@ -1,7 +1,6 @@
 """The table of commands: name, one line of help, and the module that implements it.
 
-A module is imported when its command runs or its options are shown, never to list the commands,
-so `failwell --help` stays fast. A command with actions (`failwell jobs list`) is a group of commands.
+A module is imported when its command runs or its options are shown, never to list the commands.
 """
 
 from argparse import Namespace

@@ -76,23 +76,25 @@ def _run(words: list[str]) -> int:
 
 
 def _action(group: "Command", words: list[str]) -> "tuple[Command, list[str]]":
-    """The action that `words` name, or the default one, and the words after it."""
+    """The action that `words` name, or the default one, and the other words. Options may come before the action."""
+    from failwell.cli.options import command_parser, group_parser
     from failwell.cli.parser import usage_error
 
-    name = words[0] if words else ""
-    if name in ("-h", "--help"):
-        from failwell.cli.options import group_parser
-
+    if words[:1] in (["-h"], ["--help"]):
         group_parser(group).print_help()
         raise SystemExit(0)
-    if group.default and (not name or name.startswith("-")):
-        name, words = group.default, ["", *words]
-    action = group.action(name)
-    if action is None:
-        what = f"unknown action `{name}`" if words else "missing ACTION"
-        valid = [action.name for action in group.actions]
-        raise usage_error(what, value=name, valid=valid, see=f"failwell {group.name} --help")
-    return action, words[1:]
+    for place, word in enumerate(words):
+        if place and not words[0].startswith("-"):
+            break
+        action = group.action(word)
+        if action is not None and not (place and command_parser(action).takes_value(words[place - 1])):
+            return action, words[:place] + words[place + 1 :]
+    default = group.action(group.default)
+    if default is not None and (not words or words[0].startswith("-")):
+        return default, words
+    what = f"unknown action `{words[0]}`" if words else "missing ACTION"
+    valid = [action.name for action in group.actions]
+    raise usage_error(what, value="".join(words[:1]), valid=valid, see=f"failwell {group.name} --help")
 
 
 def flush() -> None:

@@ -95,10 +95,14 @@ class Parser(ArgumentParser):
             raise usage_error(f"unexpected argument `{extra[0]}`", see=f"{self.prog} --help")
         return args
 
+    def takes_value(self, option: str) -> bool:
+        """Whether the word after `option` is its value."""
+        return any(option in action.option_strings and action.nargs != 0 for action in self.arguments)
+
     def _options_first(self, arguments: Sequence[str]) -> list[str]:
         """The same arguments with the options, and what they take, before the positional ones."""
         # argparse fills all positional arguments at once, so it would refuse those that come after an option.
-        known = {option: action for action in self.arguments for option in action.option_strings}
+        known = {option for action in self.arguments for option in action.option_strings}
         options: list[str] = []
         positional: list[str] = []
         waiting = iter(arguments)
@@ -112,7 +116,7 @@ class Parser(ArgumentParser):
             if name not in known and (name.startswith("--") or name[:2] not in known):
                 self._refuse(name)
             options.append(argument)
-            if argument in known and known[argument].nargs != 0:
+            if self.takes_value(argument):
                 value = next(waiting, None)
                 if value is None:
                     self.error(f"argument {argument}: expected one argument")

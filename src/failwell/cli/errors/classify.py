@@ -1,8 +1,4 @@
-"""`failwell classify`: classify saved failures, one JSON object a line in, one a line out; or one printed error.
-
-Rows are read one at a time, however many there are. A line that cannot be read is named on stderr
-and passed over.
-"""
+"""`failwell classify`: classify saved failures, one JSON object a line in and out; or one printed error."""
 
 import sys
 from argparse import Namespace, RawDescriptionHelpFormatter

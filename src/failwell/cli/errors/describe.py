@@ -1,7 +1,4 @@
-"""`failwell describe`: describe a traceback, a reply, a problem document or a saved report.
-
-The input of `failwell describe`: read within bounds and recognised.
-"""
+"""`failwell describe`: describe a traceback, a reply, a problem document or a saved report."""
 
 import sys
 from argparse import Namespace

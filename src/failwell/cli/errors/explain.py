@@ -1,10 +1,4 @@
-"""`failwell explain KIND`: what a kind means, what follows from it, what to do about it.
-
-A name that another system has for a failure is answered with the kinds it corresponds to. A file is
-taken for a saved failure; see `failwell.cli.errors.explain`.
-
-`failwell explain REPORT`: why a saved failure was classified so, and what a policy decides.
-"""
+"""`failwell explain`: what a kind means and what to do about it, or why a saved failure was classified so."""
 
 from argparse import Namespace
 from typing import Any, NamedTuple

@@ -1,9 +1,6 @@
 """Shows a run on stderr: a live tree on a terminal, one line for each event elsewhere.
 
-The progress is folded from the events. Of a loop with ten thousand items only the running ones are kept; the others
-are counted.
-
-The live tree of a run on a terminal: what runs, what waits and for how long, what failed.
+Of a loop with ten thousand items only the running ones are kept; the others are counted.
 """
 
 import os

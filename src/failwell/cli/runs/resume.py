@@ -1,7 +1,4 @@
-"""`failwell resume`: resume a run that waits, was interrupted, failed or was cancelled.
-
-The command that resumes a run, with every option that it needs to work when it is pasted.
-"""
+"""`failwell resume`: resume a run, and the command that resumes it, with every option that it needs."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -14,6 +11,8 @@ from failwell.cli.temporal.connection import add_engine
 from failwell.store.status import as_mapping
 
 if TYPE_CHECKING:
+    from failwell.workflows.machine.run_state import State
+    from failwell.workflows.run_details import RunDetails
     from failwell.workflows.running.settings import DriveResult, Settings
 
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
@@ -76,11 +75,7 @@ def _limits(args: Namespace) -> dict[str, Any]:
     return raised
 
 
-if TYPE_CHECKING:
-    from failwell.workflows.machine.run_state import State
-    from failwell.workflows.run_details import RunDetails
-
-_LIMITS_resume_options = {
+_REACHED = {
     "limit.iterations": ("max_iterations", "max_iterations"),
     "limit.run_timeout": ("timeout_seconds", "timeout_seconds"),
     "limit.budget_exceeded": ("limit_usd", "budget_usd"),
@@ -132,7 +127,7 @@ def _secrets(inputs: Mapping[str, Any]) -> list[str]:
 
 def _raised_limit(envelope: Mapping[str, Any]) -> list[str]:
     """The limit that the run has reached, doubled: below it, a resumed run fails at once."""
-    where, name = _LIMITS_resume_options.get(str(envelope.get("kind")), ("", ""))
+    where, name = _REACHED.get(str(envelope.get("kind")), ("", ""))
     limit = as_mapping(envelope.get("details")).get(where)
     if not isinstance(limit, int | float) or isinstance(limit, bool):
         return []

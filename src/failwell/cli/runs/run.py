@@ -1,7 +1,4 @@
-"""`failwell run` and `failwell resume`: run a workflow, show its progress, and print its result.
-
-Runs a workflow from the command line: signals, progress, the result, the exit code.
-"""
+"""`failwell run`: run a workflow, show its progress and print its result; `resume` shares all of it."""
 
 import os
 import signal
@@ -19,7 +16,10 @@ from failwell.cli.temporal.connection import LOCAL, add_engine
 from failwell.cli.times import add_answer_timeout
 
 if TYPE_CHECKING:
-    from failwell.workflows.running.settings import DriveResult, Settings
+    from failwell.agents.people.http_answerer import HttpAnswerer
+    from failwell.agents.people.queue import Answerer, InteractionQueue
+    from failwell.cli.runs.progress import Progress
+    from failwell.workflows.running.settings import DriveResult, RunDriver, Settings
 
 PROGRESS = ("auto", "live", "plain", "none")
 
@@ -151,12 +151,6 @@ def _pairs(args: Namespace, option: str) -> list[tuple[str, str]]:
         pairs.append((name, value))
     return pairs
 
-
-if TYPE_CHECKING:
-    from failwell.agents.people.http_answerer import HttpAnswerer
-    from failwell.agents.people.queue import Answerer, InteractionQueue
-    from failwell.cli.runs.progress import Progress
-    from failwell.workflows.running.settings import DriveResult, RunDriver, Settings
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -26,7 +26,7 @@ from failwell.delivery.plain_text import json_text
 if TYPE_CHECKING:
     from failwell.agents.people.queue import InteractionQueue
     from failwell.sessions.log import OnEvent
-    from failwell.sessions.session import AgentSession
+    from failwell.sessions.session import AgentSession, TurnResult
 
 _SEE = "failwell chat --help"
 Talk = Callable[["AgentSession"], Awaitable[int]]
@@ -194,9 +194,6 @@ def print_resume(args: Namespace, session: str) -> None:
     """Say how to resume a session."""
     print_aside(args, f"resume it with: {command_for(args, 'chat', '--resume', session)}")
 
-
-if TYPE_CHECKING:
-    from failwell.sessions.session import AgentSession, TurnResult
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXITS = {"answered": Exit.DONE, "failed": Exit.FAILED, "halted": Exit.WAITING, "cancelled": Exit.INTERRUPTED}

@@ -1,10 +1,6 @@
 """A conversation at the terminal: answers on stdout while they come in, everything else on stderr.
 
 What is typed during a turn waits for its end. Ctrl-C cancels the turn; a second one, or one between turns, leaves.
-
-The commands of a conversation at the terminal, such as `/help`.
-
-The lines that a person types, while turns run.
 """
 
 import os
@@ -21,6 +17,12 @@ from failwell.cli.output import print_piece, print_stderr, print_text
 from failwell.cli.sessions.chat import hold, print_resume
 from failwell.delivery.plain_text import one_line
 from failwell.errors.fault import Fault
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+
+    from failwell.sessions.session import AgentSession
+    from failwell.store.event import Event
 
 
 class SlashCommand(NamedTuple):
@@ -109,10 +111,6 @@ def unknown_command(word: str) -> str:
     return f"there is no command /{one_line(word, 40)}; {hint}"
 
 
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
-
 class TypedLines:
     """Reads stdin line by line. A question pauses it and reads its own answer."""
 
@@ -173,12 +171,6 @@ class TypedLines:
     def _pass_on(self, line: bytes) -> None:
         self._typed.put_nowait(line.decode("utf-8", "replace").rstrip("\r"))
 
-
-if TYPE_CHECKING:
-    from asyncio import Task
-
-    from failwell.sessions.session import AgentSession
-    from failwell.store.event import Event
 
 _PROMPT = "> "
 

@@ -1,7 +1,4 @@
-"""A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs.
-
-Why a request is refused, and the small questions that every check asks.
-"""
+"""A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

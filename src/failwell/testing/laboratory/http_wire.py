@@ -1,7 +1,4 @@
-"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway if the scenario says so.
-
-The binary frames of AWS event streams: lengths, headers, a payload, and a checksum over each part.
-"""
+"""HTTP/1.1 on a raw socket, stopping halfway if the scenario says so, and the binary frames of AWS event streams."""
 
 import json
 import re

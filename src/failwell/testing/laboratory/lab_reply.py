@@ -1,7 +1,4 @@
-"""Requests to a dialect and its replies: values only, no sockets.
-
-What a model says in one turn, the same for every provider.
-"""
+"""Requests to a dialect, its replies, and what a scripted model says: values only, no sockets."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -111,14 +108,17 @@ class LabTurn:
     """One reply of a scripted model: what it thinks, says and calls. Any part may be left out."""
 
     text: str = ""
-    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    """Tool calls, each a name and its arguments."""
+    calls: tuple[tuple[str, Mapping[str, Any] | str], ...] = ()
+    """Tool calls, each a name and its arguments; as a string, they may be JSON that is broken."""
     thinking: str = ""
     """What a reasoning model thinks first. Chat completions do not show it."""
 
     def arguments(self) -> list[tuple[str, str]]:
         """The names of the calls, and their arguments as JSON."""
-        return [(name, json.dumps(dict(arguments))) for name, arguments in self.calls]
+        return [
+            (name, arguments if isinstance(arguments, str) else json.dumps(dict(arguments)))
+            for name, arguments in self.calls
+        ]
 
 
 @dataclass(slots=True)
@@ -130,3 +130,8 @@ class Pieces:
 
     def __iter__(self) -> Iterator[str]:
         return (self.text[start : start + self.size] for start in range(0, len(self.text), self.size))
+
+
+NOTHING = LabTurn()
+HELLO = LabTurn("Hello from the lab.")
+BROKEN_CALL = LabTurn(calls=(("find_city", '{"city": "Par'),))

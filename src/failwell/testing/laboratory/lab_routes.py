@@ -1,7 +1,4 @@
-"""From a request's target to its dialect and scenario; and back, the address of one of them.
-
-Which provider a host belongs to, so that its calls can be answered by its dialect.
-"""
+"""From a request's target to its dialect and scenario and back, and from a host to its provider."""
 
 import json
 from typing import Any, NamedTuple, cast

@@ -2,8 +2,6 @@
 
 The truth is the one for a call about which nothing was declared: not that it may be repeated, and not
 that it may not.
-
-Failures below the provider, which look the same for every provider: gateways, sockets, time.
 """
 
 from collections.abc import Callable

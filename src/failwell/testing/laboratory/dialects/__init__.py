@@ -1,4 +1,4 @@
-"""Which conversations a provider refuses, and with what words: one file per API.
+"""How each provider answers, fails and refuses: one file per API.
 
 Written from what the providers document and answer, and independent of the code that repairs messages.
 """

@@ -1,9 +1,4 @@
-"""Anthropic: the type says it, low credit is a 400 in prose, and a stream fails under a 200.
-
-What Anthropic's Messages refuse: calls without results in the next message, empty texts, thinking without a signature.
-
-A scripted turn as a message of Anthropic's.
-"""
+"""Anthropic: the type says it, low credit is a 400 in prose, and a stream fails under a 200."""
 
 import re
 from dataclasses import replace
@@ -11,6 +6,9 @@ from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     LabCall,
     LabTurn,
@@ -191,22 +189,35 @@ def _end(message: dict[str, Any], model: str) -> Refusal | None:
     return None
 
 
-def message_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+def message_turn(call: LabCall, turn: LabTurn, number: int, stop: str | None = None) -> Reply:
     """The reply of Messages, whole or streamed."""
-    stop = {"stop_reason": "tool_use" if turn.calls else "end_turn", "stop_sequence": None}
+    ended = {
+        "stop_reason": stop or ("tool_use" if turn.calls else "end_turn"),
+        "stop_sequence": None,
+    }
+    blocks = _blocks(turn, number)
+    message: dict[str, Any] = {
+        "id": f"msg_lab{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": call.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": 5},
+    }
     if not call.stream:
-        return as_json(
-            200, {**_message_scripts_anthropic(call, number), **stop, "content": _blocks(turn, number)}
-        )
-    events = [_event("message_start", message=_message_scripts_anthropic(call, number))]
+        return as_json(200, {**message, **ended, "content": blocks}, *_HEADERS)
+    events = [_event("message_start", message=message)]
     arguments = iter(turn.arguments())
-    for index, block in enumerate(_blocks(turn, number)):
+    for index, block in enumerate(blocks):
         begun, deltas = _stream(block, next(arguments)[1] if block["type"] == "tool_use" else "")
         events.append(_event("content_block_start", index=index, content_block=begun))
+        events += [_event("ping")] * (index == 0)
         events += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
         events.append(_event("content_block_stop", index=index))
-    events.append(_event("message_delta", delta=stop, usage={"output_tokens": 5}))
-    return as_events(*events, _event("message_stop"))
+    events.append(_event("message_delta", delta=ended, usage={"output_tokens": 5}))
+    return as_events(*events, _event("message_stop"), headers=_HEADERS)
 
 
 def _blocks(turn: LabTurn, number: int) -> list[dict[str, Any]]:
@@ -217,7 +228,8 @@ def _blocks(turn: LabTurn, number: int) -> list[dict[str, Any]]:
         blocks.append({"type": "text", "text": turn.text})
     for place, (name, arguments) in enumerate(turn.calls):
         shared = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name}
-        blocks.append({**shared, "input": dict(arguments)})
+        # The SDK does not look into `input`; a proxy that did not parse it leaves the text there.
+        blocks.append({**shared, "input": arguments if isinstance(arguments, str) else dict(arguments)})
     return blocks
 
 
@@ -235,20 +247,7 @@ def _stream(block: dict[str, Any], arguments: str) -> tuple[dict[str, Any], list
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
 
 
-def _message_scripts_anthropic(call: LabCall, number: int) -> dict[str, Any]:
-    shared: dict[str, Any] = {
-        "id": f"msg_lab{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": call.model,
-    }
-    ended = {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 5}}
-    return {**shared, "content": [], **ended}
-
-
 _HEADERS = (("request-id", "req_lab_011"), ("anthropic-organization-id", "org-lab"))
-_TEXT = ("Hello", " from", " the lab.")
-_BROKEN_JSON = '{"city": "Par'
 
 
 def _body(kind: str, message: str, **details: Any) -> dict[str, Any]:
@@ -272,55 +271,15 @@ def _refuse(call: LabCall) -> Reply | None:
     return as_json(400, _body("invalid_request_error", refusal.message), *_HEADERS)
 
 
-def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def whole(call: LabCall) -> Reply:
-        content: list[dict[str, Any]] = [{"type": "text", "text": "".join(_TEXT)}] if text else []
-        if broken_call:
-            # The SDK does not look into `input`; a proxy that did not parse it leaves the text there.
-            content = [{"type": "tool_use", "id": "toolu_lab1", "name": "find_city", "input": _BROKEN_JSON}]
-        return as_json(200, {**_message(call), "content": content, "stop_reason": stop}, *_HEADERS)
-
-    def streamed(call: LabCall) -> Reply:
-        return as_events(*_events(call, stop, text=text, broken_call=broken_call), headers=_HEADERS)
-
-    return lambda call: streamed(call) if call.stream else whole(call)
-
-
-def _message(call: LabCall) -> dict[str, Any]:
-    usage = {"input_tokens": 9, "output_tokens": 5}
-    shared: dict[str, Any] = {
-        "id": "msg_lab1",
-        "type": "message",
-        "role": "assistant",
-        "model": call.model,
-        "content": [],
-    }
-    return {**shared, "stop_reason": None, "stop_sequence": None, "usage": usage}
-
-
-def _events(call: LabCall, stop: str, *, text: bool, broken_call: bool) -> list[bytes]:
-    block: dict[str, Any] = {"type": "text", "text": ""}
-    deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": part} for part in _TEXT]
-    if broken_call:
-        block = {"type": "tool_use", "id": "toolu_lab1", "name": "find_city", "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": _BROKEN_JSON}]
-    events = [_event("message_start", message=_message(call))]
-    if text or broken_call:
-        events.append(_event("content_block_start", index=0, content_block=block))
-        events.append(_event("ping"))
-        events += [_event("content_block_delta", index=0, delta=delta) for delta in deltas]
-        events.append(_event("content_block_stop", index=0))
-    ended = {"stop_reason": stop, "stop_sequence": None}
-    events.append(_event("message_delta", delta=ended, usage={"output_tokens": 5}))
-    events.append(_event("message_stop"))
-    return events
+def _answer(turn: LabTurn, stop: str | None = None) -> Answer:
+    return lambda call: message_turn(call, turn, 1, stop)
 
 
 def _event(kind: str, **members: Any) -> bytes:
     return event({"type": kind, **members}, kind)
 
 
-_FINE = _answer()
+_FINE = _answer(HELLO)
 _AFTER_CONTENT = 3
 """The events that close a stream: of its block, of its message, of itself."""
 
@@ -367,16 +326,16 @@ DIALECTS = {
             "content_refused_in": _error(
                 400, "invalid_request_error", "Input blocked by content filtering policy"
             ),
-            "content_refused_out": _answer("refusal"),
+            "content_refused_out": _answer(HELLO, "refusal"),
             "context_too_long": _error(
                 400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"
             ),
             "bad_schema": _error(
                 400, "invalid_request_error", "temperature: Input should be less than or equal to 1"
             ),
-            "truncated_output": _answer("max_tokens"),
-            "empty_reply": _answer(text=False),
-            "malformed_tool_call": _answer("tool_use", broken_call=True),
+            "truncated_output": _answer(HELLO, "max_tokens"),
+            "empty_reply": _answer(NOTHING),
+            "malformed_tool_call": _answer(BROKEN_CALL),
             "in_stream_error": _failing,
             "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
             "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),

@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers
 from failwell.testing.laboratory.dialects.openai import refuse, scripted
 from failwell.testing.laboratory.dialects.responses import with_responses
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
@@ -47,7 +47,7 @@ DIALECTS = {
         refuse=refuse,
         scripted=scripted,
         answers={
-            **with_responses(chat_answers(_BROKE, headers=_HEADERS), _HEADERS),
+            **with_responses(chat_answers(Chat(_HEADERS), _BROKE), _HEADERS),
             "bad_key": _error(
                 401,
                 "401",

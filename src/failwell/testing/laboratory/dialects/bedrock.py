@@ -1,9 +1,4 @@
-"""Amazon Bedrock's Converse: the kind in a header, streams in binary frames, exceptions as events.
-
-What Bedrock's Converse refuses: messages that do not alternate, blank texts, calls and results that do not meet.
-
-A scripted turn as a reply of Bedrock's Converse.
-"""
+"""Amazon Bedrock's Converse: the kind in a header, streams in binary frames, exceptions as events."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +8,9 @@ from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs, Refusal, items, members
 from failwell.testing.laboratory.http_wire import aws_event, aws_exception
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     LabCall,
     LabTurn,
@@ -95,17 +93,19 @@ def _missing(ids: list[str], place: int) -> Refusal:
 _METRICS = {"latencyMs": 41}
 
 
-def converse_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+def converse_turn(call: LabCall, turn: LabTurn, number: int, stop: str | None = None) -> Reply:
     """The reply of Converse, whole or as a stream of binary frames."""
-    stop = "tool_use" if turn.calls else "end_turn"
+    stop = stop or ("tool_use" if turn.calls else "end_turn")
     if not call.stream:
         message = {"message": {"role": "assistant", "content": _content(turn, number)}}
-        return as_json(200, {"output": message, "stopReason": stop, "usage": _USAGE, "metrics": _METRICS})
+        body = {"output": message, "stopReason": stop, "usage": _USAGE, "metrics": _METRICS}
+        return as_json(200, body, *_HEADERS)
     events = [aws_event("messageStart", {"role": "assistant"})]
     for index, block in enumerate(_content(turn, number)):
         place = {"contentBlockIndex": index}
         deltas: list[dict[str, Any]]
         if "toolUse" in block:
+            # Only a tool's block is announced; a text begins with its first words.
             use = block["toolUse"]
             begun = {"toolUseId": use["toolUseId"], "name": use["name"]}
             events.append(aws_event("contentBlockStart", {**place, "start": {"toolUse": begun}}))
@@ -117,23 +117,21 @@ def converse_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
         events.append(aws_event("contentBlockStop", place))
     events.append(aws_event("messageStop", {"stopReason": stop}))
     events.append(aws_event("metadata", {"usage": _USAGE, "metrics": _METRICS}))
-    return as_events(*events, kind=_STREAM)
+    return as_events(*events, headers=_HEADERS, kind=_STREAM)
 
 
 def _content(turn: LabTurn, number: int) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
     for place, (name, arguments) in enumerate(turn.calls):
-        use = {"toolUseId": f"tooluse_{number}_{place}", "name": name, "input": dict(arguments)}
+        given = arguments if isinstance(arguments, str) else dict(arguments)
+        use = {"toolUseId": f"tooluse_{number}_{place}", "name": name, "input": given}
         content.append({"toolUse": use})
     return content
 
 
 _HEADERS = (("x-amzn-requestid", "lab-1f0c2a"),)
 _STREAM = "application/vnd.amazon.eventstream"
-_TEXT = ("Hello", " from", " the lab.")
-_BROKEN_JSON = '{"city": "Par'
 _USAGE = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
-_CALL = {"toolUseId": "tooluse_lab1", "name": "find_city"}
 
 
 def _error(status: int, code: str, message: str) -> Answer:
@@ -152,35 +150,11 @@ def _refuse(call: LabCall) -> Reply | None:
     return _error(400, "ValidationException", refusal.message)(call)
 
 
-def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def whole() -> Reply:
-        content: list[dict[str, Any]] = [{"text": "".join(_TEXT)}] if text else []
-        if broken_call:
-            content = [{"toolUse": {**_CALL, "input": _BROKEN_JSON}}]
-        message = {"message": {"role": "assistant", "content": content}}
-        body = {"output": message, "stopReason": stop, "usage": _USAGE, "metrics": {"latencyMs": 41}}
-        return as_json(200, body, *_HEADERS)
-
-    def streamed() -> Reply:
-        deltas: list[dict[str, Any]] = [{"text": part} for part in _TEXT]
-        if broken_call:
-            deltas = [{"toolUse": {"input": _BROKEN_JSON}}]
-        block = {"contentBlockIndex": 0}
-        events = [aws_event("messageStart", {"role": "assistant"})]
-        if broken_call:
-            # Only a tool's block is announced; a text begins with its first words.
-            events.append(aws_event("contentBlockStart", {**block, "start": {"toolUse": _CALL}}))
-        if text or broken_call:
-            events += [aws_event("contentBlockDelta", {**block, "delta": delta}) for delta in deltas]
-            events.append(aws_event("contentBlockStop", block))
-        events.append(aws_event("messageStop", {"stopReason": stop}))
-        events.append(aws_event("metadata", {"usage": _USAGE, "metrics": {"latencyMs": 41}}))
-        return as_events(*events, headers=_HEADERS, kind=_STREAM)
-
-    return lambda call: streamed() if call.stream else whole()
+def _answer(turn: LabTurn, stop: str | None = None) -> Answer:
+    return lambda call: converse_turn(call, turn, 1, stop)
 
 
-_FINE = _answer()
+_FINE = _answer(HELLO)
 _AFTER_CONTENT = 3
 """The events that close a stream: of its block, of its message, of its numbers."""
 
@@ -223,8 +197,8 @@ DIALECTS = {
             ),
             "gateway_timeout": _error(408, "ModelTimeoutException", "The request took too long to process."),
             "conflict": _error(400, "ConflictException", "Another operation was in the way of this one."),
-            "content_refused_in": _answer("guardrail_intervened"),
-            "content_refused_out": _answer("content_filtered"),
+            "content_refused_in": _answer(HELLO, "guardrail_intervened"),
+            "content_refused_out": _answer(HELLO, "content_filtered"),
             "context_too_long": _error(400, "ValidationException", "Input is too long for requested model."),
             "bad_schema": _error(
                 400,
@@ -232,9 +206,9 @@ DIALECTS = {
                 "1 validation error detected: Value '3' at 'inferenceConfig.temperature' failed to satisfy "
                 "constraint: Member must have value less than or equal to 1",
             ),
-            "truncated_output": _answer("max_tokens"),
-            "empty_reply": _answer(text=False),
-            "malformed_tool_call": _answer("tool_use", broken_call=True),
+            "truncated_output": _answer(HELLO, "max_tokens"),
+            "empty_reply": _answer(NOTHING),
+            "malformed_tool_call": _answer(BROKEN_CALL),
             "in_stream_error": _failing,
             "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
             "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),

@@ -1,16 +1,14 @@
-"""Chat completions as OpenAI shapes them, which many other providers speak as well.
+"""Chat completions as OpenAI shapes them, which many other providers speak as well."""
 
-What OpenAI's chat completions refuse: calls without results, results without calls, messages without content.
-
-A scripted turn as a chat completion.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from failwell.testing.laboratory.dialect import Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     Ending,
     Headers,
@@ -34,135 +32,103 @@ def wants_usage(call: LabCall) -> bool:
     return isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage") is True
 
 
-def chat_turns(
-    last: Mapping[str, Any], *, whole_calls: bool = False
-) -> Callable[[LabCall, LabTurn, int], Reply]:
-    """The replies of a provider whose streams end with these members in the last chunk, and may not split calls."""
-    return lambda call, turn, number: chat_turn(call, turn, number, last, whole_calls=whole_calls)
+class Chat(NamedTuple):
+    """How a provider speaks chat completions."""
 
+    headers: Headers = ()
+    extra: Mapping[str, Any] = {}
+    """Further members of a reply and of each chunk."""
+    last: Mapping[str, Any] = {}
+    """Further members of a stream's last chunk."""
+    whole_calls: bool = False
+    """Whether its streams do not split tool calls."""
 
-def chat_turn(
-    call: LabCall,
-    turn: LabTurn,
-    number: int,
-    last: Mapping[str, Any] | None = None,
-    *,
-    whole_calls: bool = False,
-) -> Reply:
-    """The reply of chat completions, whole or streamed."""
-    calls: list[dict[str, Any]] = [
-        {
-            "id": f"call_{number}_{place}",
-            "type": "function",
-            "function": {"name": name, "arguments": arguments},
-        }
-        for place, (name, arguments) in enumerate(turn.arguments())
-    ]
-    finish = "tool_calls" if calls else "stop"
-    if not call.stream:
-        message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
-        if calls:
-            message["tool_calls"] = calls
-        choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-        return as_json(
-            200, {**_envelope(call, number, "chat.completion"), "choices": [choice], "usage": USAGE}
-        )
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": piece} for piece in Pieces(turn.text)]
-    for place, tool in enumerate(calls):
-        function = tool["function"]
-        if whole_calls:
-            deltas.append({"tool_calls": [{"index": place, **tool}]})
-            continue
-        begun = {"index": place, **tool, "function": {**function, "arguments": ""}}
-        deltas.append({"tool_calls": [begun]})
-        deltas += [
-            {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
-            for piece in Pieces(function["arguments"])
+    def turn(self, call: LabCall, turn: LabTurn, number: int, finish: str | None = None) -> Reply:
+        """The reply with a script's turn, whole or streamed."""
+        calls: list[dict[str, Any]] = [
+            {
+                "id": f"call_{number}_{place}",
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+            for place, (name, arguments) in enumerate(turn.arguments())
         ]
-    chunks = [_chunk(call, number, delta, None) for delta in deltas]
-    chunks.append(_chunk(call, number, {}, finish, last))
-    if wants_usage(call):
-        chunks.append(event({**_envelope(call, number, _CHUNK), "choices": [], "usage": USAGE}))
-    return as_events(*chunks, event("[DONE]"))
+        finish = finish or ("tool_calls" if calls else "stop")
+        if not call.stream:
+            message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+            if calls:
+                message["tool_calls"] = calls
+            choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+            return as_json(200, self.whole(call, number, [choice], USAGE), *self.headers)
+        chunks = [self._chunk(call, number, delta, None) for delta in self._deltas(turn, calls)]
+        chunks.append(self._chunk(call, number, {}, finish, self.last))
+        if wants_usage(call):
+            chunks.append(event({**self._envelope(call, number, _CHUNK), "choices": [], "usage": USAGE}))
+        return as_events(*chunks, event("[DONE]"), headers=self.headers)
 
+    def whole(
+        self, call: LabCall, number: int, choices: list[Any], usage: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """A reply that is not streamed."""
+        return {**self._envelope(call, number, "chat.completion"), "choices": choices, "usage": usage}
 
-def _envelope(call: LabCall, number: int, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-lab{number}", "object": kind, "created": 1_767_225_600, "model": call.model}
+    def _deltas(self, turn: LabTurn, calls: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        yield {"role": "assistant", "content": ""}
+        for piece in Pieces(turn.text):
+            yield {"content": piece}
+        for place, tool in enumerate(calls):
+            function = tool["function"]
+            if self.whole_calls:
+                yield {"tool_calls": [{"index": place, **tool}]}
+                continue
+            yield {"tool_calls": [{"index": place, **tool, "function": {**function, "arguments": ""}}]}
+            for piece in Pieces(function["arguments"]):
+                yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
+    def _envelope(self, call: LabCall, number: int, kind: str) -> dict[str, Any]:
+        shared = {
+            "id": f"chatcmpl-lab{number}",
+            "object": kind,
+            "created": 1_767_225_600,
+            "model": call.model,
+        }
+        return {**shared, **self.extra}
 
-def _chunk(
-    call: LabCall,
-    number: int,
-    delta: dict[str, Any],
-    finish: str | None,
-    more: Mapping[str, Any] | None = None,
-) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-    return event({**_envelope(call, number, _CHUNK), "choices": [choice], **(more or {})})
-
-
-TEXT = ("Hello", " from", " the lab.")
-_BROKEN_CALL = {
-    "id": "call_lab1",
-    "type": "function",
-    "function": {"name": "find_city", "arguments": '{"city": "Par'},
-}
-_DONE = event("[DONE]")
+    def _chunk(
+        self,
+        call: LabCall,
+        number: int,
+        delta: dict[str, Any],
+        finish: str | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return event({**self._envelope(call, number, _CHUNK), "choices": [choice], **(more or {})})
 
 
 def chat_answers(
-    error: Mapping[str, Any],
-    *,
-    headers: Headers = (),
-    length: str = "length",
-    refused: str | None = "content_filter",
-    extra: Mapping[str, Any] | None = None,
-    last: Mapping[str, Any] | None = None,
+    chat: Chat, error: Mapping[str, Any], *, length: str = "length", refused: str | None = "content_filter"
 ) -> dict[str, Answer]:
     """The answers that are a 200: whole or streamed, with `error` as the event of a failing stream.
 
     `length` and `refused` are the words for an answer that was cut and for one that was withheld;
-    without the second there is no such answer. `last` are further members of a stream's last chunk.
+    without the second there is no such answer.
     """
 
-    def answer(finish: str = "stop", **message: Any) -> Answer:
-        return lambda call: _streamed(call, finish, message) if call.stream else _whole(call, finish, message)
-
-    def _whole(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:
-        content = {"role": "assistant", "content": "".join(TEXT), **message}
-        choice = {"index": 0, "message": content, "finish_reason": finish, "logprobs": None}
-        return as_json(200, _envelope(call, "chat.completion", [choice]), *headers)
-
-    def _streamed(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:
-        events = [_chunk(call, delta, None) for delta in _deltas(message)]
-        return as_events(*events, *_closing(call, finish), headers=headers)
-
-    def _closing(call: LabCall, finish: str) -> list[bytes]:
-        """The events after the content: the reason of the end, and the tokens where the call wants them."""
-        used = {**_envelope(call, "chat.completion.chunk", []), "usage": USAGE}
-        return [_chunk(call, {}, finish, last), *([event(used)] * wants_usage(call)), _DONE]
-
-    def _envelope(call: LabCall, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {**_described(call, kind, choices), **(extra or {})}
-
-    def _chunk(
-        call: LabCall, delta: dict[str, Any], finish: str | None, more: Mapping[str, Any] | None = None
-    ) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        envelope = _envelope(call, "chat.completion.chunk", [choice])
-        del envelope["usage"]
-        return event({**envelope, **(more or {})})
+    def answer(turn: LabTurn, finish: str | None = None) -> Answer:
+        return lambda call: chat.turn(call, turn, 1, finish)
 
     def empty(call: LabCall) -> Reply:
         if call.stream:
-            return _streamed(call, "stop", {"content": ""})
-        return as_json(200, _envelope(call, "chat.completion", []), *headers)
+            return chat.turn(call, NOTHING, 1)
+        usage = {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}
+        return as_json(200, chat.whole(call, 1, [], usage), *chat.headers)
 
-    fine = answer()
+    fine = answer(HELLO)
 
     def begun(call: LabCall, ending: Ending = "whole") -> Reply:
-        return cut(fine(call), ending, without=len(_closing(call, "stop")))
+        # Without the reason of the end, the tokens where the call wants them, and the last event.
+        return cut(fine(call), ending, without=2 + wants_usage(call))
 
     def failing(call: LabCall) -> Reply:
         stream = begun(call)
@@ -170,33 +136,16 @@ def chat_answers(
 
     answers: dict[str, Answer] = {
         "ok": fine,
-        "truncated_output": answer(length),
+        "truncated_output": answer(HELLO, length),
         "empty_reply": empty,
-        "malformed_tool_call": answer("tool_calls", content=None, tool_calls=[_BROKEN_CALL]),
+        "malformed_tool_call": answer(BROKEN_CALL),
         "truncated_stream": begun,
         "in_stream_error": failing,
         "broken_stream": lambda call: begun(call, "reset"),
     }
     if refused is not None:
-        answers["content_refused_out"] = answer(refused)
+        answers["content_refused_out"] = answer(HELLO, refused)
     return answers
-
-
-def _described(call: LabCall, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-    used = USAGE if choices else {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}
-    shared = {"id": "chatcmpl-lab1", "object": kind, "created": 1_767_225_600, "model": call.model}
-    return {**shared, "choices": choices, "usage": used}
-
-
-def _deltas(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    texts = TEXT if message.get("content", True) else ()
-    deltas: list[dict[str, Any]] = [
-        {"role": "assistant", "content": ""},
-        *({"content": text} for text in texts),
-    ]
-    if calls := message.get("tool_calls"):
-        deltas.append({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
-    return deltas
 
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")

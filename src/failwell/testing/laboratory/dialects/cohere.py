@@ -1,13 +1,13 @@
-"""Cohere's chat: a bare `message`, trial keys counted by the month, and typed stream events.
-
-A scripted turn as a reply of Cohere's chat.
-"""
+"""Cohere's chat: a bare `message`, trial keys counted by the month, and typed stream events."""
 
 from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Differs
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     LabCall,
     LabTurn,
@@ -21,9 +21,9 @@ from failwell.testing.laboratory.lab_reply import (
 )
 
 
-def cohere_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+def cohere_turn(call: LabCall, turn: LabTurn, number: int, finish: str | None = None) -> Reply:
     """The reply of chat in its second version, whole or streamed."""
-    finish = "TOOL_CALL" if turn.calls else "COMPLETE"
+    finish = finish or ("TOOL_CALL" if turn.calls else "COMPLETE")
     calls: list[dict[str, Any]] = [
         {
             "id": f"{name}_{number}_{place}",
@@ -37,9 +37,8 @@ def cohere_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if calls:
             message["tool_calls"] = calls
-        return as_json(
-            200, {"id": f"lab-{number}", "message": message, "finish_reason": finish, "usage": _USAGE}
-        )
+        body = {"id": f"lab-{number}", "message": message, "finish_reason": finish, "usage": _USAGE}
+        return as_json(200, body, *_HEADERS)
     events = [
         _event("message-start", id=f"lab-{number}", delta={"message": {"role": "assistant", "content": []}})
     ]
@@ -58,16 +57,10 @@ def cohere_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
             events.append(_event("tool-call-delta", index=place, delta=delta))
         events.append(_event("tool-call-end", index=place))
     events.append(_event("message-end", delta={"finish_reason": finish, "usage": _USAGE}))
-    return as_events(*events)
+    return as_events(*events, headers=_HEADERS)
 
 
 _HEADERS = (("server", "envoy"), ("x-debug-trace-id", "lab-7b31"))
-_TEXT = ("Hello", " from", " the lab.")
-_BROKEN_CALL = {
-    "id": "find_city_lab1",
-    "type": "function",
-    "function": {"name": "find_city", "arguments": '{"city": "Par'},
-}
 _USAGE = {
     "billed_units": {"input_tokens": 9, "output_tokens": 5},
     "tokens": {"input_tokens": 9, "output_tokens": 5},
@@ -83,40 +76,15 @@ def _rate_limited(call: LabCall) -> Reply:
     return as_json(429, {"id": "lab-1", "message": message}, *_HEADERS, *call.wait.headers)
 
 
-def _answer(finish: str = "COMPLETE", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def whole() -> Reply:
-        message: dict[str, Any] = {"role": "assistant", "content": []}
-        if text:
-            message["content"] = [{"type": "text", "text": "".join(_TEXT)}]
-        if broken_call:
-            message["tool_calls"] = [_BROKEN_CALL]
-        body = {"id": "lab-1", "message": message, "finish_reason": finish, "usage": _USAGE}
-        return as_json(200, body, *_HEADERS)
-
-    def streamed() -> Reply:
-        events = [
-            _event("message-start", id="lab-1", delta={"message": {"role": "assistant", "content": []}})
-        ]
-        if text:
-            start = {"message": {"content": {"type": "text", "text": ""}}}
-            events.append(_event("content-start", index=0, delta=start))
-            texts = [{"message": {"content": {"text": part}}} for part in _TEXT]
-            events += [_event("content-delta", index=0, delta=text) for text in texts]
-            events.append(_event("content-end", index=0))
-        if broken_call:
-            events.append(_event("tool-call-start", index=0, delta={"message": {"tool_calls": _BROKEN_CALL}}))
-            events.append(_event("tool-call-end", index=0))
-        events.append(_event("message-end", delta={"finish_reason": finish, "usage": _USAGE}))
-        return as_events(*events, headers=_HEADERS)
-
-    return lambda call: streamed() if call.stream else whole()
+def _answer(turn: LabTurn, finish: str | None = None) -> Answer:
+    return lambda call: cohere_turn(call, turn, 1, finish)
 
 
 def _event(kind: str, **members: Any) -> bytes:
     return event({"type": kind, **members}, kind)
 
 
-_FINE = _answer()
+_FINE = _answer(HELLO)
 _AFTER_CONTENT = 2
 """The events that close a stream: of its content, of its message."""
 
@@ -147,7 +115,7 @@ DIALECTS = {
             "empty_balance": _error(402, "please add or update your payment method to continue"),
             "overloaded": _error(503, "the service is temporarily overloaded, please try again later"),
             "server_error": _error(500, "internal server error"),
-            "content_refused_out": _answer("ERROR_TOXIC", text=False),
+            "content_refused_out": _answer(NOTHING, "ERROR_TOXIC"),
             "context_too_long": _error(
                 400,
                 "too many tokens: total number of tokens in the prompt exceeds the limit of 128000 tokens",
@@ -155,9 +123,9 @@ DIALECTS = {
             "bad_schema": _error(
                 422, "invalid type: parameter temperature is of type string but should be of type float"
             ),
-            "truncated_output": _answer("MAX_TOKENS"),
-            "empty_reply": _answer(text=False),
-            "malformed_tool_call": _answer("TOOL_CALL", text=False, broken_call=True),
+            "truncated_output": _answer(HELLO, "MAX_TOKENS"),
+            "empty_reply": _answer(NOTHING),
+            "malformed_tool_call": _answer(BROKEN_CALL),
             "in_stream_error": _failing,
             "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
             "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),

@@ -1,18 +1,16 @@
-"""Google, by the Gemini API and by Vertex AI: a canonical status, and the facts in typed details.
-
-What Google's generateContent refuses: turns out of order, as many responses as there are not calls, unsigned calls.
-
-A scripted turn as a reply of Google's generateContent.
-"""
+"""Google, by the Gemini API and by Vertex AI: a canonical status, and the facts in typed details."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from json import loads
 from typing import Any
 
 from failwell.testing.laboratory.delay_forms import EVERYWHERE, retry_details
 from failwell.testing.laboratory.dialect import Dialect, Differs, Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
+    HELLO,
+    NOTHING,
     Answer,
     LabCall,
     LabTurn,
@@ -129,39 +127,39 @@ def _count(content: dict[str, Any], kind: str) -> int:
     return sum(kind in members(part) for part in items(content.get("parts")))
 
 
-def content_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
+def content_turn(call: LabCall, turn: LabTurn, number: int, finish: str = "STOP") -> Reply:
     """The reply of generateContent, whole or streamed. Calls come whole in a stream, as Google sends them."""
     calls: list[dict[str, Any]] = []
-    for place, (name, arguments) in enumerate(turn.calls):
+    for place, (name, arguments) in enumerate(turn.arguments()):
         # Of parallel calls the first one alone is signed.
         signature = {} if place else {"thoughtSignature": f"c2lnLWxhYi{number:02d}"}
-        calls.append({"functionCall": {"name": name, "args": dict(arguments)}, **signature})
+        calls.append({"functionCall": {"name": name, "args": loads(arguments)}, **signature})
     if not call.stream:
         parts: list[dict[str, Any]] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
         parts += [{"text": turn.text}] if turn.text else []
-        return as_json(200, _chunk([*parts, *calls], number, "STOP"), kind=_KIND)
+        return as_json(200, _chunk([*parts, *calls], number, finish), *_HEADERS, kind=_KIND)
     parts = [{"text": piece, "thought": True} for piece in Pieces(turn.thinking)]
     parts += [{"text": piece} for piece in Pieces(turn.text)]
     chunks = [_chunk([part], number, None) for part in [*parts, *calls]]
-    return as_events(*map(event, [*chunks, _chunk([], number, "STOP")]))
+    return as_events(*map(event, [*chunks, _chunk([], number, finish)]), headers=_HEADERS)
 
 
 def _chunk(parts: list[dict[str, Any]], number: int, finish: str | None) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
+    candidate: dict[str, Any] = {"index": 0}
+    if parts:
+        candidate["content"] = {"role": "model", "parts": parts}
     if finish is not None:
         candidate["finishReason"] = finish
+    return {"candidates": [candidate], **_facts(number)}
+
+
+def _facts(number: int) -> dict[str, Any]:
     usage = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
-    return {
-        "candidates": [candidate],
-        "usageMetadata": usage,
-        "modelVersion": "gemini-lab",
-        "responseId": f"lab{number}",
-    }
+    return {"usageMetadata": usage, "modelVersion": "gemini-lab", "responseId": f"lab{number}"}
 
 
 _HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
 _KIND = "application/json; charset=UTF-8"
-_TEXT = ("Hello", " from", " the lab.")
 _TYPES = "type.googleapis.com/google.rpc"
 
 
@@ -202,39 +200,19 @@ def _refuse(call: LabCall) -> Reply | None:
     return as_json(400, _body(400, "INVALID_ARGUMENT", refusal.message), *_HEADERS, kind=_KIND)
 
 
-def _part(text: str | None, finish: str | None) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"index": 0}
-    if text is not None:
-        candidate["content"] = {"parts": [{"text": text}], "role": "model"}
-    if finish is not None:
-        candidate["finishReason"] = finish
-    return {"candidates": [candidate], **_facts()}
-
-
-def _facts() -> dict[str, Any]:
-    usage = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
-    return {"usageMetadata": usage, "modelVersion": "gemini-lab", "responseId": "lab1"}
-
-
-def _answer(finish: str = "STOP", *, text: bool = True) -> Answer:
-    def reply(call: LabCall) -> Reply:
-        if not call.stream:
-            return as_json(200, _part("".join(_TEXT) if text else None, finish), *_HEADERS, kind=_KIND)
-        parts = [_part(word, None) for word in (_TEXT if text else ())]
-        return as_events(*map(event, parts), event(_part("" if text else None, finish)), headers=_HEADERS)
-
-    return reply
+def _answer(turn: LabTurn, finish: str = "STOP") -> Answer:
+    return lambda call: content_turn(call, turn, 1, finish)
 
 
 def _bare(**members: Any) -> Answer:
     """An answer without a candidate."""
-    body = {**members, **_facts()}
+    body = {**members, **_facts(1)}
     return lambda call: (
         as_events(event(body), headers=_HEADERS) if call.stream else as_json(200, body, *_HEADERS, kind=_KIND)
     )
 
 
-_FINE = _answer()
+_FINE = _answer(HELLO)
 _OVERLOADED = (503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
 
 
@@ -251,7 +229,7 @@ _SHARED: dict[str, Answer] = {
     "gateway_timeout": _error(504, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
     "conflict": _error(409, "ABORTED", "The operation was aborted because of a concurrent change."),
     "content_refused_in": _bare(promptFeedback={"blockReason": "PROHIBITED_CONTENT"}),
-    "content_refused_out": _answer("SAFETY", text=False),
+    "content_refused_out": _answer(NOTHING, "SAFETY"),
     "context_too_long": _error(
         400,
         "INVALID_ARGUMENT",
@@ -268,9 +246,9 @@ _SHARED: dict[str, Answer] = {
             ],
         },
     ),
-    "truncated_output": _answer("MAX_TOKENS"),
-    "empty_reply": _answer(text=False),
-    "malformed_tool_call": _answer("MALFORMED_FUNCTION_CALL", text=False),
+    "truncated_output": _answer(HELLO, "MAX_TOKENS"),
+    "empty_reply": _answer(NOTHING),
+    "malformed_tool_call": _answer(NOTHING, "MALFORMED_FUNCTION_CALL"),
     "in_stream_error": _failing,
     "truncated_stream": lambda call: cut(_FINE(call), "whole"),
     "broken_stream": lambda call: cut(_FINE(call), "reset"),

@@ -3,11 +3,11 @@
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import USAGE, chat_answers, chat_turns
+from failwell.testing.laboratory.dialects.chat import USAGE, Chat, chat_answers
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-groq-region", "fra"), ("x-request-id", "req_lab_gq"))
-_LAST = {"x_groq": {"id": "req_lab_gq", "usage": USAGE}}
+_CHAT = Chat(_HEADERS, last={"x_groq": {"id": "req_lab_gq", "usage": USAGE}})
 """The last chunk of a stream counts its tokens in a member of its own."""
 _LIMITED = (
     "Rate limit reached for model `{model}` in organization `org_lab` service tier `on_demand` on tokens per "
@@ -39,17 +39,16 @@ DIALECTS = {
     "groq": Dialect(
         name="groq",
         title="Groq",
-        scripted=chat_turns(_LAST),
+        scripted=_CHAT.turn,
         answers={
             **chat_answers(
+                _CHAT,
                 _body(
                     "The model is over capacity. Please try again.",
                     "internal_server_error",
                     "model_overloaded",
                 ),
-                headers=_HEADERS,
                 refused=None,
-                last=_LAST,
             ),
             "bad_key": _error(401, "Invalid API Key", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(

@@ -4,8 +4,8 @@ from typing import Any
 
 from failwell.testing.laboratory.delay_forms import EVERYWHERE
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import TEXT, chat_answers, chat_turn
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers
+from failwell.testing.laboratory.lab_reply import HELLO, Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("x-request-id", "Root=1-lab-hf"), ("vary", "origin"))
 _LOADING = 20.0
@@ -22,27 +22,26 @@ def _rate_limited(call: LabCall) -> Reply:
     return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
-_CHAT = chat_answers(
-    {"error": "Model is overloaded", "error_type": "overloaded"}, headers=_HEADERS, refused=None
-)
+_CHAT = Chat(_HEADERS)
+_ANSWERS = chat_answers(_CHAT, {"error": "Model is overloaded", "error_type": "overloaded"}, refused=None)
 
 
 def _fine(call: LabCall) -> Reply:
     """Chat on the chat route; a generated text on the older routes, which send `inputs`."""
     if call.member("inputs") is not None and "chat" not in call.path:
-        return as_json(200, [{"generated_text": "".join(TEXT)}], *_HEADERS)
-    return _CHAT["ok"](call)
+        return as_json(200, [{"generated_text": HELLO.text}], *_HEADERS)
+    return _ANSWERS["ok"](call)
 
 
 DIALECTS = {
     "huggingface": Dialect(
         name="huggingface",
         title="Hugging Face",
-        scripted=chat_turn,
+        scripted=_CHAT.turn,
         wait="ratelimit-field",
         forms=EVERYWHERE | {"estimated-time"},
         answers={
-            **_CHAT,
+            **_ANSWERS,
             "ok": _fine,
             "bad_key": _error(401, "Invalid credentials in Authorization header"),
             "no_permission": _error(

@@ -1,13 +1,10 @@
-"""Mistral: flat errors with a number as code, FastAPI's `detail` for parameters.
-
-What Mistral's chat completions refuse: ids of another form, roles out of order, calls and results that do not meet.
-"""
+"""Mistral: flat errors with a number as code, FastAPI's `detail` for parameters."""
 
 import re
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Refusal, items, members
-from failwell.testing.laboratory.dialects.chat import USAGE, chat_answers, chat_turns
+from failwell.testing.laboratory.dialects.chat import USAGE, Chat, chat_answers
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -101,7 +98,7 @@ def _refuse(call: LabCall) -> Reply | None:
 
 
 _FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")
-_LAST = {"usage": USAGE}
+_CHAT = Chat(_HEADERS, last={"usage": USAGE}, whole_calls=True)
 """The last chunk of a stream always counts its tokens."""
 _INVALID = {
     "type": "less_than_equal",
@@ -115,10 +112,10 @@ DIALECTS = {
         name="mistral",
         title="Mistral",
         refuse=_refuse,
-        scripted=chat_turns(_LAST, whole_calls=True),
+        scripted=_CHAT.turn,
         wait="none",
         answers={
-            **chat_answers(_FULL, headers=_HEADERS, refused=None, last=_LAST),
+            **chat_answers(_CHAT, _FULL, refused=None),
             "bad_key": always(as_json(401, {"detail": "Unauthorized"}, *_HEADERS)),
             "no_permission": _error(
                 403, "Your organization is not allowed to use this model.", "permission_denied"

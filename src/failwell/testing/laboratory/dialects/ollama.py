@@ -9,8 +9,11 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers, chat_turn
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     LabCall,
     LabTurn,
@@ -21,7 +24,6 @@ from failwell.testing.laboratory.lab_reply import (
     cut,
 )
 
-_TEXT = ("Hello", " from", " the lab.")
 _LINES = "application/x-ndjson"
 _NUMBERS = {"total_duration": 5_000_000, "prompt_eval_count": 9, "eval_count": 5}
 
@@ -57,22 +59,29 @@ def _line(call: LabCall, text: str, **members: Any) -> dict[str, Any]:
     return {**shared, **content, "done": False, **members}
 
 
-def _answer(reason: str = "stop", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def reply(call: LabCall) -> Reply:
-        words = _TEXT if text else ()
-        ended: dict[str, Any] = {"done": True, "done_reason": reason, **_NUMBERS}
-        if broken_call:
-            tool_call = {"function": {"name": "find_city", "arguments": '{"city": "Par'}}
-            ended["message"] = {"role": "assistant", "content": "", "tool_calls": [tool_call]}
-        if not call.stream:
-            return as_json(200, _line(call, "".join(words), **ended), kind=_JSON)
-        lines = [*(_line(call, word) for word in words), _line(call, "", **ended)]
-        return as_events(*(json.dumps(line).encode() + b"\n" for line in lines), kind=_LINES)
+def _turn(call: LabCall, turn: LabTurn, reason: str = "stop") -> Reply:
+    """A chat of its own API. Calls come whole, as Ollama sends them."""
+    message: dict[str, Any] = {"role": "assistant", "content": "" if call.stream else turn.text}
+    if turn.calls:
+        calls = [
+            {"function": {"name": name, "arguments": values if isinstance(values, str) else dict(values)}}
+            for name, values in turn.calls
+        ]
+        message["tool_calls"] = calls
+    last = _line(call, message["content"], done=True, done_reason=reason, **_NUMBERS)
+    if "message" in last:
+        last["message"] = message
+    if not call.stream:
+        return as_json(200, last, kind=_JSON)
+    lines = [*(_line(call, piece) for piece in Pieces(turn.text)), last]
+    return as_events(*(json.dumps(line).encode() + b"\n" for line in lines), kind=_LINES)
 
-    return reply
+
+def _answer(turn: LabTurn, reason: str = "stop") -> Answer:
+    return lambda call: _turn(call, turn, reason)
 
 
-_FINE = _answer()
+_FINE = _answer(HELLO)
 
 
 def _failing(call: LabCall) -> Reply:
@@ -82,24 +91,13 @@ def _failing(call: LabCall) -> Reply:
 
 
 def scripted(call: LabCall, turn: LabTurn, number: int) -> Reply:
-    """A scripted turn as a chat of its own API, or as a chat completion. Calls come whole, as Ollama sends them."""
-    if _speaks_chat(call):
-        return chat_turn(call, turn, number)
-    ended: dict[str, Any] = {"done": True, "done_reason": "stop", **_NUMBERS}
-    message: dict[str, Any] = {"role": "assistant", "content": "" if call.stream else turn.text}
-    if turn.calls:
-        calls = [{"function": {"name": name, "arguments": dict(values)}} for name, values in turn.calls]
-        message["tool_calls"] = calls
-    last = _line(call, "", **{**ended, "message": message})
-    if not call.stream:
-        return as_json(200, last, kind=_JSON)
-    lines = [*(_line(call, piece) for piece in Pieces(turn.text)), last]
-    return as_events(*(json.dumps(line).encode() + b"\n" for line in lines), kind=_LINES)
+    """A scripted turn as a chat of its own API, or as a chat completion."""
+    return Chat().turn(call, turn, number) if _speaks_chat(call) else _turn(call, turn)
 
 
 _CHAT = {
     # An error in a stream reaches clients of chat completions as a stream that ends too early.
-    **(chat := chat_answers({}, refused=None)),
+    **(chat := chat_answers(Chat(), {}, refused=None)),
     "in_stream_error": chat["truncated_stream"],
 }
 
@@ -134,9 +132,9 @@ DIALECTS = {
             "bad_schema": _error(
                 400, "json: cannot unmarshal string into Go struct field ChatRequest.options"
             ),
-            "truncated_output": _either("truncated_output", _answer("length")),
-            "empty_reply": _either("empty_reply", _answer(text=False)),
-            "malformed_tool_call": _either("malformed_tool_call", _answer(text=False, broken_call=True)),
+            "truncated_output": _either("truncated_output", _answer(HELLO, "length")),
+            "empty_reply": _either("empty_reply", _answer(NOTHING)),
+            "malformed_tool_call": _either("malformed_tool_call", _answer(BROKEN_CALL)),
             "in_stream_error": _either("in_stream_error", _failing),
             "truncated_stream": _either("truncated_stream", lambda call: cut(_FINE(call), "whole")),
             "broken_stream": _either("broken_stream", lambda call: cut(_FINE(call), "reset")),

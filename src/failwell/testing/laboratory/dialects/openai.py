@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers, chat_turn, refuse_chat
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers, refuse_chat
 from failwell.testing.laboratory.dialects.responses import refuse_responses, response_turn, with_responses
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, LabTurn, Reply, always, as_json
 
@@ -13,6 +13,7 @@ _HEADERS = (
     ("openai-processing-ms", "41"),
     ("openai-version", "2020-10-01"),
 )
+_CHAT = Chat(_HEADERS)
 
 
 def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
@@ -47,7 +48,9 @@ def refuse(call: LabCall) -> Reply | None:
 
 def scripted(call: LabCall, turn: LabTurn, number: int) -> Reply:
     """The reply with a script's turn, in the shape that the client calls for."""
-    return (response_turn if call.path.endswith("/responses") else chat_turn)(call, turn, number)
+    if call.path.endswith("/responses"):
+        return response_turn(call, turn, number, headers=_HEADERS)
+    return _CHAT.turn(call, turn, number)
 
 
 _BROKE = error_body(
@@ -61,7 +64,7 @@ DIALECTS = {
         refuse=refuse,
         scripted=scripted,
         answers={
-            **with_responses(chat_answers(_BROKE, headers=_HEADERS), _HEADERS),
+            **with_responses(chat_answers(_CHAT, _BROKE), _HEADERS),
             "bad_key": _error(
                 401,
                 "Incorrect API key provided: sk-lab-****0000.",

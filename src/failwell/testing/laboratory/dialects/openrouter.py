@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
-from failwell.testing.laboratory.dialects.chat import chat_answers
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-request-id", "req_lab_or"))
@@ -50,7 +50,7 @@ DIALECTS = {
         title="OpenRouter",
         wait="epoch-ms",
         answers={
-            **chat_answers(_CUT_OFF, headers=_HEADERS, extra={"provider": "Lab"}),
+            **chat_answers(Chat(_HEADERS, extra={"provider": "Lab"}), _CUT_OFF),
             "bad_key": _error(401, "No auth credentials found"),
             "no_permission": _error(
                 403, "Your account is not allowed to use this provider. Check its privacy settings."

@@ -5,8 +5,10 @@ from typing import Any
 from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
 from failwell.testing.laboratory.lab_reply import (
+    HELLO,
     Answer,
     LabCall,
+    Pieces,
     Reply,
     always,
     as_events,
@@ -16,7 +18,6 @@ from failwell.testing.laboratory.lab_reply import (
 )
 
 _HEADERS = (("server", "cloudflare"),)
-_TEXT = ("Hello", " from", " the lab.")
 _PROBLEM = "application/problem+json"
 
 
@@ -64,7 +65,7 @@ def _answer(status: str = "succeeded", **members: Any) -> Answer:
 
 def _events(members: dict[str, Any]) -> list[bytes]:
     """The same prediction, as it streams from an address of its own."""
-    words = _TEXT if members.get("output") else ()
+    words = Pieces(HELLO.text) if members.get("output") else ()
     events = [event(word, "output", id=f"1:{place}") for place, word in enumerate(words)]
     failed = members.get("error")
     if failed is None:
@@ -76,10 +77,10 @@ def _events(members: dict[str, Any]) -> list[bytes]:
     ]
 
 
-_FINE = _answer(output="".join(_TEXT))
+_FINE = _answer(output=HELLO.text)
 
 
-_BROKE = _answer(output="".join(_TEXT), error="An internal server error occurred while the model ran.")
+_BROKE = _answer(output=HELLO.text, error="An internal server error occurred while the model ran.")
 
 
 def _failing(call: LabCall) -> Reply:

@@ -1,17 +1,14 @@
-"""OpenAI's Responses: the other shape of its answers, chosen by the path that a client calls.
-
-What OpenAI's Responses refuse: calls and outputs that do not meet, reasoning without its item, items that occur twice.
-
-A scripted turn as a response of OpenAI's Responses.
-"""
+"""OpenAI's Responses: the other shape of its answers, chosen by the path that a client calls."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Refusal, is_text, items, members
-from failwell.testing.laboratory.dialects.chat import TEXT
 from failwell.testing.laboratory.lab_reply import (
+    BROKEN_CALL,
+    HELLO,
+    NOTHING,
     Answer,
     Headers,
     LabCall,
@@ -30,14 +27,6 @@ _USAGE = {
     "output_tokens": 5,
     "output_tokens_details": {"reasoning_tokens": 0},
     "total_tokens": 14,
-}
-_BROKEN_CALL: dict[str, Any] = {
-    "id": "fc_lab1",
-    "type": "function_call",
-    "status": "completed",
-    "call_id": "call_lab1",
-    "name": "find_city",
-    "arguments": '{"city": "Par',
 }
 _PATH = "/responses"
 _AFTER_CONTENT = 4
@@ -58,17 +47,8 @@ def with_responses(answers: Mapping[str, Answer], headers: Headers) -> dict[str,
 
 
 def _answers(headers: Headers) -> dict[str, Answer]:
-    def answer(reason: str | None = None, output: list[dict[str, Any]] | None = None) -> Answer:
-        def reply(call: LabCall) -> Reply:
-            items = [_message("".join(TEXT))] if output is None else output
-            body = _response(call, items, reason)
-            return (
-                as_events(*_events(call, body), headers=headers)
-                if call.stream
-                else as_json(200, body, *headers)
-            )
-
-        return reply
+    def answer(turn: LabTurn, reason: str | None = None) -> Answer:
+        return lambda call: response_turn(call, turn, 1, reason, headers)
 
     def failing(call: LabCall) -> Reply:
         begun = cut(fine(call), "whole", without=_AFTER_CONTENT)
@@ -76,87 +56,17 @@ def _answers(headers: Headers) -> dict[str, Answer]:
         pieces = begun.pieces or ()
         return replace(begun, pieces=(*pieces, _event("error", len(pieces), **entries)))
 
-    fine = answer()
+    fine = answer(HELLO)
     return {
         "ok": fine,
-        "content_refused_out": answer("content_filter"),
-        "truncated_output": answer("max_output_tokens"),
-        "empty_reply": answer(output=[]),
-        "malformed_tool_call": answer(output=[_BROKEN_CALL]),
+        "content_refused_out": answer(HELLO, "content_filter"),
+        "truncated_output": answer(HELLO, "max_output_tokens"),
+        "empty_reply": answer(NOTHING),
+        "malformed_tool_call": answer(BROKEN_CALL),
         "in_stream_error": failing,
         "truncated_stream": lambda call: cut(fine(call), "whole", without=_AFTER_CONTENT),
         "broken_stream": lambda call: cut(fine(call), "reset", without=_AFTER_CONTENT),
     }
-
-
-def _response(call: LabCall, output: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:
-    shared: dict[str, Any] = {
-        "id": "resp_lab1",
-        "object": "response",
-        "created_at": 1_767_225_600,
-        "model": call.model,
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
-    ended = {
-        "status": "completed" if reason is None else "incomplete",
-        "incomplete_details": None if reason is None else {"reason": reason},
-        "error": None,
-    }
-    return {**shared, **ended, "output": output, "usage": _USAGE}
-
-
-def _message(text: str) -> dict[str, Any]:
-    return {
-        "id": "msg_lab1",
-        "type": "message",
-        "role": "assistant",
-        "status": "completed",
-        "content": [_part(text)],
-    }
-
-
-def _part(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": []}
-
-
-def _events(call: LabCall, body: dict[str, Any]) -> list[bytes]:
-    begun = {**_response(call, [], None), "status": "in_progress", "usage": None}
-    entries: list[tuple[str, dict[str, Any]]] = [
-        ("response.created", {"response": begun}),
-        ("response.in_progress", {"response": begun}),
-    ]
-    for place, item in enumerate(body["output"]):
-        entries += _item(place, item)
-    entries.append((f"response.{body['status']}", {"response": body}))
-    return [_event(kind, number, **members) for number, (kind, members) in enumerate(entries)]
-
-
-def _item(place: int, item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """One item of the output, as it comes in."""
-    where = {"item_id": item["id"], "output_index": place}
-    if item["type"] == "function_call":
-        empty: dict[str, Any] = {**item, "arguments": "", "status": "in_progress"}
-        return [
-            ("response.output_item.added", {"output_index": place, "item": empty}),
-            ("response.function_call_arguments.delta", {**where, "delta": item["arguments"]}),
-            ("response.function_call_arguments.done", {**where, "arguments": item["arguments"]}),
-            ("response.output_item.done", {"output_index": place, "item": item}),
-        ]
-    inside = {**where, "content_index": 0}
-    empty = {**item, "content": [], "status": "in_progress"}
-    words: list[tuple[str, dict[str, Any]]] = [
-        ("response.output_text.delta", {**inside, "delta": text, "logprobs": []}) for text in TEXT
-    ]
-    return [
-        ("response.output_item.added", {"output_index": place, "item": empty}),
-        ("response.content_part.added", {**inside, "part": _part("")}),
-        *words,
-        ("response.output_text.done", {**inside, "text": "".join(TEXT), "logprobs": []}),
-        ("response.content_part.done", {**inside, "part": item["content"][0]}),
-        ("response.output_item.done", {"output_index": place, "item": item}),
-    ]
 
 
 def _event(kind: str, number: int, **members: Any) -> bytes:
@@ -191,7 +101,7 @@ def _shape(item: dict[str, Any], where: str) -> Refusal | None:
         if item.get("output") is None:
             return _missing(f"{where}.output")
     else:
-        return _message_conversations_openai_responses(item, where) if kind == "message" else None
+        return _message_shape(item, where) if kind == "message" else None
     for name in texts:
         if not isinstance(item.get(name), str):
             return _missing(f"{where}.{name}")
@@ -212,7 +122,7 @@ def _shape(item: dict[str, Any], where: str) -> Refusal | None:
     return None
 
 
-def _message_conversations_openai_responses(item: dict[str, Any], where: str) -> Refusal | None:
+def _message_shape(item: dict[str, Any], where: str) -> Refusal | None:
     if "content" not in item:
         return _missing(f"{where}.content")
     for position, part in enumerate(items(item["content"])):
@@ -280,33 +190,43 @@ def _missing(path: str) -> Refusal:
 _Event = tuple[str, dict[str, Any]]
 
 
-def response_turn(call: LabCall, turn: LabTurn, number: int) -> Reply:
-    """The reply of Responses, whole or streamed."""
+def response_turn(
+    call: LabCall, turn: LabTurn, number: int, reason: str | None = None, headers: Headers = ()
+) -> Reply:
+    """The reply of Responses, whole or streamed; `reason` says why it is incomplete."""
     output = _output(turn, number)
-    body = {
-        **_response_scripts_openai_responses(call, number),
-        "status": "completed",
-        "output": output,
-        "usage": _USAGE,
-    }
-    if not call.stream:
-        return as_json(200, body)
     begun: dict[str, Any] = {
-        **_response_scripts_openai_responses(call, number),
+        "id": f"resp_lab{number}",
+        "object": "response",
+        "created_at": 1_767_225_600,
+        "model": call.model,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
         "status": "in_progress",
+        "incomplete_details": None,
+        "error": None,
         "output": [],
         "usage": None,
     }
-    events: list[_Event] = [("response.created", {"response": begun})]
+    ended = {
+        "status": "completed" if reason is None else "incomplete",
+        "incomplete_details": None if reason is None else {"reason": reason},
+        "output": output,
+        "usage": _USAGE,
+    }
+    body = {**begun, **ended}
+    if not call.stream:
+        return as_json(200, body, *headers)
+    events: list[_Event] = [
+        ("response.created", {"response": begun}),
+        ("response.in_progress", {"response": begun}),
+    ]
     for place, item in enumerate(output):
-        events += _events_scripts_openai_responses(place, item)
-    events.append(("response.completed", {"response": body}))
-    return as_events(
-        *(
-            event({"type": kind, "sequence_number": order, **members}, kind)
-            for order, (kind, members) in enumerate(events)
-        )
-    )
+        events += _item(place, item)
+    events.append((f"response.{ended['status']}", {"response": body}))
+    pieces = (_event(kind, order, **members) for order, (kind, members) in enumerate(events))
+    return as_events(*pieces, headers=headers)
 
 
 def _output(turn: LabTurn, number: int) -> list[dict[str, Any]]:
@@ -324,18 +244,8 @@ def _output(turn: LabTurn, number: int) -> list[dict[str, Any]]:
     return items
 
 
-def _response_scripts_openai_responses(call: LabCall, number: int) -> dict[str, Any]:
-    shared = {
-        "id": f"resp_lab{number}",
-        "object": "response",
-        "created_at": 1_767_225_600,
-        "model": call.model,
-    }
-    settings: dict[str, Any] = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**shared, **settings, "incomplete_details": None, "error": None}
-
-
-def _events_scripts_openai_responses(place: int, item: dict[str, Any]) -> list[_Event]:
+def _item(place: int, item: dict[str, Any]) -> list[_Event]:
+    """One item of the output, as it comes in."""
     where = {"item_id": item["id"], "output_index": place}
     done = ("response.output_item.done", {"output_index": place, "item": item})
     if item["type"] == "reasoning":

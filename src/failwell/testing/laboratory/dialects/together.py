@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect
-from failwell.testing.laboratory.dialects.chat import chat_answers
+from failwell.testing.laboratory.dialects.chat import Chat, chat_answers
 from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-request-id", "req_lab_tg"))
@@ -40,7 +40,7 @@ DIALECTS = {
         name="together",
         title="Together",
         answers={
-            **chat_answers(_body(*_BUSY), headers=_HEADERS, refused=None),
+            **chat_answers(Chat(_HEADERS), _body(*_BUSY), refused=None),
             "bad_key": _error(401, "Invalid API key provided.", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(
                 403,
