@@ -92,9 +92,10 @@ def run_export(args: Namespace) -> int:
             for piece in pieces:
                 (print_text if args.format == "markdown" else print_json_text)(piece)
         else:
-            from failwell.cli.runs.events import write_pieces
+            from failwell.cli.text_file import write_text
 
-            write_pieces(args.output, pieces, force=args.force, see="failwell audit export --help")
+            lines = (f"{piece}\n" for piece in pieces)
+            write_text(args.output, lines, force=args.force, see="failwell audit export --help")
             print_text(f"wrote {args.output}")
     return Exit.DONE
 

@@ -16,6 +16,7 @@ from failwell.cli.output import (
     terminal_width,
 )
 from failwell.cli.parser import Parser
+from failwell.errors.text_table import aligned
 
 if TYPE_CHECKING:
     from failwell.jobs.store.records import JobStore
@@ -73,11 +74,7 @@ def text_table(
     safe = [[one_line(cell) for cell in row] for row in rows]
     if width is not None:
         columns, safe = _fitted(columns, safe, width - len(indent), optional)
-    widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]
-    lines = [
-        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (columns, *safe)
-    ]
+    lines = [indent + line for line in aligned((columns, *safe))]
     return [bold(lines[0], args), *lines[1:]]
 
 

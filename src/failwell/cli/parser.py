@@ -1,6 +1,6 @@
 """Argument parsing whose errors are faults: what is wrong, what is valid, and what is similar."""
 
-from argparse import Action, ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from re import compile as pattern
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -160,6 +160,13 @@ class Group:
     def add_argument(self, *names: Any, **settings: Any) -> Action:
         """Declare an option of the group."""
         return self._parser.declare(self._group.add_argument, *names, **settings)
+
+
+def port(text: str) -> int:
+    """An argument type: the number of a port."""
+    if not text.isdecimal() or not 0 <= int(text) <= 65_535:
+        raise ArgumentTypeError(f"`{text}` is not a port; write a number from 0 to 65535")
+    return int(text)
 
 
 def choices_of(action: Action) -> tuple[str, ...]:

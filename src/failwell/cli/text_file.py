@@ -1,6 +1,8 @@
-"""A file whose text is a value: used unchanged, or refused."""
+"""Files that a command reads and writes: a text is used unchanged or refused, and nothing is replaced unasked."""
 
+import os
 import sys
+from collections.abc import Iterable
 
 from failwell.cli.parser import usage_error
 
@@ -22,14 +24,7 @@ def text_of(path: str, what: str, see: str, most: int = MOST_BYTES) -> str:
         Usage: it is too large, or is not text.
     """
     name = named(path)
-    try:
-        content = _bytes(path, most)
-    except OSError as error:
-        from failwell.cli.faults import Unreadable, reason
-
-        raise Unreadable.wrap(
-            error, f"cannot read {name} for {what}: {reason(error)}", caller_facing=True
-        ) from error
+    content = read_bytes(path, most, f" for {what}")
     if len(content) > most:
         limit = f"{most // 1024**2} MiB"
         raise usage_error(
@@ -50,8 +45,41 @@ def named(path: str) -> str:
     return "the standard input" if path == "-" else f"`{path}`"
 
 
-def _bytes(path: str, most: int) -> bytes:
-    if path == "-":
-        return b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
-    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
-        return file.read(most + 1)
+def read_bytes(path: str, most: int, purpose: str = "") -> bytes:
+    """The content of a file, or of stdin for `-`, up to one byte more than `most`.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    try:
+        if path == "-":
+            return b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
+        with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
+            return file.read(most + 1)
+    except OSError as error:
+        from failwell.cli.faults import Unreadable, reason
+
+        raise Unreadable.wrap(
+            error, f"cannot read {named(path)}{purpose}: {reason(error)}", caller_facing=True
+        ) from error
+
+
+def write_text(path: str, pieces: Iterable[str], *, force: bool, see: str, mode: int = 0o600) -> None:
+    """Write a file. Without `force`, nothing that is there is touched, not even through a link.
+
+    Raises:
+        Usage: the file exists.
+        Unwritable: the system refuses.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        with os.fdopen(os.open(path, flags, mode), "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(pieces)
+    except FileExistsError:
+        raise usage_error(
+            f"`{path}` exists; `--force` replaces it, `-o FILE` writes another one", see=see
+        ) from None
+    except OSError as error:
+        from failwell.cli.faults import Unwritable, reason
+
+        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

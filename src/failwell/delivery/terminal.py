@@ -8,6 +8,7 @@ from failwell.adapters.stack import WITHHELD
 from failwell.delivery.plain_text import json_text, neutral, one_line
 from failwell.errors.redact import TEXT_CAP
 from failwell.errors.report import ENVIRONMENT_VARIABLE, Attempt, Cause, ErrorReport, Evidence, Frame
+from failwell.errors.text_table import aligned
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -158,11 +159,7 @@ def _attempt(attempt: Attempt, layer: str | None) -> Sequence[str]:
 
 def _columns(table: Sequence[Sequence[str]]) -> list[str]:
     cells = [[one_line(cell) for cell in row] for row in table]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
-        for row in cells
-    ]
+    return aligned(cells)
 
 
 def _frame(frame: Frame) -> str:

@@ -273,16 +273,9 @@ class Ledger:
             ]
             rows.append(_row(attempt, attempt.layer if with_layers else None))
         rows += [_skip_row(skip) for skip in left]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-                if width or i != 1
-            ).rstrip()
-            for row in rows
-        ]
-        return "\n".join([*lines, *self._footer()])
+        from failwell.errors.text_table import aligned
+
+        return "\n".join([*aligned(rows), *self._footer()])
 
     def _footer(self) -> list[str]:
         lines = [f"stopped: {self.stopped}"] if self.stopped else []

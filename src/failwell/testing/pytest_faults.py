@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from failwell.errors.text_table import aligned
 from failwell.testing.fault_injection import FaultInjection, inject_fault, isolated_providers
 from failwell.testing.faults_spec import FaultSpec, parse_fault, parse_faults
 
@@ -149,10 +150,7 @@ def table(outcomes: list[FaultOutcome]) -> list[str]:
         ["test", *faults],
         *([_short(test), *(cells.get((test, fault), "-") for fault in faults)] for test in tests),
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    lines = aligned(rows)
     count = sum(outcome.outcome == "survived" for outcome in outcomes)
     idle = sum(outcome.outcome == "not reached" for outcome in outcomes)
     lines.append(

@@ -11,6 +11,7 @@ from failwell.cli.exit_codes import Exit
 from failwell.cli.faults import Unreadable, reason
 from failwell.cli.output import print_json_text, print_stderr
 from failwell.cli.parser import Parser
+from failwell.cli.text_file import named
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation
@@ -124,7 +125,6 @@ def _row(line: bytes, number: int) -> Mapping[str, Any]:
 
 def _lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Number and content of every line that is not blank; of one that is too long, only the beginning."""
-    name = "the standard input" if path == "-" else f"`{path}`"
     try:
         with _opened(path) as file:
             number = 0
@@ -138,7 +138,9 @@ def _lines(path: str) -> Iterator[tuple[int, bytes]]:
                 if line.strip():
                     yield number, line
     except OSError as error:
-        raise Unreadable.wrap(error, f"cannot read {name}: {reason(error)}", caller_facing=True) from error
+        raise Unreadable.wrap(
+            error, f"cannot read {named(path)}: {reason(error)}", caller_facing=True
+        ) from error
 
 
 def _opened(path: str) -> AbstractContextManager[BinaryIO]:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 from failwell.adapters.saved.http_reply import describe_reply, parse_reply
 from failwell.adapters.saved.pasted import describe_pasted
 from failwell.cli.exit_codes import Exit
-from failwell.cli.faults import Unreadable, reason
 from failwell.cli.output import WIDTH, is_terminal, print_json, print_stderr, print_text, wants_color
 from failwell.cli.parser import Parser
+from failwell.cli.text_file import named, read_bytes
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import Origin, UserAction
 from failwell.errors.faults import Validation
@@ -48,11 +48,8 @@ def read_input(path: str) -> str:
     """
     if path == "-" and is_terminal(sys.stdin):
         print_stderr(_INVITATION)
-    name = "the standard input" if path == "-" else f"`{path}`"
-    try:
-        content = _bytes(path)
-    except OSError as error:
-        raise Unreadable.wrap(error, f"cannot read {name}: {reason(error)}", caller_facing=True) from error
+    name = named(path)
+    content = read_bytes(path, MOST_BYTES)
     if len(content) > MOST_BYTES:
         limit = f"{MOST_BYTES // 1024**2} MiB"
         raise _refused(f"{name} is larger than {limit}", "cut out the part around the failure")
@@ -186,15 +183,6 @@ def _texts(value: object, depth: int = 0) -> list[str]:
     return [text for item in inner for text in _texts(item, depth + 1)] if depth < 8 else []
 
 
-def _bytes(path: str) -> bytes:
-    if path == "-":
-        if sys.stdin is None:
-            return b""
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
-    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
-        return file.read(MOST_BYTES + 1)
-
-
 def _unrecognised(tried: list[str]) -> Validation:
     return _refused(
         "the input is nothing that can be described",
@@ -258,18 +246,13 @@ def run(args: Namespace) -> int:
 
 
 def _for_a_person(args: Namespace) -> bool:
-    import sys
     from importlib.util import find_spec
-
-    from failwell.cli.output import is_terminal
 
     # The panel is drawn by rich, which comes with the extra `engine`; without it the same is said in plain text.
     return (is_terminal(sys.stdout) or args.color == "always") and find_spec("rich") is not None
 
 
 def _panel(report: ErrorReport, args: Namespace) -> None:
-    import sys
-
     from failwell.cli.output import print_drawing, terminal
     from failwell.delivery.terminal import panel
 

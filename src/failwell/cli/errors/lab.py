@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from failwell.cli.listing import text_table
 from failwell.cli.output import print_data, print_text
-from failwell.cli.parser import Parser, usage_error
+from failwell.cli.parser import Parser, port, usage_error
 from failwell.testing.laboratory.dialects.table import dialect_names
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _TICK = 0.5
 
 def add_serve_options(parser: Parser) -> None:
     """Declare where it listens."""
-    parser.add_argument("--port", type=_port, help="the port (default: a free one)")
+    parser.add_argument("--port", type=port, help="the port (default: a free one)")
     parser.add_argument("--stall", type=_seconds, help="seconds that slow replies take (default: 3600)")
     parser.add_argument(
         "--strict", action="store_true", help="refuse conversations that the provider would refuse"
@@ -154,12 +154,6 @@ def _by_scenario(entries: "list[Cell]") -> "dict[str, list[Cell]]":
     for cell in entries:
         grouped[cell.scenario.name].append(cell)
     return {name: group for name, group in grouped.items() if group}
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= 65_535:
-        raise ArgumentTypeError(f"`{text}` is not a port; write a number from 0 to 65535")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

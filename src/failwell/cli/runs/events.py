@@ -1,16 +1,16 @@
 """`failwell runs tail` and `failwell runs export`: the events of a run, as they happen or all at once."""
 
-import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_json_text, print_stderr, print_text
-from failwell.cli.parser import Parser, usage_error
+from failwell.cli.parser import Parser
 from failwell.cli.records import add_after, add_name, add_store
 from failwell.cli.runs.runs import current_run, journal
 from failwell.cli.temporal.remote import following
+from failwell.cli.text_file import write_text
 
 if TYPE_CHECKING:
     from failwell.store.event import Event
@@ -66,7 +66,8 @@ def run_export(args: Namespace) -> int:
             for piece in pieces:
                 print_json_text(piece)
         else:
-            write_pieces(args.output, pieces, force=args.force, see="failwell runs export --help")
+            lines = (f"{piece}\n" for piece in pieces)
+            write_text(args.output, lines, force=args.force, see="failwell runs export --help")
             print_text(f"wrote {args.output}")
     return Exit.DONE
 
@@ -136,19 +137,3 @@ def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]", args:
         "events": [event.to_dict() for event in events],
     }
     yield dumps(document, indent=2, ensure_ascii=False)
-
-
-def write_pieces(path: str, pieces: Iterable[str], *, force: bool, see: str) -> None:
-    """Write an export to a private file."""
-    from failwell.cli.faults import Unwritable, reason
-
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
-    try:
-        # Private to its owner, as the journal is.
-        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
-            for piece in pieces:
-                file.write(piece + "\n")
-    except FileExistsError:
-        raise usage_error(f"`{path}` exists; `--force` replaces it", see=see) from None
-    except OSError as error:
-        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

@@ -1,12 +1,12 @@
 """`failwell init`: write a workflow file to start from."""
 
-import os
 from argparse import Namespace
 from pathlib import Path
 
 from failwell.cli.listing import Listing, print_listing
 from failwell.cli.output import print_data
-from failwell.cli.parser import Parser, usage_error
+from failwell.cli.parser import Parser
+from failwell.cli.text_file import write_text
 
 STARTERS = {
     "pipeline": "steps in a row, with retries and routes for typed errors",
@@ -15,7 +15,6 @@ STARTERS = {
 }
 """Starter → what it shows. Each is a file in the folder `starters`."""
 _FILE = "workflow.yaml"
-_SEE = "failwell init --help"
 
 
 def add_options(parser: Parser) -> None:
@@ -40,7 +39,8 @@ def run(args: Namespace) -> int:
         rows = list(STARTERS.items())
         objects = [{"id": name, "shows": what} for name, what in rows]
         return print_listing(args, Listing(("starter", "shows"), rows, objects))
-    _write(args.output, starter_text(args.starter, args.output), force=args.force)
+    text = starter_text(args.starter, args.output)
+    write_text(args.output, [text], force=args.force, see="failwell init --help", mode=0o644)
     from shlex import quote
 
     file = quote(args.output)
@@ -59,19 +59,3 @@ def starter_text(starter: str, file: str = _FILE) -> str:
 
     text = (files("failwell.cli.runs") / "starters" / f"{starter}.yaml").read_text(encoding="utf-8")
     return text.replace(f"run {_FILE}", f"run {Path(file).name}")
-
-
-def _write(path: str, text: str, *, force: bool) -> None:
-    from failwell.cli.faults import Unwritable, reason
-
-    # Without `--force` nothing that is there is touched, not even through a link.
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
-    try:
-        with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8", errors="strict") as file:
-            file.write(text)
-    except FileExistsError:
-        raise usage_error(
-            f"`{path}` exists; `--force` replaces it, `-o FILE` writes another one", see=_SEE
-        ) from None
-    except OSError as error:
-        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from failwell.calls.clock import SYSTEM_CLOCK
-from failwell.cli.output import error_format, is_terminal, print_stderr_lines, terminal
+from failwell.cli.output import console_of, error_format, is_terminal, print_stderr_lines
+from failwell.cli.times import clock, lasted
 from failwell.store.event import Event
 from failwell.workflows.run_details import exit_code_of
 
@@ -208,8 +209,6 @@ class PlainProgress:
     def _time(self, event: Event) -> str:
         if not self._has_times:
             return ""
-        from failwell.cli.times import clock
-
         return f"{clock(event.at)}  "
 
     def pause(self) -> None:
@@ -229,7 +228,7 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
         usage: dict[str, Any] = data.get("usage") or {}
         spent = usage.get("cost_usd") or model.spent
         cost = f", {spent:.4f} USD" if spent else ""
-        return f"run {model.state} after {span(data.get('duration', 0.0))}{cost}"
+        return f"run {model.state} after {lasted(data.get('duration', 0.0))}{cost}"
     if event.type == "budget:warning":
         return f"budget: {data['spent_usd']:.2f} of {data['limit_usd']:.2f} USD are spent"
     if event.type == "hook":
@@ -254,7 +253,7 @@ def step_label(path: str, item: str | None) -> str:
 
 
 def _retrying(row: Row, data: Any) -> str:
-    reason = "blocked until its time" if data.get("by") == "parking" else f"again in {span(data['delay'])}"
+    reason = "blocked until its time" if data.get("by") == "parking" else f"again in {lasted(data['delay'])}"
     return f"{_failed(row, data)} (attempt {row.attempt}); {reason}"
 
 
@@ -263,7 +262,7 @@ def _started(row: Row, _data: Any) -> str:
 
 
 def _done(row: Row, _data: Any) -> str:
-    return f"done in {span((row.ended or 0.0) - row.started)}{_exit(row)}"
+    return f"done in {lasted((row.ended or 0.0) - row.started)}{_exit(row)}"
 
 
 def _failed(row: Row, _data: Any) -> str:
@@ -289,7 +288,7 @@ def exit_text(code: int) -> str:
 
 
 def _waits(_row: Row, data: Any) -> str:
-    return f"waits {span(data['seconds'])}"
+    return f"waits {lasted(data['seconds'])}"
 
 
 def _skipped(row: Row, _data: Any) -> str:
@@ -309,17 +308,6 @@ _PHRASES: dict[str, Callable[[Row, Any], str]] = {
     "node:skipped": _skipped,
     "human_gate:paused": _asks,
 }
-
-
-def span(seconds: float) -> str:
-    """A duration as the progress of a run shows it, in one or two units."""
-    if seconds < 1:
-        return f"{max(seconds, 0.0) * 1000:.0f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 _MARKS = {
@@ -344,8 +332,7 @@ class Live:
         self._console: Any = None
 
     def __enter__(self) -> Self:
-        color = {"always": True, "never": False}.get(self._args.color)
-        self._console = terminal(sys.stderr, color=color, force_terminal=True)
+        self._console = console_of(self._args, sys.stderr)
         self.resume()
         return self
 
@@ -389,7 +376,7 @@ class Live:
         head.append(f"{model.workflow or 'workflow'} ", style="bold")
         head.append(f"{model.run}  {model.state}", style="dim")
         if model.started:
-            head.append(f"  {span(now - model.started)}", style="dim")
+            head.append(f"  {lasted(now - model.started)}", style="dim")
         if model.spent:
             head.append(f"  {model.spent:.4f} USD", style="dim")
         lines = [_line(row, now) for row in visible]
@@ -426,10 +413,10 @@ def _line(row: Row, now: float) -> Any:
     if row.attempt > 1:
         line.append(f"  attempt {row.attempt}", style="yellow")
     if row.until is not None and row.state in ("retrying", "waiting"):
-        line.append(f"  in {span(row.until - now)}", style="yellow")
+        line.append(f"  in {lasted(max(0.0, row.until - now))}", style="yellow")
     if row.text and row.state != "done":
         line.append(f"  {row.text}", style=style)
     if row.exit_code and row.state != "running":
         line.append(f"  {exit_text(row.exit_code)}", style="yellow")
-    line.append(f"  {span((row.ended or now) - row.started)}", style="dim")
+    line.append(f"  {lasted((row.ended or now) - row.started)}", style="dim")
     return line

@@ -1,7 +1,7 @@
 """`failwell temporal dev`: run Temporal's development server on this machine."""
 
 import signal
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from json import dumps
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_stderr, print_text
-from failwell.cli.parser import Parser
+from failwell.cli.parser import Parser, port
 from failwell.temporal.dev_server import BANNER, PORT, DevServer, ServerFailed
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def add_dev_options(parser: Parser) -> None:
     """Declare where it listens and what it keeps."""
     parser.add_argument(
-        "--port", type=_port, default=PORT, help=f"the port of the server; 0 is a free one (default: {PORT})"
+        "--port", type=port, default=PORT, help=f"the port of the server; 0 is a free one (default: {PORT})"
     )
     parser.add_argument(
-        "--ui-port", type=_port, help="the port of its web page (default: that of the server + 1000)"
+        "--ui-port", type=port, help="the port of its web page (default: that of the server + 1000)"
     )
     parser.add_argument("--headless", action="store_true", help="run without the web page")
     parser.add_argument(
@@ -99,9 +99,3 @@ def _print_address(server: DevServer, args: Namespace) -> None:
             f"`failwell temporal worker --address {server.address}` works for it; Ctrl-C stops it",
         ]
     )
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= 65_535:
-        raise ArgumentTypeError(f"`{text}` is not a port; write a number from 0 to 65535")
-    return int(text)
