@@ -68,7 +68,7 @@ def test_adding_says_what_to_do_next_and_listing_shows_it(home: Path) -> None:
 
 
 def test_listing_nothing_says_how_to_begin(home: Path) -> None:
-    assert "failwell capabilities add FILE" in run(home, "list").out
+    assert "failwell capabilities add FILE" in run(home, "list").err
     assert run(home, "list", "--json").data == []
 
 

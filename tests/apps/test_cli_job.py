@@ -70,7 +70,6 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
     assert cancelled.data == {
         "id": slow,
         "status": "cancelled",
-        "state": "cancelled",
         "certainty": "partial",
     }
     assert (told[-1]["type"], told[-1]["data"]["certainty"]) == ("cancelled", "partial")

@@ -63,7 +63,7 @@ def test_a_program_gets_nodes_and_edges_with_ids(flow: str) -> None:
 def test_an_agent_gets_tables(flow: str) -> None:
     done = failwell("show", flow, "--agent")
 
-    assert "| fetch | reset | error | external.drift |" in done.out
+    assert "| `fetch` | reset | error | external.drift |" in done.out
 
 
 def test_mermaid_is_printed(flow: str) -> None:

@@ -19,7 +19,7 @@ from failwell.cli.parser import Parser
 from failwell.errors.text_table import aligned
 
 if TYPE_CHECKING:
-    from failwell.jobs.store.records import JobStore
+    from failwell.jobs.store.sqlite import JobStore
 
 Row = Sequence[str]
 _SHORTEST = 8

@@ -1,25 +1,21 @@
 """Runs the jobs of a store from a command, with signals, warnings and a graceful end."""
 
-import signal
 import warnings
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import contextmanager
+from signal import Signals
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_stderr
 from failwell.cli.records import state_folder_of
+from failwell.cli.signals import on_signals
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     from failwell.jobs.client.queue_client import QueueClient
     from failwell.jobs.memory.machine import Limits
     from failwell.jobs.runtime import Runtime
-
-_CODES = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED, "SIGHUP": Exit.HUNG_UP}
-"""Signal → exit code. Not every system has all of them."""
 
 
 def host(
@@ -66,20 +62,20 @@ async def _host(
     from failwell.jobs.workers.protocol import Supervision
 
     stop = asyncio.Event()
-    received: list[str] = []
+    received: list[Signals] = []
 
-    def on_signal(name: str) -> None:
-        received.append(name)
+    def on_signal(number: Signals) -> None:
+        received.append(number)
         stop.set()
         if len(received) == 1:
-            _print(
-                f"{name}: running jobs have {DRAIN:g} s to end, the others wait; once more to stop at once"
+            print_stderr(
+                f"{number.name}: running jobs have {DRAIN:g} s to end, the others wait; once more to stop at once"
             )
         elif len(received) == 2:
-            _print(f"{name}: stopping now; running jobs go back to the queue")
+            print_stderr(f"{number.name}: stopping now; running jobs go back to the queue")
             jobs.hurry()
 
-    with listening(asyncio.get_running_loop(), on_signal), ExitStack() as stack:
+    with on_signals(on_signal, loop=asyncio.get_running_loop()), ExitStack() as stack:
         store = (
             stack.enter_context(closing(open_jobs(state_folder_of(args)))) if queue is None else queue.store
         )
@@ -104,33 +100,7 @@ async def _host(
                 return Exit.DONE
             task.cancel()
             await asyncio.wait([task])
-    return _CODES[received[0]]
-
-
-@contextmanager
-def listening(loop: "AbstractEventLoop", on_signal: "Callable[[str], None]") -> Generator[None]:
-    """Call `on_signal` with the name of each signal, also while the workers are being stopped."""
-    names = [name for name in _CODES if hasattr(signal, name) and not _is_ignored(name)]
-    try:
-        for name in names:
-            loop.add_signal_handler(getattr(signal, name), on_signal, name)
-    except NotImplementedError:
-        # This event loop has no signal handlers; Ctrl-C raises KeyboardInterrupt instead.
-        names = []
-    try:
-        yield
-    finally:
-        for name in names:
-            loop.remove_signal_handler(getattr(signal, name))
-
-
-def _is_ignored(name: str) -> bool:
-    """Whether the caller ignores this signal, as `nohup` does."""
-    return signal.getsignal(getattr(signal, name)) is signal.SIG_IGN
-
-
-def _print(text: str) -> None:
-    print_stderr(text)
+    return Exit.of_signal(received[0])
 
 
 @contextmanager

@@ -153,7 +153,6 @@ def _pairs(args: Namespace, option: str) -> list[tuple[str, str]]:
 
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -250,21 +249,16 @@ class RunCommand:
         from asyncio import current_task, get_running_loop
 
         self._main, self._loop = current_task(), get_running_loop()
-        # A signal that the caller ignores stays ignored, as under `nohup`.
-        signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        for number in signals:
-            self._loop.add_signal_handler(number, self._interrupt, number)
         from failwell.cli.runs.progress import progress
+        from failwell.cli.signals import on_signals
 
-        with progress(self.args) as display:
+        with on_signals(self._interrupt, loop=self._loop), progress(self.args) as display:
             settings = self._settings(display)
             try:
                 async with nullcontext() if self._http is None else self._http_answers(self._http, settings):
                     return await work(settings)
             finally:
                 settings.store.close()
-                for number in signals:
-                    self._loop.remove_signal_handler(number)
 
     def _settings(self, display: "Progress | None") -> "Settings":
         from failwell.cli.jobs.host import warnings_as_lines
@@ -345,17 +339,16 @@ class RunCommand:
         for note in undeclared_inputs(plan, self.inputs):
             print_aside(self.args, f"note: {note.message} ({note.hint})")
 
-    def _interrupt(self, number: int) -> None:
+    def _interrupt(self, number: signal.Signals) -> None:
         """The first signal cancels the run; the second ends it at once."""
         from failwell.workflows.machine.messages import Cancel
 
         if number == signal.SIGHUP and self.args.detach:
             # It has no terminal that could be closed.
             return
-        name = signal.Signals(number).name
         was_stopping, self._signal = self._signal is not None, number
         if was_stopping or self._driver is None:
             self._main.cancel()
             return
-        print_if_read(f"{name}: stopping what runs; once more to stop at once")
-        self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=name))
+        print_if_read(f"{number.name}: stopping what runs; once more to stop at once")
+        self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=number.name))

@@ -3,10 +3,10 @@
 One turn without a terminal: the answer as text, or every event as a line of JSON. Nobody can be asked.
 """
 
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from signal import Signals
 from typing import TYPE_CHECKING, Any
 
 from failwell.cli.commands import JSON
@@ -20,6 +20,7 @@ from failwell.cli.output import (
 )
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, command_for
+from failwell.cli.signals import on_signals
 from failwell.cli.times import add_answer_timeout
 from failwell.delivery.plain_text import json_text
 
@@ -195,7 +196,6 @@ def print_resume(args: Namespace, session: str) -> None:
     print_aside(args, f"resume it with: {command_for(args, 'chat', '--resume', session)}")
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXITS = {"answered": Exit.DONE, "failed": Exit.FAILED, "halted": Exit.WAITING, "cancelled": Exit.INTERRUPTED}
 
 
@@ -205,7 +205,7 @@ class HeadlessChat:
     def __init__(self, args: Namespace, text: str | None) -> None:
         self._args = args
         self._text = text
-        self._signal: int | None = None
+        self._signal: Signals | None = None
 
     def hold(self) -> int:
         """Take the turn; the exit code."""
@@ -222,21 +222,13 @@ class HeadlessChat:
     async def _talk(self, session: "AgentSession") -> int:
         from asyncio import get_running_loop
 
-        loop = get_running_loop()
-        # A signal that the caller ignores stays ignored, as under `nohup`.
-        signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        for number in signals:
-            loop.add_signal_handler(number, self._interrupt, session, number)
-        try:
-            result = await (session.retry() if self._text is None else session.send(self._text))
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
-        return self._print(session, result)
+        def interrupt(number: Signals) -> None:
+            self._signal = number
+            session.cancel_turn()
 
-    def _interrupt(self, session: "AgentSession", number: int) -> None:
-        self._signal = number
-        session.cancel_turn()
+        with on_signals(interrupt, loop=get_running_loop()):
+            result = await (session.retry() if self._text is None else session.send(self._text))
+        return self._print(session, result)
 
     def _print(self, session: "AgentSession", result: "TurnResult") -> int:
         if self._args.format == JSON:

@@ -4,17 +4,18 @@ What is typed during a turn waits for its end. Ctrl-C cancels the turn; a second
 """
 
 import os
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from signal import Signals
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_piece, print_stderr, print_text
 from failwell.cli.sessions.chat import hold, print_resume
+from failwell.cli.signals import on_signals
 from failwell.delivery.plain_text import one_line
 from failwell.errors.fault import Fault
 
@@ -206,9 +207,6 @@ class TerminalChat:
 
         self.session = session
         loop = get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._leave, Exit.of_signal(number))
         models = ", ".join(map(one_line, session.manifest.models))
         print_stderr(f"session {session.id} with {models}; /help lists the commands")
         state = session.state
@@ -219,15 +217,13 @@ class TerminalChat:
             print_stderr(f"resumed after {state.turn} turns{open_end}")
         self._prompt()
         try:
-            with self._lines.reading(loop):
+            with on_signals(self._on_signal, loop=loop), self._lines.reading(loop):
                 while not self.is_over:
                     line = await self._lines.next()
                     if line is None:
                         break
                     await self._take(line)
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                loop.remove_signal_handler(number)
             await session.close("exit")
             for turn in tuple(self._turns):
                 await turn
@@ -326,6 +322,12 @@ class TerminalChat:
         print_stderr(_PROMPT, end="")
 
     # -------------------------------------------------------------- signals and questions
+
+    def _on_signal(self, number: Signals) -> None:
+        if number is Signals.SIGINT:
+            self._interrupt()
+        else:
+            self._leave(Exit.of_signal(number))
 
     def _interrupt(self) -> None:
         """The first Ctrl-C cancels the turn; the second leaves."""

@@ -1,19 +1,14 @@
 """`failwell temporal dev`: run Temporal's development server on this machine."""
 
-import signal
 from argparse import Namespace
-from collections.abc import Generator
-from contextlib import contextmanager
 from json import dumps
-from typing import TYPE_CHECKING
+from signal import Signals
 
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import print_stderr, print_text
 from failwell.cli.parser import Parser, port
+from failwell.cli.signals import on_signals
 from failwell.temporal.dev_server import BANNER, PORT, DevServer, ServerFailed
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 def add_dev_options(parser: Parser) -> None:
@@ -43,7 +38,13 @@ def add_dev_options(parser: Parser) -> None:
 
 
 def run_dev(args: Namespace) -> int:
-    """Run the server until it is stopped."""
+    """Run the server until it is stopped: the first signal stops it, the second kills it."""
+    received: list[Signals] = []
+
+    def stop(number: Signals) -> None:
+        received.append(number)
+        (server.process.terminate if len(received) == 1 else server.process.kill)()
+
     with (
         DevServer(
             port=args.port,
@@ -52,7 +53,7 @@ def run_dev(args: Namespace) -> int:
             db_filename=args.db_filename,
             namespaces=args.namespace,
         ) as server,
-        _stopped_by_signals(server) as received,
+        on_signals(stop),
     ):
         if server.wait_until_ready():
             _print_address(server, args)
@@ -60,30 +61,9 @@ def run_dev(args: Namespace) -> int:
             if not line.startswith(BANNER):
                 print_stderr(line)
         if received:
-            return Exit.DONE if received[0] == signal.SIGTERM else Exit.of_signal(received[0])
+            return Exit.DONE if received[0] is Signals.SIGTERM else Exit.of_signal(received[0])
         reason = server.last_line.removeprefix("Error: ") or "no reason given"
         raise ServerFailed(message=f"the Temporal server ended: {reason}", code=server.process.wait())
-
-
-@contextmanager
-def _stopped_by_signals(server: DevServer) -> Generator[list[int]]:
-    """Stop the server at the first signal and kill it at the second; yields the signals."""
-    received: list[int] = []
-
-    def on_signal(number: int, _frame: "FrameType | None") -> None:
-        received.append(number)
-        if len(received) == 1:
-            server.process.terminate()
-        else:
-            server.process.kill()
-
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), on_signal) for name in names}
-    try:
-        yield received
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
 
 
 def _print_address(server: DevServer, args: Namespace) -> None:

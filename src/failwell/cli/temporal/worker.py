@@ -4,15 +4,17 @@ import logging
 import os
 from argparse import Namespace
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING
 
 from failwell.cli.exit_codes import Exit
-from failwell.cli.jobs.host import listening, warnings_as_lines
+from failwell.cli.jobs.host import warnings_as_lines
 from failwell.cli.jobs.workers import add_limits, limits_of
 from failwell.cli.output import print_aside, print_stderr, print_text
 from failwell.cli.parser import Parser, usage_error
 from failwell.cli.records import add_store, at_least, state_folder_of
 from failwell.cli.runs.run import log_as_lines
+from failwell.cli.signals import on_signals
 from failwell.cli.temporal.connection import add_connection, connection_of
 
 if TYPE_CHECKING:
@@ -72,28 +74,28 @@ async def _work(args: Namespace, options: "ConnectionOptions", worker: "Temporal
     from failwell.jobs.runtime import DRAIN
 
     stop = asyncio.Event()
-    received: list[str] = []
+    received: list[Signals] = []
 
-    def on_signal(name: str) -> None:
-        received.append(name)
+    def on_signal(number: Signals) -> None:
+        received.append(number)
         stop.set()
         if len(received) == 1:
-            print_stderr(f"{name}: running work has {DRAIN:g} s to end; once more to stop at once")
+            print_stderr(f"{number.name}: running work has {DRAIN:g} s to end; once more to stop at once")
         else:
-            print_stderr(f"{name}: stopping now; another worker does the rest")
+            print_stderr(f"{number.name}: stopping now; another worker does the rest")
             # Guardians end every process that was started here.
             os._exit(exit_of(received[0]))
 
-    with listening(asyncio.get_running_loop(), on_signal):
+    with on_signals(on_signal, loop=asyncio.get_running_loop()):
         async with worker:
             _greet(args, options, worker)
             await stop.wait()
     return exit_of(received[0])
 
 
-def exit_of(name: str) -> Exit:
+def exit_of(number: Signals) -> Exit:
     """The exit code after a signal. A service manager stops a worker with SIGTERM; that is not a failure."""
-    return Exit.INTERRUPTED if name == "SIGINT" else Exit.DONE
+    return Exit.INTERRUPTED if number is Signals.SIGINT else Exit.DONE
 
 
 def _greet(args: Namespace, options: "ConnectionOptions", worker: "TemporalWorker") -> None:
