@@ -3,7 +3,7 @@
 import json
 from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -161,18 +161,7 @@ def table(outcomes: list[FaultOutcome]) -> list[str]:
 
 def report_json(outcomes: list[FaultOutcome]) -> str:
     """The outcomes as JSON."""
-    rows = [
-        {
-            "test": outcome.test,
-            "fault": outcome.fault,
-            "outcome": outcome.outcome,
-            "calls": outcome.calls,
-            "injected": outcome.injected,
-            "seconds": outcome.seconds,
-            "kind": outcome.kind,
-        }
-        for outcome in outcomes
-    ]
+    rows = [asdict(outcome) for outcome in outcomes]
     counts = {
         name: sum(row["outcome"] == name for row in rows)
         for name in ("survived", "failed", "skipped", "not reached")

@@ -99,8 +99,33 @@ def cut(reply: Reply, ending: Ending, *, without: int = 1) -> Reply:
     return replace(reply, pieces=reply.pieces[:-without], ending=ending)
 
 
+def broken_streams(
+    fine: Answer, error: bytes, *, after: Callable[[LabCall], int] | int = 1
+) -> dict[str, Answer]:
+    """The streams that end early: with `error` as an event, cleanly, or reset; `after` events come after the content."""
+
+    def begun(call: LabCall, ending: Ending = "whole") -> Reply:
+        return cut(fine(call), ending, without=after if isinstance(after, int) else after(call))
+
+    def failing(call: LabCall) -> Reply:
+        stream = begun(call)
+        return replace(stream, pieces=(*(stream.pieces or ()), error))
+
+    return {
+        "in_stream_error": failing,
+        "truncated_stream": begun,
+        "broken_stream": lambda call: begun(call, "reset"),
+    }
+
+
 Declined = Mapping[str, str]
 """Scenario → why this dialect does not have it."""
+
+HOSTED: Declined = {
+    "model_loading": "its models are always loaded",
+    "out_of_memory": "it does not show its hosts",
+}
+"""What a provider declines that hosts models for others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """Anthropic: the type says it, low credit is a 400 in prose, and a stream fails under a 200."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
     BROKEN_CALL,
     HELLO,
+    HOSTED,
     NOTHING,
     Answer,
     LabCall,
@@ -17,7 +17,7 @@ from failwell.testing.laboratory.lab_reply import (
     always,
     as_events,
     as_json,
-    cut,
+    broken_streams,
     event,
 )
 
@@ -280,15 +280,7 @@ def _event(kind: str, **members: Any) -> bytes:
 
 
 _FINE = _answer(HELLO)
-_AFTER_CONTENT = 3
-"""The events that close a stream: of its block, of its message, of itself."""
-
-
-def _failing(call: LabCall) -> Reply:
-    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    return replace(begun, pieces=(*(begun.pieces or ()), event(error, "error")))
-
+_OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
 DIALECTS = {
     "anthropic": Dialect(
@@ -336,13 +328,9 @@ DIALECTS = {
             "truncated_output": _answer(HELLO, "max_tokens"),
             "empty_reply": _answer(NOTHING),
             "malformed_tool_call": _answer(BROKEN_CALL),
-            "in_stream_error": _failing,
-            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
+            # Its block, its message and itself are closed by an event each.
+            **broken_streams(_FINE, event(_OVERLOADED, "error"), after=3),
         },
-        declines={
-            "model_loading": "its models are always loaded",
-            "out_of_memory": "it does not show its hosts",
-        },
+        declines=HOSTED,
     )
 }

@@ -1,6 +1,5 @@
 """Amazon Bedrock's Converse: the kind in a header, streams in binary frames, exceptions as events."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +18,7 @@ from failwell.testing.laboratory.lab_reply import (
     always,
     as_events,
     as_json,
-    cut,
+    broken_streams,
 )
 
 
@@ -155,15 +154,7 @@ def _answer(turn: LabTurn, stop: str | None = None) -> Answer:
 
 
 _FINE = _answer(HELLO)
-_AFTER_CONTENT = 3
-"""The events that close a stream: of its block, of its message, of its numbers."""
-
-
-def _failing(call: LabCall) -> Reply:
-    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
-    broke = aws_exception("serviceUnavailableException", "The service is temporarily overloaded.")
-    return replace(begun, pieces=(*(begun.pieces or ()), broke))
-
+_BROKE = aws_exception("serviceUnavailableException", "The service is temporarily overloaded.")
 
 DIALECTS = {
     "bedrock": Dialect(
@@ -209,9 +200,8 @@ DIALECTS = {
             "truncated_output": _answer(HELLO, "max_tokens"),
             "empty_reply": _answer(NOTHING),
             "malformed_tool_call": _answer(BROKEN_CALL),
-            "in_stream_error": _failing,
-            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
+            # Its block, its message and its numbers are closed by an event each.
+            **broken_streams(_FINE, _BROKE, after=3),
             "model_loading": _error(
                 429,
                 "ModelNotReadyException",

@@ -1,7 +1,6 @@
 """Chat completions as OpenAI shapes them, which many other providers speak as well."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from failwell.testing.laboratory.dialect import Refusal, is_text, items, members
@@ -10,7 +9,6 @@ from failwell.testing.laboratory.lab_reply import (
     HELLO,
     NOTHING,
     Answer,
-    Ending,
     Headers,
     LabCall,
     LabTurn,
@@ -18,7 +16,7 @@ from failwell.testing.laboratory.lab_reply import (
     Reply,
     as_events,
     as_json,
-    cut,
+    broken_streams,
     event,
 )
 
@@ -126,22 +124,13 @@ def chat_answers(
 
     fine = answer(HELLO)
 
-    def begun(call: LabCall, ending: Ending = "whole") -> Reply:
-        # Without the reason of the end, the tokens where the call wants them, and the last event.
-        return cut(fine(call), ending, without=2 + wants_usage(call))
-
-    def failing(call: LabCall) -> Reply:
-        stream = begun(call)
-        return replace(stream, pieces=(*(stream.pieces or ()), event(error)))
-
     answers: dict[str, Answer] = {
         "ok": fine,
         "truncated_output": answer(HELLO, length),
         "empty_reply": empty,
         "malformed_tool_call": answer(BROKEN_CALL),
-        "truncated_stream": begun,
-        "in_stream_error": failing,
-        "broken_stream": lambda call: begun(call, "reset"),
+        # The reason of the end, the tokens where the call wants them, and the last event.
+        **broken_streams(fine, event(error), after=lambda call: 2 + wants_usage(call)),
     }
     if refused is not None:
         answers["content_refused_out"] = answer(HELLO, refused)

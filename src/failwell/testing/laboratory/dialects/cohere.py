@@ -1,12 +1,12 @@
 """Cohere's chat: a bare `message`, trial keys counted by the month, and typed stream events."""
 
-from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Differs
 from failwell.testing.laboratory.lab_reply import (
     BROKEN_CALL,
     HELLO,
+    HOSTED,
     NOTHING,
     Answer,
     LabCall,
@@ -16,7 +16,7 @@ from failwell.testing.laboratory.lab_reply import (
     always,
     as_events,
     as_json,
-    cut,
+    broken_streams,
     event,
 )
 
@@ -85,15 +85,7 @@ def _event(kind: str, **members: Any) -> bytes:
 
 
 _FINE = _answer(HELLO)
-_AFTER_CONTENT = 2
-"""The events that close a stream: of its content, of its message."""
-
-
-def _failing(call: LabCall) -> Reply:
-    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
-    ended = {"finish_reason": "ERROR", "error": "internal server error while generating"}
-    return replace(begun, pieces=(*(begun.pieces or ()), _event("message-end", delta=ended)))
-
+_BROKE = {"finish_reason": "ERROR", "error": "internal server error while generating"}
 
 DIALECTS = {
     "cohere": Dialect(
@@ -126,15 +118,13 @@ DIALECTS = {
             "truncated_output": _answer(HELLO, "MAX_TOKENS"),
             "empty_reply": _answer(NOTHING),
             "malformed_tool_call": _answer(BROKEN_CALL),
-            "in_stream_error": _failing,
-            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
+            # Its content and its message are closed by an event each.
+            **broken_streams(_FINE, _event("message-end", delta=_BROKE), after=2),
         },
         declines={
             "conflict": "it has nothing that two calls could change at once",
             "content_refused_in": "it judges the answer, not the request",
-            "model_loading": "its models are always loaded",
-            "out_of_memory": "it does not show its hosts",
+            **HOSTED,
         },
         differs={"in_stream_error": Differs("provider.output_rejected")},
     )

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from json import loads
 from typing import Any
 
@@ -10,6 +9,7 @@ from failwell.testing.laboratory.delay_forms import EVERYWHERE, retry_details
 from failwell.testing.laboratory.dialect import Dialect, Differs, Refusal, is_text, items, members
 from failwell.testing.laboratory.lab_reply import (
     HELLO,
+    HOSTED,
     NOTHING,
     Answer,
     LabCall,
@@ -19,7 +19,7 @@ from failwell.testing.laboratory.lab_reply import (
     always,
     as_events,
     as_json,
-    cut,
+    broken_streams,
     event,
 )
 
@@ -216,11 +216,6 @@ _FINE = _answer(HELLO)
 _OVERLOADED = (503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
 
 
-def _failing(call: LabCall) -> Reply:
-    begun = cut(_FINE(call), "whole")
-    return replace(begun, pieces=(*(begun.pieces or ()), event(_body(*_OVERLOADED))))
-
-
 _SHARED: dict[str, Answer] = {
     "ok": _FINE,
     "rate_limited": _rate_limited,
@@ -249,11 +244,8 @@ _SHARED: dict[str, Answer] = {
     "truncated_output": _answer(HELLO, "MAX_TOKENS"),
     "empty_reply": _answer(NOTHING),
     "malformed_tool_call": _answer(NOTHING, "MALFORMED_FUNCTION_CALL"),
-    "in_stream_error": _failing,
-    "truncated_stream": lambda call: cut(_FINE(call), "whole"),
-    "broken_stream": lambda call: cut(_FINE(call), "reset"),
+    **broken_streams(_FINE, event(_body(*_OVERLOADED))),
 }
-_DECLINES = {"model_loading": "its models are always loaded", "out_of_memory": "it does not show its hosts"}
 _DIFFERS = {"malformed_tool_call": Differs("provider.output_rejected")}
 
 DIALECTS = {
@@ -298,7 +290,7 @@ DIALECTS = {
                 "Your prepayment credits are depleted. Add credits to your project.",
             ),
         },
-        declines=_DECLINES,
+        declines=HOSTED,
         differs=_DIFFERS,
     ),
     "google-vertex": Dialect(
@@ -344,7 +336,7 @@ DIALECTS = {
                 _reason("BILLING_DISABLED", service="aiplatform.googleapis.com", consumer="projects/lab"),
             ),
         },
-        declines=_DECLINES,
+        declines=HOSTED,
         differs=_DIFFERS,
     ),
 }

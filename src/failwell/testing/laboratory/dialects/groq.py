@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Differs
 from failwell.testing.laboratory.dialects.chat import USAGE, Chat, chat_answers
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.testing.laboratory.lab_reply import HOSTED, Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-groq-region", "fra"), ("x-request-id", "req_lab_gq"))
 _CHAT = Chat(_HEADERS, last={"x_groq": {"id": "req_lab_gq", "usage": USAGE}})
@@ -96,8 +96,7 @@ DIALECTS = {
             "conflict": "it has nothing that two calls could change at once",
             "content_refused_in": "it answers such requests",
             "content_refused_out": "it has no stop reason for it",
-            "model_loading": "its models are always loaded",
-            "out_of_memory": "it does not show its hosts",
+            **HOSTED,
         },
         differs={
             "daily_quota": Differs(wait=432.0),

@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.testing.laboratory.dialect import Dialect, Refusal, items, members
 from failwell.testing.laboratory.dialects.chat import USAGE, Chat, chat_answers
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, Reply, always, as_json
+from failwell.testing.laboratory.lab_reply import HOSTED, Answer, LabCall, Reply, always, as_json
 
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 _AFTER = {
@@ -143,8 +143,7 @@ DIALECTS = {
         declines={
             "content_refused_in": "it answers such requests, unless the caller requests a guard",
             "content_refused_out": "it has no stop reason for it",
-            "model_loading": "its models are always loaded",
-            "out_of_memory": "it does not show its hosts",
+            **HOSTED,
         },
     )
 }

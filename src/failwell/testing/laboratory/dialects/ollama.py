@@ -4,7 +4,6 @@ At `/chat/completions` it speaks as OpenAI does.
 """
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from failwell.errors.axes import Certainty
@@ -21,7 +20,7 @@ from failwell.testing.laboratory.lab_reply import (
     Reply,
     as_events,
     as_json,
-    cut,
+    broken_streams,
 )
 
 _LINES = "application/x-ndjson"
@@ -84,10 +83,7 @@ def _answer(turn: LabTurn, reason: str = "stop") -> Answer:
 _FINE = _answer(HELLO)
 
 
-def _failing(call: LabCall) -> Reply:
-    begun = cut(_FINE(call), "whole")
-    broke = json.dumps({"error": "an error was encountered while running the model"}).encode() + b"\n"
-    return replace(begun, pieces=(*(begun.pieces or ()), broke))
+_BROKE = json.dumps({"error": "an error was encountered while running the model"}).encode() + b"\n"
 
 
 def scripted(call: LabCall, turn: LabTurn, number: int) -> Reply:
@@ -135,9 +131,7 @@ DIALECTS = {
             "truncated_output": _either("truncated_output", _answer(HELLO, "length")),
             "empty_reply": _either("empty_reply", _answer(NOTHING)),
             "malformed_tool_call": _either("malformed_tool_call", _answer(BROKEN_CALL)),
-            "in_stream_error": _either("in_stream_error", _failing),
-            "truncated_stream": _either("truncated_stream", lambda call: cut(_FINE(call), "whole")),
-            "broken_stream": _either("broken_stream", lambda call: cut(_FINE(call), "reset")),
+            **{name: _either(name, answer) for name, answer in broken_streams(_FINE, _BROKE).items()},
             "out_of_memory": _error(
                 500, "model requires more system memory (9.6 GiB) than is available (7.1 GiB)"
             ),

@@ -6,7 +6,7 @@ from failwell.errors.axes import Certainty
 from failwell.testing.laboratory.dialect import Dialect, Differs
 from failwell.testing.laboratory.dialects.chat import Chat, chat_answers, refuse_chat
 from failwell.testing.laboratory.dialects.responses import refuse_responses, response_turn, with_responses
-from failwell.testing.laboratory.lab_reply import Answer, LabCall, LabTurn, Reply, always, as_json
+from failwell.testing.laboratory.lab_reply import HOSTED, Answer, LabCall, LabTurn, Reply, always, as_json
 
 _HEADERS = (
     ("x-request-id", "req_lab_7f3a"),
@@ -127,10 +127,7 @@ DIALECTS = {
                 "temperature",
             ),
         },
-        declines={
-            "model_loading": "its models are always loaded",
-            "out_of_memory": "it does not show its hosts",
-        },
+        declines=HOSTED,
         differs={"in_stream_error": Differs("provider.unavailable", Certainty.PARTIAL)},
     )
 }

@@ -1,7 +1,6 @@
 """OpenAI's Responses: the other shape of its answers, chosen by the path that a client calls."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from failwell.testing.laboratory.dialect import Refusal, is_text, items, members
@@ -17,7 +16,7 @@ from failwell.testing.laboratory.lab_reply import (
     Reply,
     as_events,
     as_json,
-    cut,
+    broken_streams,
     event,
 )
 
@@ -29,8 +28,7 @@ _USAGE = {
     "total_tokens": 14,
 }
 _PATH = "/responses"
-_AFTER_CONTENT = 4
-"""The events that close a stream: of its text, of its part, of its item, of itself."""
+_BROKE = {"code": "server_error", "message": "The server had an error.", "param": None}
 
 
 def with_responses(answers: Mapping[str, Answer], headers: Headers) -> dict[str, Answer]:
@@ -50,12 +48,6 @@ def _answers(headers: Headers) -> dict[str, Answer]:
     def answer(turn: LabTurn, reason: str | None = None) -> Answer:
         return lambda call: response_turn(call, turn, 1, reason, headers)
 
-    def failing(call: LabCall) -> Reply:
-        begun = cut(fine(call), "whole", without=_AFTER_CONTENT)
-        entries = {"code": "server_error", "message": "The server had an error.", "param": None}
-        pieces = begun.pieces or ()
-        return replace(begun, pieces=(*pieces, _event("error", len(pieces), **entries)))
-
     fine = answer(HELLO)
     return {
         "ok": fine,
@@ -63,9 +55,8 @@ def _answers(headers: Headers) -> dict[str, Answer]:
         "truncated_output": answer(HELLO, "max_output_tokens"),
         "empty_reply": answer(NOTHING),
         "malformed_tool_call": answer(BROKEN_CALL),
-        "in_stream_error": failing,
-        "truncated_stream": lambda call: cut(fine(call), "whole", without=_AFTER_CONTENT),
-        "broken_stream": lambda call: cut(fine(call), "reset", without=_AFTER_CONTENT),
+        # Its text, its part, its item and itself are closed by an event each.
+        **broken_streams(fine, _event("error", 6, **_BROKE), after=4),
     }
 
 
