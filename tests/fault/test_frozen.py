@@ -5,8 +5,7 @@ from dataclasses import FrozenInstanceError, field, fields, replace
 
 import pytest
 
-from failwell.errors.facts import NotBefore
-from failwell.errors.frozen import draft_of, frozen
+from failwell.errors.frozen import frozen
 
 
 @frozen
@@ -99,13 +98,3 @@ def test_a_derived_field_is_set_once_and_follows_a_replacement() -> None:
     assert pickle.loads(pickle.dumps(square)) == square
     with pytest.raises(TypeError):
         Square(side=3, area=1)  # pyright: ignore[reportCallIssue]
-
-
-def test_a_draft_is_filled_field_by_field_and_then_is_as_frozen_as_any_other() -> None:
-    draft = draft_of(NotBefore)()
-    draft.after, draft.at, draft.source, draft.confidence = 7.0, None, "header retry-after", "high"
-    draft.__class__ = NotBefore
-
-    assert draft == NotBefore(after=7.0, source="header retry-after")
-    with pytest.raises(FrozenInstanceError):
-        draft.after = 8.0

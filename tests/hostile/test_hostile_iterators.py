@@ -13,8 +13,8 @@ import requests
 
 import failwell
 from failwell import Fault
+from failwell.capability import TracebackPolicy
 from failwell.delivery.logging import JsonFormatter, ReportFilter
-from failwell.errors import TracebackPolicy
 from failwell.errors.redact import redact_value
 from failwell.errors.safe_str import weighs, words_of
 from failwell.integrations.structlog import report_exception

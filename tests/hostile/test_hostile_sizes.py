@@ -9,7 +9,7 @@ import pytest
 
 import failwell
 from failwell import Fault
-from failwell.errors import TracebackPolicy
+from failwell.capability import TracebackPolicy
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from fuzz.oracle import check_report

@@ -30,10 +30,10 @@ import failwell
 from failwell import Fault
 from failwell.adapters.exception_text import message_of as message_of_exception
 from failwell.adapters.exception_text import repr_of
+from failwell.capability import TracebackPolicy
 from failwell.delivery.logging import JsonFormatter, ReportFilter, message_of
 from failwell.delivery.logging_values import DeferredText
 from failwell.delivery.plain_text import bounded_str, json_text
-from failwell.errors import TracebackPolicy
 from failwell.errors.headers import lower_headers
 from failwell.errors.redact import redact_value
 from failwell.errors.safe_str import arguments_text, is_mapping, is_printable, plain, words_of

@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import Fault
-from failwell.errors import TracebackPolicy
+from failwell.capability import TracebackPolicy
 from failwell.testing.builders import a_fault
 
 

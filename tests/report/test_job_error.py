@@ -30,11 +30,11 @@ from failwell.capability import (
     CapabilityTransientError,
     JobError,
     ResourceShortfall,
+    TracebackPolicy,
     WorkerOOMError,
     classify_exception,
     map_bare_exception_to_job_error,
 )
-from failwell.errors import TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 
 SECRET = "the patient is called Ada"

@@ -6,7 +6,7 @@ import pytest
 
 import failwell
 from failwell import errors
-from failwell.errors import TracebackPolicy
+from failwell.capability import TracebackPolicy
 from failwell.errors.report import ENVIRONMENT_VARIABLE, default_policy
 from failwell.testing.builders import a_fault
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import failwell
 from failwell import errors
-from failwell.errors import NotBefore, TracebackPolicy
+from failwell.capability import TracebackPolicy
+from failwell.errors import NotBefore
 from failwell.errors.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.testing.builders import a_fault
 from tests.specimens import each

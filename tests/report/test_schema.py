@@ -14,7 +14,8 @@ from hypothesis import given
 
 import failwell
 from failwell import Category, ErrorReport
-from failwell.errors import Blame, Certainty, Domain, TracebackPolicy, scene
+from failwell.capability import TracebackPolicy
+from failwell.errors import Blame, Certainty, Domain, scene
 from failwell.errors.axes import ActionKind
 from failwell.errors.kind_registry import KIND_PATTERN, LONGEST_KIND
 from failwell.errors.report import SCHEMA

@@ -11,7 +11,8 @@ from hypothesis import given
 
 import failwell
 from failwell import ErrorReport, capability
-from failwell.errors import NotBefore, ProviderMetadata, Scene, TracebackPolicy
+from failwell.capability import TracebackPolicy
+from failwell.errors import NotBefore, ProviderMetadata, Scene
 from failwell.errors.axes import Category
 from failwell.errors.wire import from_dict, from_json, to_dict, to_json
 from failwell.testing.builders import NOON, a_fault, a_report

@@ -6,7 +6,8 @@ from typing import Any
 
 import failwell
 from failwell import ErrorReport, errors
-from failwell.errors import NotBefore, Scene, TracebackPolicy
+from failwell.capability import TracebackPolicy
+from failwell.errors import NotBefore, Scene
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.wire import CAP, fit
 from failwell.testing.builders import a_fault, a_report
