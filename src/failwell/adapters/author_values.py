@@ -15,7 +15,6 @@ from failwell.adapters.classification import Reading
 from failwell.errors.axes import ActionKind, Certainty
 from failwell.errors.causes import type_name
 from failwell.errors.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.errors.frozen import draft_of
 from failwell.errors.headers import is_allow_listed
 from failwell.errors.redact import are_clean, clean_groups, mask_known, masked, masked_headers
 from failwell.errors.report import Attempt, Frame, Scene
@@ -34,7 +33,6 @@ _PLACEHOLDERS = frozenset({"", "unknown"})
 _PLAIN_VALUES = frozenset({str, int, type(None)})
 _PLAIN_NUMBERS = frozenset({int, float, type(None)})
 _LONGEST_NUMBER = 2**63
-_new_delay = draft_of(NotBefore)
 
 
 def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
@@ -142,12 +140,9 @@ def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
 
 def with_end(delay: NotBefore, when: datetime) -> NotBefore:
     """`wait` for a delay of a recordable reading: only the time at which it is over is missing."""
-    not_before = _new_delay()
-    not_before.after = after = delay.after
-    not_before.at = when + timedelta(0, after)
-    not_before.source, not_before.confidence = delay.source, delay.confidence
-    not_before.__class__ = NotBefore
-    return not_before
+    after = delay.after
+    at = when + timedelta(0, after)
+    return NotBefore(after=after, at=at, source=delay.source, confidence=delay.confidence)
 
 
 def action(advice: UserAction) -> UserAction:

@@ -15,7 +15,6 @@ from failwell.adapters.precedence import is_denied, rules_for
 from failwell.adapters.retry_after import wait_of
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
-from failwell.errors.frozen import draft_of
 from failwell.errors.headers import allow_listed
 from failwell.errors.kind_registry import kind as registered_kind
 from failwell.errors.kinds_table import Kind
@@ -170,8 +169,6 @@ def needed_mb(message: str) -> float | None:
 _CODE = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
 _FAILED_DEPENDENCY = 424
-_new_metadata = draft_of(ProviderMetadata)
-_new_reading = draft_of(Reading)
 
 
 def classify(facts: Facts, now: datetime | None = None) -> Reading:
@@ -189,26 +186,28 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
     known = registered_kind(rule.kind)
     code = _machine_code(facts.codes)
     headers = facts.headers
-    metadata = _new_metadata()
-    metadata.sdk, metadata.exception_type = facts.sdk, facts.exception_type or None
-    metadata.status_code, metadata.code = facts.status, code
-    metadata.request_id = facts.request_id
-    metadata.retry_after = None if wait is None else wait.after
-    metadata.headers = allow_listed(headers) if headers else {}
-    metadata.__class__ = ProviderMetadata
-    reading = _new_reading()
-    reading.kind, reading.evidence, reading.exact = rule.kind, _evidence(facts, rules), False
-    reading.message = _sentence(known.summary, facts.provider, facts.status, code)
-    reading.caller_facing = False
-    reading.certainty = _in_stream(rule) if facts.in_stream else None
-    reading.retryable = False if _is_forbidden(facts, known, rule) else None
-    reading.provider, reading.model, reading.provider_metadata = facts.provider, facts.model, metadata
-    reading.not_before, reading.details = wait, details
-    reading.resource_shortfall = shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None
-    reading.blame = reading.user_action = reading.fields_invalid = None
-    reading.inner = reading.origin = reading.recorded = None
-    reading.__class__ = Reading
-    return reading
+    metadata = ProviderMetadata(
+        sdk=facts.sdk,
+        exception_type=facts.exception_type or None,
+        status_code=facts.status,
+        code=code,
+        request_id=facts.request_id,
+        retry_after=None if wait is None else wait.after,
+        headers=allow_listed(headers) if headers else {},
+    )
+    return Reading(
+        kind=rule.kind,
+        evidence=_evidence(facts, rules),
+        message=_sentence(known.summary, facts.provider, facts.status, code),
+        certainty=_in_stream(rule) if facts.in_stream else None,
+        retryable=False if _is_forbidden(facts, known, rule) else None,
+        provider=facts.provider,
+        model=facts.model,
+        provider_metadata=metadata,
+        not_before=wait,
+        details=details,
+        resource_shortfall=shortfall_of(rule.kind, facts.message) if rule.kind in _MEASURES else None,
+    )
 
 
 def _is_forbidden(facts: Facts, known: Kind, rule: Rule) -> bool:

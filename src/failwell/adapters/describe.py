@@ -31,14 +31,12 @@ from failwell.errors.context import current_scene, ledger_of, merge, nearest_led
 from failwell.errors.facts import DENYING, NotBefore, Origin, UserAction
 from failwell.errors.fault import Fault, is_fault
 from failwell.errors.foreign_objects import safe_call, safe_getattr
-from failwell.errors.frozen import draft_of
 from failwell.errors.identity import UNKNOWN, fingerprint, new_id, note
 from failwell.errors.kind_registry import KINDS
 from failwell.errors.kinds_table import Kind
 from failwell.errors.redact import TEXT_CAP, cut, environment_policy, masked, masked_value, refresh
 from failwell.errors.report import (
     NOWHERE,
-    SCHEMA,
     Attempt,
     Cause,
     ErrorReport,
@@ -57,7 +55,6 @@ _MOST_WAITS = 256
 _REPORT = "__failwell_report__"
 _actions: dict[str, UserAction] = {}
 _NO_ADVICE = UserAction(ActionKind.UNKNOWN, "")
-_new_report = draft_of(ErrorReport)
 
 
 def describe(
@@ -179,38 +176,40 @@ def _build(
     spoken = policy is not TracebackPolicy.STRICT
     invalid, advice, message = reading.fields_invalid, reading.user_action, reading.message
     short = reading.resource_shortfall
-    report: Any = _new_report()
-    report.id = new_id()
-    report.kind = kind = reading.kind
-    report.category, report.error_type = category, name
-    report.certainty = reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty)
-    report.blame = reading.blame or (Blame.OURSELVES if known is None else known.blame)
-    report.retryable = category.retryable and reading.retryable is not False and status not in DENYING
-    report.message = (
-        message if as_read and message and not spoken else _message(error, reading, known, policy, ours=ours)
+    kind = reading.kind
+    report = ErrorReport(
+        id=new_id(),
+        kind=kind,
+        category=category,
+        certainty=reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty),
+        blame=reading.blame or (Blame.OURSELVES if known is None else known.blame),
+        retryable=category.retryable and reading.retryable is not False and status not in DENYING,
+        message=(
+            message
+            if as_read and message and not spoken
+            else _message(error, reading, known, policy, ours=ours)
+        ),
+        title=kind if known is None else known.title,
+        error_type=name,
+        user_action=advice_of(known, not_before) if advice is None else _action(advice, known, not_before),
+        fingerprint=fingerprint(kind, name, provider, status, code, site(stack) if stack else ""),
+        occurred_at=when,
+        caller_facing=reading.caller_facing,
+        origin=reading.origin or origin_of(kind, caller_facing=reading.caller_facing),
+        scene=where,
+        provider=provider,
+        model=model,
+        provider_metadata=metadata,
+        not_before=not_before,
+        fields_invalid=None if invalid is None else usable(field_names, invalid),
+        resource_shortfall=None if short is None else usable(shortfall, short),
+        details={**reading.details} if as_read else _details(reading.details, ours=ours),
+        causes=_causes(below, was_cut, policy, edge) if below else (),
+        frames=frames,
+        attempts=attempts,
+        evidence=reading.evidence,
+        internal=_internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None,
     )
-    report.title = kind if known is None else known.title
-    report.user_action = (
-        advice_of(known, not_before) if advice is None else _action(advice, known, not_before)
-    )
-    report.fingerprint = fingerprint(kind, name, provider, status, code, site(stack) if stack else "")
-    report.caller_facing, report.handled = reading.caller_facing, False
-    report.origin = reading.origin or origin_of(kind, caller_facing=reading.caller_facing)
-    report.occurred_at, report.scene = when, where
-    report.provider, report.model, report.provider_metadata = provider, model, metadata
-    report.not_before, report.schema, report.extra = not_before, SCHEMA, {}
-    report.fields_invalid = None if invalid is None else usable(field_names, invalid)
-    report.resource_shortfall = None if short is None else usable(shortfall, short)
-    report.details = {**reading.details} if as_read else _details(reading.details, ours=ours)
-    report.causes = _causes(below, was_cut, policy, edge) if below else ()
-    report.frames, report.attempts, report.evidence = frames, attempts, reading.evidence
-    report.internal = (
-        _internal(error, policy, name, stack, below, was_cut) if spoken or stack or below else None
-    )
-    report.__class__ = ErrorReport
-    if known is None:
-        # What it checks follows from the kind where that is known.
-        report.__post_init__()
     if kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not as_read and not _is_slim(report.details)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 
 from failwell.adapters.facts import Facts, Objects, objects_of
 from failwell.errors.facts import LONGEST_WAIT, Confidence, NotBefore
-from failwell.errors.frozen import draft_of
 from failwell.errors.headers import lower_headers
 from failwell.errors.lazy_regex import lazy_regex
 
@@ -93,7 +92,6 @@ class Waits(NamedTuple):
 
 
 _TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
-_new_delay = draft_of(NotBefore)
 
 
 class _Statements:
@@ -140,11 +138,7 @@ def wait_of(facts: Facts, now: datetime | None = None) -> tuple[NotBefore | None
         if not waits:
             return None, nonsense
         _, seconds, source, confidence = waits[0] if len(waits) == 1 else max(waits)
-    not_before = _new_delay()
-    not_before.after, not_before.at = seconds, None
-    not_before.source, not_before.confidence = source, confidence
-    not_before.__class__ = NotBefore
-    return not_before, nonsense
+    return NotBefore(after=seconds, source=source, confidence=confidence), nonsense
 
 
 def _plain_wait(facts: Facts) -> float | None:

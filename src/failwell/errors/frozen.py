@@ -22,7 +22,6 @@ def frozen(cls: type[_T]) -> type[_T]:
     record: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
     names: tuple[str, ...] = tuple(field.name for field in fields(record))
     draft: type[Any] = type(f"_Draft{record.__name__}", (), {"__slots__": record.__dict__["__slots__"]})
-    record.__draft__ = draft
     record.__init__ = _constructor(record, draft)
     record.__setattr__ = _refuse_to_set
     record.__delattr__ = _refuse_to_delete
@@ -42,15 +41,6 @@ def frozen(cls: type[_T]) -> type[_T]:
     if "__hash__" not in own:
         record.__hash__ = hashed
     return record
-
-
-def draft_of(cls: type[Any]) -> Callable[[], Any]:
-    """Makes empty objects of a frozen class, whose fields can be set until `object.__class__ = cls`.
-
-    For paths on which each microsecond counts: to match thirty keywords with their parameters takes as long as to set them.
-    Every field must be set, and `__post_init__` called.
-    """
-    return cls.__draft__
 
 
 def _constructor(record: type[Any], draft: type[Any]) -> Callable[..., None]:
