@@ -192,6 +192,7 @@ class Hosting:
         except asyncio.CancelledError as error:
             cut = error
         hurry.cancel()
+        await asyncio.wait([hurry])
         if cut is not None or self._hurry.is_set():
             ending = [
                 asyncio.ensure_future(instance.worker.stop(grace=0))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from math import isfinite
 from time import time
-from typing import Any, Literal, NewType, cast
+from typing import Any, Literal, NewType, TypedDict, cast
 
 from failwell.errors.faults import CapabilityCancelledError, CapabilityInputError
 from failwell.errors.frozen import frozen
@@ -84,36 +84,54 @@ class NotAllowed(ValueError):
     """A change of state that is not in `TRANSITIONS`."""
 
 
+class RequestOptions(TypedDict, total=False):
+    """How a job is run, beside its instance and its arguments."""
+
+    action: str
+    """The method of the capability."""
+    priority: int
+    """Jobs with a higher priority start first."""
+    timeout: float | Literal["none"] | None
+    """Seconds that one attempt may run, or `"none"` for no limit. The default is the `timeout` of the manifest, else an
+    hour."""
+    deadline: datetime | None
+    """When the job must have ended, waiting included."""
+    key: str | None
+    """Idempotency key: a second request with the same key is the same job."""
+    unique: str
+    """How long the key is taken: `forever`, as long as the job is stored, or until it has `ended`."""
+    not_before: datetime | None
+    """When the first attempt may start; at once by default."""
+    run: str | None
+    """The run that the job belongs to."""
+    actor: str | None
+    """The user or program that submits it."""
+    control: Mapping[str, Any]
+    """`max_attempts`: attempts in all; `idempotent`: whether the job may be repeated after an attempt with an unknown
+    outcome."""
+
+
 @frozen
 class JobRequest:
-    """A request to call a capability, before it is stored as a job."""
+    """A request to call a capability, before it is stored as a job. Its options are those of `RequestOptions`."""
 
     instance: str
     """The instance to call; the default instance is named like its capability."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments of the call, as JSON."""
     action: str = "execute"
-    """The method of the capability."""
     stream: bool = False
     """Whether the results are streamed, one item at a time."""
     priority: int = 0
-    """Jobs with a higher priority start first."""
     timeout: float | Literal["none"] | None = None
-    """Seconds that one attempt may run; `"none"` for no limit. Left out, the manifest decides, and without it an hour.
-    A stored job has the seconds that apply to it, or `None` for no limit."""
+    """A stored job has the seconds that apply to it, or `None` for no limit."""
     deadline: datetime | None = None
-    """When the job must have ended, waiting included."""
     key: str | None = None
-    """Idempotency key: a second request with the same key is the same job."""
     run: str | None = None
     actor: str | None = None
     control: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Flags for the queue; the capability does not get them."""
     unique: str = FOREVER
-    """How long the key is taken: `forever`, which is as long as the job is stored, or until the job has
-    `ended`."""
     not_before: datetime | None = None
-    """When the first attempt may start; at once by default."""
 
 
 @dataclass(slots=True, kw_only=True)

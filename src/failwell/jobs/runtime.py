@@ -7,17 +7,16 @@ jobs that were running start again, and their events say so.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
-from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from failwell.calls.policy import Policy
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered, check_not_imported
 from failwell.jobs.host import Hosting, folder_beside
 from failwell.jobs.instances import CapabilitySource, Instances
-from failwell.jobs.job import FOREVER, NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
+from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, RequestOptions, new_job_id, result_of
 from failwell.jobs.manifest import new_instance
 from failwell.jobs.memory.book import NO_LIMITS
 from failwell.jobs.memory.ledger import HEADROOM
@@ -228,35 +227,14 @@ class Runtime:
         self,
         instance: str,
         arguments: Mapping[str, Any] = NO_ARGUMENTS,
-        *,
-        action: str = "execute",
-        priority: int = 0,
-        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
-        deadline: datetime | None = None,
-        key: str | None = None,
-        unique: str = FOREVER,
-        not_before: datetime | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        control: Mapping[str, Any] = NO_ARGUMENTS,
+        **options: Unpack[RequestOptions],
     ) -> Job:
         """Submit a job; it is stored when this returns.
 
         Args:
             instance: The instance that runs the job.
             arguments: Keyword arguments of the call, as JSON.
-            action: The method of the capability.
-            priority: Jobs with a higher priority start first.
-            timeout: Seconds that one attempt may run, or `"none"` for no limit. The default is the `timeout` of the
-                manifest, else an hour.
-            deadline: When the job must have ended, waiting included.
-            key: Idempotency key: a second request with the same key is the same job.
-            unique: How long the key is taken: `forever`, as long as the job is stored, or until it has `ended`.
-            not_before: When the first attempt may start; at once by default.
-            run: The run that the job belongs to.
-            actor: The user or program that submits it.
-            control: `max_attempts`: attempts in all; `idempotent`: whether the job may be repeated after an
-                attempt with an unknown outcome.
+            options: As in `RequestOptions`.
 
         Raises:
             CapabilityDisabledError: the instance is disabled.
@@ -264,11 +242,7 @@ class Runtime:
             UnsupportedPlatform: the capability cannot run on this machine.
             Fault: the store refused the job.
         """
-        request = JobRequest(
-            instance=instance, arguments=arguments, action=action, priority=priority, timeout=timeout,
-            deadline=deadline, key=key, unique=unique, not_before=not_before, run=run, actor=actor, control=control,
-        )  # fmt: skip
-        return await self.submit_request(request)
+        return await self.submit_request(JobRequest(instance=instance, arguments=arguments, **options))
 
     async def submit_request(self, request: JobRequest) -> Job:
         """Submit a `JobRequest`; see `submit`."""
@@ -278,31 +252,18 @@ class Runtime:
         self,
         instance: str,
         arguments: Mapping[str, Any] = NO_ARGUMENTS,
-        *,
-        action: str = "execute",
-        priority: int = 0,
-        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
-        deadline: datetime | None = None,
-        key: str | None = None,
-        unique: str = FOREVER,
-        not_before: datetime | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        control: Mapping[str, Any] = NO_ARGUMENTS,
+        **options: Unpack[RequestOptions],
     ) -> Any:
         """Submit a job, wait for it, and return its result.
 
-        The parameters are those of `submit`. If the caller is cancelled, for example by `asyncio.timeout`, the job is
+        If the caller is cancelled, for example by `asyncio.timeout`, the job is
         cancelled too, unless another caller submitted it under the same key. Use `submit` for a job that has to
         outlive its caller.
 
         Raises:
             Fault: the job failed or was cancelled. `describe` returns the report of the job.
         """
-        request = JobRequest(
-            instance=instance, arguments=arguments, action=action, priority=priority, timeout=timeout,
-            deadline=deadline, key=key, unique=unique, not_before=not_before, run=run, actor=actor, control=control,
-        )  # fmt: skip
+        request = JobRequest(instance=instance, arguments=arguments, **options)
         entry = await self.queue.intake.call(request, new_job_id())
         return read_result(entry.result_text) if entry.result_text is not None else result_of(entry.job())
 
@@ -310,28 +271,17 @@ class Runtime:
         self,
         instance: str,
         arguments: Mapping[str, Any] = NO_ARGUMENTS,
-        *,
-        action: str = "execute",
-        priority: int = 0,
-        timeout: float | Literal["none"] | None = None,  # noqa: ASYNC109  (of the job, not of this call)
-        deadline: datetime | None = None,
-        key: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        control: Mapping[str, Any] = NO_ARGUMENTS,
+        **options: Unpack[RequestOptions],
     ) -> AsyncGenerator[Any]:
         """Submit a job and yield its items as they arrive. Leaving the loop cancels the job.
 
-        The parameters are those of `submit`; a stream takes no `key`, because its items are not stored.
+        A stream takes no `key`, because its items are not stored.
 
         Raises:
             Fault: the job failed or was cancelled.
         """
         items, queue = Items(), self.queue
-        request = JobRequest(
-            instance=instance, arguments=arguments, action=action, priority=priority, timeout=timeout,
-            deadline=deadline, key=key, run=run, actor=actor, control=control, stream=True,
-        )  # fmt: skip
+        request = JobRequest(instance=instance, arguments=arguments, stream=True, **options)
         job = await queue.submit(request, new_job_id(), items)
         try:
             async for item in items:

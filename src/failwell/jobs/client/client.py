@@ -8,9 +8,9 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from failwell.jobs.batch import find_group
 from failwell.jobs.client.connection import Connection, StoreClient, not_ended
-from failwell.jobs.client.submission import Target, instance_name
+from failwell.jobs.client.submission import Target
 from failwell.jobs.job import Job, JobRequest, JobState
-from failwell.jobs.schedule_spec import MOST_MISSED, ONCE, JobSchedule, ScheduleSpec
+from failwell.jobs.schedule_spec import MOST_MISSED, ONCE, JobSchedule
 from failwell.jobs.schedules import Schedules
 from failwell.jobs.store.groups import JobGroup
 from failwell.store.event import Event
@@ -222,12 +222,9 @@ class Client(StoreClient):
             CapabilityInputError: it is not valid; every invalid field is named.
             CapabilityNotLoadedError: the capability is not registered.
         """
-        options = self.options
-        spec = ScheduleSpec(
-            name=name, cron=cron, timezone=timezone, arguments=arguments or {}, action=options.action,
-            priority=options.priority, missed=missed, most_missed=most_missed,
-        )  # fmt: skip
-        return Schedules(self._connection.queue).add(instance_name(what), spec)
+        return self._add_schedule(
+            what, arguments, name=name, cron=cron, timezone=timezone, missed=missed, most_missed=most_missed
+        )
 
     def schedules(self) -> list[JobSchedule]:
         """All schedules of the store, those of manifests included."""

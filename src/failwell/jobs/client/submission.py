@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import CapabilityInputError, CapabilityNotLoadedError
-from failwell.errors.frozen import frozen
 from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.batch import SubmittedBatch, submit_many
 from failwell.jobs.capabilities import CapabilityRegistry
 from failwell.jobs.client.queue_client import QueueClient
-from failwell.jobs.job import FOREVER, Job, JobRequest, check_request, result_of, with_timeout
+from failwell.jobs.job import Job, JobRequest, RequestOptions, check_request, result_of, with_timeout
 from failwell.jobs.manifest import Manifest, capability_name
 from failwell.jobs.worker_process.types.conversion import from_json_value, has_own_form
 from failwell.jobs.worker_process.types.signature import Signature
@@ -23,50 +22,31 @@ from failwell.jobs.worker_process.types.signature import Signature
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@frozen
-class JobOptions:
-    """Options of the jobs that a client submits; see `Client.with_options`."""
+class ClientOptions(RequestOptions, total=False):
+    """Options of the jobs that a client submits, beside those of every job."""
 
-    instance: str | None = None
-    action: str = "execute"
-    priority: int = 0
-    timeout: float | Literal["none"] | None = None
-    deadline: datetime | None = None
-    key: str | None = None
-    unique: str = FOREVER
-    not_before: datetime | None = None
-    delay: float | None = None
-    run: str | None = None
-    actor: str | None = None
-    max_attempts: int | None = None
-    idempotent: bool | None = None
+    instance: str | None
+    """The instance that runs the job, if it is not the one that `submit` names."""
+    delay: float | None
+    """`not_before` as seconds from the time when the job is submitted."""
+    max_attempts: int | None
+    """Attempts in all."""
+    idempotent: bool | None
+    """Whether the job may be repeated after an attempt with an unknown outcome."""
 
-    def _start(self) -> datetime | None:
-        if self.delay is None:
-            return self.not_before
-        if self.not_before is not None:
+
+def request_of(options: ClientOptions, instance: str) -> JobRequest:
+    """The request of a job with these options, without arguments."""
+    values: dict[str, Any] = {name: value for name, value in options.items() if name != "instance"}
+    delay = values.pop("delay", None)
+    if delay is not None:
+        if "not_before" in values:
             raise CapabilityInputError(
                 "`delay` and `not_before` exclude each other", fields_invalid=["delay", "not_before"]
             )
-        return datetime.now(UTC) + timedelta(seconds=self.delay)
-
-    def request(self, instance: str, arguments: Mapping[str, Any]) -> JobRequest:
-        """The request of a job with these options."""
-        control = {"max_attempts": self.max_attempts, "idempotent": self.idempotent}
-        return JobRequest(
-            instance=instance,
-            arguments=arguments,
-            action=self.action,
-            priority=self.priority,
-            timeout=self.timeout,
-            deadline=self.deadline,
-            key=self.key,
-            unique=self.unique,
-            not_before=self._start(),
-            run=self.run,
-            actor=self.actor,
-            control={name: value for name, value in control.items() if value is not None},
-        )
+        values["not_before"] = datetime.now(UTC) + timedelta(seconds=delay)
+    control = {name: values.pop(name) for name in ("max_attempts", "idempotent") if name in values}
+    return JobRequest(instance=instance, control={**values.pop("control", {}), **control}, **values)
 
 
 def instance_name(what: Callable[..., Any] | str) -> str:
@@ -124,7 +104,7 @@ class Target:
     def submit(
         self,
         queue: QueueClient,
-        options: JobOptions,
+        options: ClientOptions,
         positional: Sequence[Any],
         named: Mapping[str, Any],
     ) -> Job:
@@ -140,7 +120,7 @@ class Target:
     def submit_many(
         self,
         queue: QueueClient,
-        options: JobOptions,
+        options: ClientOptions,
         calls: Iterable[Mapping[str, Any]],
         group: str | None,
         callback: "Callable[..., Any] | JobRequest | str | None",
@@ -148,7 +128,7 @@ class Target:
         """Submit a job for each mapping of arguments; see `Client.submit_many`."""
         what = self._what
         assert what is not None
-        if options.key is not None:
+        if options.get("key") is not None:
             raise CapabilityInputError(
                 "many jobs cannot share one `key`; submit `JobRequest`s with a key each",
                 fields_invalid=["key"],
@@ -160,13 +140,13 @@ class Target:
         requests = [check.as_json(first, arguments) for arguments in calls]
         return submit_many(queue, requests, group=group, callback=_callback_request(callback))
 
-    def _prepared(self, queue: QueueClient, options: JobOptions) -> tuple[JobRequest, ArgumentCheck]:
+    def _prepared(self, queue: QueueClient, options: ClientOptions) -> tuple[JobRequest, ArgumentCheck]:
         """A request without arguments, and the check of its arguments."""
         what = self._what
         assert what is not None
-        name = options.instance or instance_name(what)
+        name = options.get("instance") or instance_name(what)
         manifest = self._manifest(queue.registry, name)
-        request = options.request(name, {})
+        request = request_of(options, name)
         if manifest.parameters is None and not isinstance(what, str):
             # What the worker takes is not known yet, so the function in this process decides.
             return request, ArgumentCheck(name, {request.action: Signature(what).schema()})

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
-from datetime import datetime
 from threading import Lock, Thread
-from typing import Any, Generic, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from failwell.jobs.arguments import ArgumentCheck
 from failwell.jobs.client.connection import not_ended
-from failwell.jobs.client.submission import JobOptions, Target, instance_name, named_arguments
+from failwell.jobs.client.submission import ClientOptions, Target, instance_name, named_arguments, request_of
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.worker_process.types.signature import Signature
 from failwell.temporal.connection import ConnectionOptions, connection_options
@@ -20,24 +19,6 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _AT_ONCE = 50
 """How many jobs are submitted at a time."""
-
-
-class SubmitOptions(TypedDict, total=False):
-    """Options of the jobs that a client submits; `failwell.jobs.Client.with_options` describes them."""
-
-    instance: str
-    action: str
-    priority: int
-    timeout: float | Literal["none"]
-    deadline: datetime
-    key: str
-    unique: str
-    not_before: datetime
-    delay: float
-    run: str
-    actor: str
-    max_attempts: int
-    idempotent: bool
 
 
 class AsyncJobHandle(Generic[_T]):
@@ -112,7 +93,7 @@ class AsyncClient:
         """
         self._connection = options or connection_options(**connection)
         self._jobs: RemoteJobs | None = None
-        self.options = JobOptions()
+        self.options = ClientOptions()
 
     async def __aenter__(self) -> Self:
         await self.jobs()
@@ -127,10 +108,10 @@ class AsyncClient:
             self._jobs = RemoteJobs(await self._connection.connect(), self._connection)
         return self._jobs
 
-    def with_options(self, **options: Unpack[SubmitOptions]) -> Self:
+    def with_options(self, **options: Unpack[ClientOptions]) -> Self:
         """The same client with options for the jobs it submits; they are those of `failwell.jobs.Client`."""
         client = copy(self)
-        client.options = replace(self.options, **options)
+        client.options = {**self.options, **options}
         return client
 
     @overload
@@ -189,8 +170,8 @@ class AsyncClient:
         return AsyncJobHandle(await self.jobs(), job, Target(None))
 
     def _request(self, what: Callable[..., Any] | str, arguments: Mapping[str, Any]) -> JobRequest:
-        name = self.options.instance or instance_name(what)
-        request = self.options.request(name, {})
+        name = self.options.get("instance") or instance_name(what)
+        request = request_of(self.options, name)
         if isinstance(what, str):
             return replace(request, arguments=dict(arguments))
         check = ArgumentCheck(name, {request.action: Signature(what).schema()})
@@ -253,7 +234,7 @@ class Client:
         """Close the connection. Jobs are not affected."""
         self._thread.stop()
 
-    def with_options(self, **options: Unpack[SubmitOptions]) -> Self:
+    def with_options(self, **options: Unpack[ClientOptions]) -> Self:
         """The same client with options for the jobs it submits; they are those of `failwell.jobs.Client`."""
         client = copy(self)
         client._client = self._client.with_options(**options)  # noqa: SLF001  (a copy of this one)
