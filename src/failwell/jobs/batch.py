@@ -1,6 +1,6 @@
-"""Submits many jobs in one call, in a few large transactions, and as a group if they are to be followed together.
+"""Submits, retries and cancels many jobs in a few large transactions.
 
-Retries or cancels every job that a filter chooses, a thousand in one transaction.
+Jobs that are submitted together may form a group, which is followed as one.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""A job as values: its request, its state and its result.
-
-Checks requests before they are stored. Every mistake is named at once.
-"""
+"""A job as values: its request, its state and its result. Requests are checked before they are stored, all mistakes at once."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""Adds, finds, pauses, runs and removes schedules, from any process that has the store.
+"""Schedules: commands for any process that has the store, and the part of a host that submits what is due.
 
-Submits the jobs of schedules when their time comes. Several hosts of a store may do so; the store decides which.
+Several hosts of a store may submit; the store decides which of them does.
 """
 
 import asyncio

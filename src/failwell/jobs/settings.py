@@ -1,9 +1,7 @@
 """The configuration of a worker: the requested settings and the manifest's defaults, checked against the schema.
 
 With `config_strict = false` in the manifest, unknown keys are dropped with a warning instead of being refused.
-Known keys are checked in either case.
-
-Checks configurations against their JSON Schema and adds defaults. Every invalid field is named at once.
+Known keys are checked in either case. Every invalid field is named at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Captures the output of a process: a bounded part in memory, and all of it in a file if there is more.
 
-Values that are known to be secret are taken out on the way, before anything is kept or written.
-
-The values that processes must not print: every form in which one may appear, and the masking of text.
+Values that are known to be secret are masked on the way, in every form in which they may appear, before anything is
+kept or written.
 """
 
 import os

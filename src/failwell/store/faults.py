@@ -1,9 +1,7 @@
 """Errors of SQLite and of the file system as faults: what happened to which file, and what to do.
 
 This is the only place that translates them. Only SQLite's symbolic code is read; a message may quote a
-statement.
-
-Faults of the journal. Each carries the next step.
+statement. Each fault carries the next step.
 """
 
 import errno

@@ -2,8 +2,6 @@
 
 A change is written if nobody else has changed anything since the values were read; else it is made again. A thread
 listens to a channel, so a call that is allowed asks nobody. Times are those of the server.
-
-The part of a Redis client that is used here: scripts, and a channel. The client is the caller's own object.
 """
 
 import os

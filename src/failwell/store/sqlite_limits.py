@@ -2,8 +2,6 @@
 
 A number in shared memory says whether anything has changed, so a call that is allowed reads eight bytes and nothing
 else. It is written after each commit; because a process may die in between, the file is looked at once a second, too.
-
-Whether something happens for the first time within a while, over all processes that use a store of limits.
 """
 
 import os

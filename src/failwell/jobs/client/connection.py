@@ -1,6 +1,6 @@
-"""The open store of a client: opened when it is first used, shared by threads, and opened again after a fork.
+"""What `Client` and `AsyncClient` have in common: the store and the options of the jobs they submit.
 
-What `Client` and `AsyncClient` have in common: the store, and the options of the jobs they submit.
+The store is opened when it is first used, shared by threads, and opened again after a fork.
 """
 
 import atexit

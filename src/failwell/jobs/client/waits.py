@@ -1,7 +1,4 @@
-"""Waiting for jobs that another process runs: one thread for all callers of a client, woken by commits.
-
-Waiting, in an event loop, for what other processes store: one watch for all who wait.
-"""
+"""Waiting for what other processes store: in a client by one thread for all callers, in a host on its event loop."""
 
 import asyncio
 from collections.abc import Container, Generator

@@ -1,7 +1,4 @@
-"""The memory of the machine and its use by processes: the protocol of a probe, and its readings.
-
-The probe of this machine: main memory within the container's limits, the disk, and the GPUs.
-"""
+"""The memory of the machine and its use by processes: main memory within the container's limits, the disk, and the GPUs."""
 
 import os
 import shutil

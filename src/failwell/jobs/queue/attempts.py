@@ -1,7 +1,4 @@
-"""One attempt at a job: sent to its worker and answered.
-
-What follows from a failed attempt at a job: a repeat, room that is made for it, or the end of the job.
-"""
+"""Runs one attempt at a job, and decides what follows if it fails: a repeat, freed memory, or the end of the job."""
 
 import asyncio
 from collections.abc import AsyncGenerator

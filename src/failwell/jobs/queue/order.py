@@ -1,9 +1,8 @@
 """The waiting line: the order of the jobs of each instance. Pure arithmetic over the entries.
 
 Priority weighs against waiting: so many seconds of waiting outweigh one step of priority. Both grow at
-the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
-
-One instance within a queue: its worker, whether it takes work, and which jobs it has.
+the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it. `Instance` is one
+worker with its jobs, `Recent` holds the latest jobs that have ended.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
 """Jobs that this host does not have yet: those that wait in the store, and those of hosts that died.
 
 A host claims jobs from the store as it can start them, and a few more if they are short. The rest stays in the
-store, where every host can claim it.
-
-The other live hosts of the store, and the moment at which one of them dies.
+store, where every host can claim it. `PeerWatch` notices when another host dies.
 """
 
 import asyncio

@@ -46,7 +46,7 @@ def write_commit(
     released: Sequence[int] = (),
     firing: Firing | None = None,
 ) -> Committed:
-    """Write everything; see `failwell.jobs.store.records.JobStore.commit`.
+    """Write everything; see `JobStore.commit`.
 
     Raises:
         LeaseLost: one of the jobs does not belong to `host`.

@@ -120,7 +120,7 @@ def read_job(row: Sequence[Any]) -> Job:
     ) = row  # fmt: skip
     fields = cast("dict[str, Any]", loads(request))
     for at in (submitted, started, ended, due, cancelled):
-        # Another program may have written a time that no calendar has.
+        # Another program may have written an invalid time.
         _maybe(at)
     return Job(
         id=JobId(job),

@@ -28,7 +28,7 @@ BRIEF = JOB_COLUMNS.replace(" result,", " NULL,")
 
 
 class SideTables:
-    """The part of `failwell.jobs.store.records.JobStore` that hosts use rarely and commands use often."""
+    """The part of `JobStore` that hosts use rarely and commands use often."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

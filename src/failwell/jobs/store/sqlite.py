@@ -1,8 +1,7 @@
-"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.records.JobStore`.
+"""Jobs in SQLite, in the same file as the journal.
 
 Connection, event log and lock are the journal's. `failwell.jobs.store.commit` writes what a host or a client commits.
-
-The store for a host that runs chosen jobs only, such as a command that waits for one job.
+`ChosenJobs` is for a host that runs certain jobs only, such as a command that waits for one job.
 """
 
 import os

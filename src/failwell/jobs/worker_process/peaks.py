@@ -1,7 +1,4 @@
-"""The peak memory of this process, as reported by the kernel and by the GPU framework.
-
-The memory of several processes together, counting shared pages once.
-"""
+"""Measures memory: the peak of this process, and what several processes hold together, with shared pages counted once."""
 
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Encodes results for the host: JSON as it is, bytes as files. Anything else is refused, with its place.
-
-The largest number of levels of a value that is sent between host and worker.
-"""
+"""Encodes results for the host: JSON as it is, bytes as files. Anything else is refused, with its place."""
 
 import json
 import math

@@ -1,9 +1,8 @@
 """Starts a worker. A start has no time limit; it fails only if the worker shows no progress.
 
 Signs of progress are what the capability reports (progress, output) and what it does (imported modules,
-bytes read and written, processor time). A start of ten minutes that shows them is not interrupted.
-
-The environment of a worker: a few variables of the host that programs need, and those its manifest names.
+bytes read and written, processor time). A start of ten minutes that shows them is not interrupted. A worker gets a few
+variables of the host's environment, and those its manifest names.
 """
 
 import asyncio

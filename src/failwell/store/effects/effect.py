@@ -3,8 +3,7 @@
 A claim is stored before the function is called, and its result after it. A later call with the same key gets
 that result. If the process died in between, nobody knows whether the effect happened: then the caller's
 `reconcile` hook decides, or a typed failure is raised. The function is not called a second time without an answer.
-
-What the annotations of an MCP tool say about repeating it.
+`effect_policy` reads what the annotations of an MCP tool say about repeating it.
 """
 
 from collections.abc import Callable, Mapping
