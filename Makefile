@@ -163,4 +163,6 @@ $(VENV)/.dev: $(VENV)/.test requirements/dev.txt
 	@$(PY) -m venv .sdks/$*
 	@# The lock names everything, also where it overrides what a release asks for.
 	@$(call install,.sdks/$*/bin/python,--no-deps --requirement $<)
+	@# For its entry points; PYTHONPATH says whose source is tested.
+	@$(call install,.sdks/$*/bin/python,--no-deps --editable .)
 	@touch $@

@@ -12,6 +12,7 @@ from failwell.adapters.revival import revive
 from failwell.calls.policy import Match, Rule
 from failwell.errors.faults import Validation
 from failwell.errors.kind_registry import KINDS, OWNED_PREFIXES, KindError, register_kind
+from failwell.files import read_policy
 from failwell.testing.builders import a_report
 
 MISTAKES = {
@@ -58,7 +59,7 @@ def test_a_policy_file_names_the_place_and_the_nearest_kind(tmp_path: Path, kind
     file.write_text(f'[[rule]]\nmatch = {{ kind = "{kind}" }}\nretryable = false\n')
 
     with pytest.raises(Validation) as refused:
-        Policy.from_file(str(file))
+        read_policy(str(file))
 
     assert refused.value.fields_invalid == ["rule[0].match.kind"]
     assert "retries.toml:2:" in str(refused.value)

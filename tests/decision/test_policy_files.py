@@ -11,6 +11,7 @@ from failwell.calls.budget import NO_BUDGET, Budget
 from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.faults import Validation
+from failwell.files import read_policy
 from tests.specimens import each
 
 PATIENT = """
@@ -39,7 +40,7 @@ schedule = "store"
 
 def refusal(data: Any) -> list[str]:
     with pytest.raises(Validation) as refused:
-        Policy.from_data(data)
+        read_policy(data)
     assert refused.value.fields_invalid is not None
     return refused.value.fields_invalid
 
@@ -48,7 +49,7 @@ def test_a_policy_reads_as_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(PATIENT, encoding="utf-8")
 
-    policy = Policy.from_file(str(file))
+    policy = read_policy(str(file))
 
     assert policy == Policy(
         name="patient",
@@ -81,7 +82,7 @@ def test_a_policy_reads_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_an_empty_policy_is_the_default_one() -> None:
-    policy = Policy.from_data({})
+    policy = read_policy({})
 
     assert policy == Policy()
     assert policy.budget is NO_BUDGET
@@ -136,10 +137,10 @@ def test_a_policy_may_be_written_in_yaml(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(written, encoding="utf-8")
 
-    policy = Policy.from_file(str(file))
+    policy = read_policy(str(file))
 
     assert (policy.name, policy.in_process_limit, len(policy.rules)) == ("patient", 90, 1)
-    assert policy == Policy.from_data(
+    assert policy == read_policy(
         {
             "name": "patient",
             "in_process_limit": 90,
@@ -154,7 +155,7 @@ def test_a_yaml_file_that_is_no_policy_is_refused_without_quoting_it(tmp_path: P
     file.write_bytes(content)
 
     with pytest.raises(Validation) as refused:
-        Policy.from_file(str(file))
+        read_policy(str(file))
 
     assert failwell.describe(refused.value).kind == "validation.config_invalid"
     assert "os.system" not in str(refused.value)
@@ -166,7 +167,7 @@ def test_a_file_that_is_no_policy_is_a_mistake_in_the_configuration(tmp_path: Pa
     file.write_bytes(content)
 
     with pytest.raises(Validation) as refused:
-        Policy.from_file(str(file))
+        read_policy(str(file))
 
     assert failwell.describe(refused.value).kind == "validation.config_invalid"
 
@@ -193,7 +194,7 @@ def test_every_mistake_of_a_file_is_named_with_its_place(
     file.write_text(text)
 
     with pytest.raises(Validation) as refused:
-        Policy.from_file(str(file))
+        read_policy(str(file))
 
     assert str(refused.value).startswith("the policy cannot be used: ")
     assert [f"{file}:{place}: " in str(refused.value) for place in places] == [True, True, True]
@@ -207,7 +208,7 @@ def test_yaml_is_read_as_workflow_files_are(tmp_path: Path) -> None:
     file.write_text("name: no\nname: on\nin_process_limit: 0x10\n")
 
     with pytest.raises(Validation) as refused:
-        Policy.from_file(str(file))
+        read_policy(str(file))
 
     assert "the key `name` is written twice" in str(refused.value)
     assert "`in_process_limit` must be a number" in str(refused.value)

@@ -22,6 +22,7 @@ from failwell.calls import (
 )
 from failwell.calls.retry import retry, retrying
 from failwell.errors.fault import Fault
+from failwell.files import read_policy
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from failwell.testing.laboratory.server import lab
@@ -199,7 +200,7 @@ def test_without_shrink_nothing_is_repeated() -> None:
 
 def test_shrinking_is_a_decision() -> None:
     report = failwell.describe(too_long())
-    never = Policy.from_data({"rule": [{"match": {"kind": "provider.context_too_long"}, "retryable": False}]})
+    never = read_policy({"rule": [{"match": {"kind": "provider.context_too_long"}, "retryable": False}]})
     spent = ((Budget(attempts=1), Spent(attempts=1)),)
 
     assert isinstance(decide(Policy(), report, Tries(attempts=1, may_shrink=True)), Shrink)

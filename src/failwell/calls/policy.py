@@ -9,9 +9,9 @@ Which failures a rule is about: kind, prefix, category, certainty, blame, status
 What to do about a failure: a closed set of decisions, each with its reason.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from failwell.calls.argument_checks import check_count, check_number, check_type
 from failwell.calls.backoff import Backoff
@@ -290,32 +290,6 @@ class Policy:
             check_type("rules", rule, Rule, "a tuple of `Rule`s")
         check_type("budget", self.budget, Budget, "a `Budget`")
         check_number("in_process_limit", self.in_process_limit, endless=True)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "Policy":
-        """The policy that `data` writes down, as a policy file does.
-
-        Raises:
-            Validation: something in it cannot be used; every mistake is named with its key.
-        """
-        from failwell.files.policy_file import read_policy
-
-        return read_policy(data)
-
-    @classmethod
-    def from_file(cls, path: str) -> "Policy":
-        """The policy in a TOML file, or in a YAML file if its name ends in `.yaml` or `.yml`.
-
-        Raises:
-            OSError: the file cannot be read.
-            Validation: it is not what its name says, or something in it cannot be used; every mistake is named
-                with its line and column.
-        """
-        from failwell.files.policy_file import read_policy_file
-
-        with open(path, "rb") as file:  # noqa: PTH123  (read before anything is decided, and never while)
-            content = file.read()
-        return read_policy_file(content, path)
 
 
 class Lost(NamedTuple):

@@ -13,13 +13,7 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.files.policy_file import read_policy as read_policy
-    from failwell.files.policy_file import read_policy_file as read_policy_file
 else:
     from failwell._lazy import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "failwell.files.policy_file": "read_policy read_policy_file",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__, {"failwell.files.policy_file": "read_policy"})

@@ -21,6 +21,8 @@ retryable = false
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from os import PathLike
+from pathlib import Path as FilePath
 from typing import Any
 
 from failwell.calls.backoff import Backoff
@@ -30,7 +32,7 @@ from failwell.errors.axes import ActionKind, Blame, Category, Certainty
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation
 from failwell.errors.kind_registry import KindError, check_kind, check_prefix, is_kind
-from failwell.files.documents import Document, read_document, read_values
+from failwell.files.documents import read_document, read_values
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import Converted, Key, ListOf, Shape
@@ -41,25 +43,20 @@ _LISTED = re.compile(r"(\.\w+)\[\d+\]$")
 """One of several words under a key: the key is the field."""
 
 
-def read_policy_file(content: bytes, file: str) -> Policy:
-    """The policy in a document; the name of the file says whether it is YAML or TOML.
+def read_policy(source: str | PathLike[str] | Mapping[str, Any]) -> Policy:
+    """The policy in a TOML file, or in a YAML file if its name ends in `.yaml` or `.yml`; or in what such a file says.
+
+    Args:
+        source: The path of the file, or its data.
 
     Raises:
-        Validation: it cannot be used; every mistake is named with its place.
+        OSError: the file cannot be read.
+        Validation: it cannot be used; every mistake is named with its key, and with line and column in a file.
     """
-    return _policy_or_refusal(read_document(content, file, POLICY))
-
-
-def read_policy(data: Mapping[str, Any]) -> Policy:
-    """The policy that `data` describes.
-
-    Raises:
-        Validation: it cannot be used; every mistake is named with its key.
-    """
-    return _policy_or_refusal(read_values(data, POLICY))
-
-
-def _policy_or_refusal(document: Document) -> Policy:
+    if isinstance(source, Mapping):
+        document = read_values(source, POLICY)
+    else:
+        document = read_document(FilePath(source).read_bytes(), str(source), POLICY)
     if document.value is not None:
         return document.value
     raise Validation(

@@ -11,11 +11,11 @@ Example:
     (True, False)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from re import compile as pattern
 from threading import Lock
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failwell.adapters.describe import describe
 from failwell.agents.tool_errors import ToolCalls
@@ -24,8 +24,13 @@ from failwell.calls.operation import Operation
 from failwell.calls.retry_options import RetryOptions, RetryParameters, merge_options
 from failwell.calls.task_calls import repeatable
 from failwell.delivery.plain_text import finite
+from failwell.errors.faults import Validation
+from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport
+
+if TYPE_CHECKING:
+    from failwell.agents.own_agents import AgentAnswer, AgentCall
 
 __all__ = ["reliability", "retry_on", "tool_errors"]
 
@@ -186,3 +191,79 @@ def _handler(key: str, go_to: str | None) -> Callable[..., Any]:
     # LangGraph passes what failed to a parameter of this type.
     record_failure.__annotations__["error"] = node_error
     return record_failure
+
+
+async def run_agent(graph: Any, call: "AgentCall") -> "AgentAnswer":
+    """The answer of a graph that runs as a step: the entry point of `failwell.own_agents`."""
+    from failwell.agents.turn import TurnLimit
+
+    errors: Any = need("langgraph.errors")
+    try:
+        state: Any = await graph.ainvoke(
+            {"messages": [{"role": "user", "content": call.prompt}]},
+            # A graph may have other nodes than models; those are limited by steps.
+            config={"recursion_limit": 4 * call.most_calls + 4, "callbacks": [_callbacks(call)]},
+        )
+    except errors.GraphRecursionError as error:
+        raise TurnLimit(calls=call.most_calls) from error
+    messages = cast("list[Any]", cast("Mapping[str, Any]", state).get("messages") or [])
+    if not messages:
+        raise Validation(
+            kind="validation.config_invalid",
+            message="the state of the graph has no `messages`, so there is no answer to read",
+            caller_facing=True,
+        )
+    return call.answer(_text_of(messages[-1]))
+
+
+def _callbacks(call: "AgentCall") -> Any:
+    """LangChain's own callbacks, which reach every model and tool inside a graph."""
+    handler: Any = need("langchain_core.callbacks").AsyncCallbackHandler
+
+    class Watch(handler):
+        """Counts the calls of one run."""
+
+        raise_error = True
+        run_inline = True
+
+        def __init__(self) -> None:
+            self._tools: dict[Any, str] = {}
+
+        async def on_chat_model_start(self, *_details: Any, **_more: Any) -> None:
+            call.begin_model()
+
+        async def on_llm_end(self, response: Any, **_more: Any) -> None:
+            for generations in response.generations:
+                for generation in generations:
+                    _count_message(safe_getattr(generation, "message"), call)
+
+        async def on_tool_start(self, serialized: Any, _input: Any, *, run_id: Any, **_more: Any) -> None:
+            known = cast("Mapping[str, Any]", serialized or {})
+            self._tools[run_id] = str(known.get("name") or "")
+
+        async def on_tool_end(self, output: Any, *, run_id: Any, **_more: Any) -> None:
+            is_failed = safe_getattr(output, "status") == "error"
+            call.end_tool(self._tools.pop(run_id, ""), "tool.failed" if is_failed else None)
+
+        async def on_tool_error(self, error: BaseException, *, run_id: Any, **_more: Any) -> None:
+            kind = describe(error, origin="tool").kind if isinstance(error, Exception) else "tool.failed"
+            call.end_tool(self._tools.pop(run_id, ""), kind)
+
+    return Watch()
+
+
+def _count_message(message: Any, call: "AgentCall") -> None:
+    counts: object = safe_getattr(message, "usage_metadata")
+    if not isinstance(counts, Mapping):
+        return
+    known = cast("Mapping[str, Any]", counts)
+    about = cast("Mapping[str, Any]", safe_getattr(message, "response_metadata") or {})
+    tokens = {
+        name: known[name] for name in ("input_tokens", "output_tokens") if isinstance(known.get(name), int)
+    }
+    call.end_model(str(about.get("model_provider") or ""), str(about.get("model_name") or ""), tokens)
+
+
+def _text_of(message: Any) -> Any:
+    text: object = safe_getattr(message, "text")
+    return text if isinstance(text, str) else safe_getattr(message, "content")

@@ -356,6 +356,7 @@ def _provider(model: Any) -> str | None:
 
 if TYPE_CHECKING:
     from failwell.agents.outcome import Outcome
+    from failwell.agents.own_agents import AgentAnswer, AgentCall
 
 __all__ = ["outcome", "reliability", "tool_error"]
 
@@ -435,3 +436,42 @@ def _findings(run_data: Any) -> Iterator[Any]:
             content: Any = take(item, "content")
             parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
             yield from (text for part in parts if isinstance(text := take(part, "text"), str))
+
+
+async def run_agent(agent: Any, call: "AgentCall") -> "AgentAnswer":
+    """The answer of an agent that runs as a step: the entry point of `failwell.own_agents`."""
+    from failwell.agents.models import usage_of
+    from failwell.agents.turn import TurnLimit
+
+    agents: Any = need("agents")
+    failed: list[str] = []
+
+    class Watch(agents.RunHooks):
+        """Counts the calls of one run."""
+
+        async def on_llm_start(self, *_details: Any, **_more: Any) -> None:
+            call.begin_model()
+
+        async def on_llm_end(self, _context: Any, running: Any, response: Any, **_more: Any) -> None:
+            model: Any = safe_getattr(running, "model")
+            name = model if isinstance(model, str) else str(safe_getattr(model, "model") or "")
+            call.end_model("openai", name, usage_of(response))
+
+        async def on_tool_end(self, _context: Any, _agent: Any, tool: Any, *_rest: Any, **_more: Any) -> None:
+            call.end_tool(str(safe_getattr(tool, "name") or ""), failed.pop() if failed else None)
+
+    def note_failure(report: ErrorReport) -> None:
+        failed.append(report.kind)
+
+    options: dict[str, Any] = {"watcher": call.watcher} if call.watcher else {}
+    try:
+        result = await agents.Runner.run(
+            agent,
+            call.prompt,
+            max_turns=call.most_calls,
+            hooks=Watch(),
+            run_config=reliability(on_tool_error=note_failure, **options),
+        )
+    except agents.MaxTurnsExceeded as error:
+        raise TurnLimit(calls=call.most_calls) from error
+    return call.answer(result.final_output)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
     from pydantic_ai.models import Model
 
+    from failwell.agents.own_agents import AgentAnswer, AgentCall
+
 __all__ = ["fallback_on", "reliability"]
 
 _DEEPEST = 8
@@ -312,3 +314,43 @@ def _leaves(model: Any, depth: int = 0) -> list[Any]:
 def _ignores_setting(model: Any) -> bool:
     ignored: Any = safe_getattr(model, "unsupported_settings")
     return isinstance(ignored, frozenset) and "max_retries" in ignored
+
+
+async def run_agent(agent: Any, call: "AgentCall") -> "AgentAnswer":
+    """The answer of an agent that runs as a step: the entry point of `failwell.own_agents`."""
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.usage import UsageLimits
+
+    from failwell.agents.models import usage_of
+
+    class Watch(AbstractCapability[Any]):
+        """Counts the calls of one run."""
+
+        async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
+            del ctx
+            call.begin_model()
+            response = await handler(request_context)
+            call.end_model(response.provider_name or "", response.model_name or "", usage_of(response))
+            return response
+
+        async def wrap_tool_execute(
+            self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any
+        ) -> Any:
+            del ctx, tool_def
+            try:
+                result = await handler(args)
+            except Exception as error:
+                # Only noted here; the framework decides what becomes of it.
+                watched.end_tool(call.tool_name, describe(error, origin="tool").kind)
+                raise
+            watched.end_tool(call.tool_name, None)
+            return result
+
+    watched = call
+    result = await agent.run(
+        call.prompt,
+        capabilities=[reliability(watcher=call.watcher) if call.watcher else reliability(), Watch()],
+        # The calls are counted by us; its own limit must not be lower.
+        usage_limits=UsageLimits(request_limit=None),
+    )
+    return call.answer(result.output)

@@ -13,6 +13,7 @@ from failwell.errors.axes import Category, Repeat
 from failwell.errors.context import Ledger
 from failwell.errors.kinds_table import Kind
 from failwell.errors.report import ErrorReport, Evidence
+from failwell.files import read_policy
 
 _RETRY = {
     Repeat.AFTER_WAITING: "yes, after a wait",
@@ -198,7 +199,7 @@ def _explain_report(args: Namespace) -> int:
 
 def _policy(path: str) -> Policy:
     try:
-        return Policy.from_file(path)
+        return read_policy(path)
     except OSError as error:
         raise Unreadable.wrap(error, f"cannot read `{path}`: {reason(error)}", caller_facing=True) from error
 
