@@ -81,10 +81,15 @@ def macro(rows: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> float:
 def _install(lexicon: grammar.Lexicon) -> None:
     for module in (grammar, reader, codes):
         vars(module)["LEXICON"] = lexicon
+    forget_words()
+
+
+def forget_words() -> None:
+    """Drop what is remembered of texts and codes: the words or the tables have changed."""
     reader.forget()
     grammar.concepts_of_code.cache_clear()
     codes.said_by_code.cache_clear()
-    for name in ("_said_by", "_said_by_name", "_said_by_classes"):
+    for name in ("_said_by", "_said_by_name"):
         vars(codes)[name].cache_clear()
 
 

@@ -10,11 +10,11 @@ import failwell
 from failwell.adapters.classification import Reading
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of
-from failwell.adapters.protocols import devices, services, sql, stores, vendor_codes, wire
+from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
 from failwell.adapters.protocols.system_errors import NAME_BY_TRANSLATION
 from failwell.adapters.registry import find
 from failwell.adapters.saved.pasted import describe_pasted
-from failwell.adapters.text.protocol_words import database_kind_in, errno_in, status_in
+from failwell.adapters.text.protocol_words import database_kind_in, errno_in
 from failwell.errors.kind_registry import kind
 from tests.specimens import each, failures
 
@@ -141,30 +141,6 @@ def test_a_sqlstate_beside_a_number_of_mysql_without_a_row_says_more() -> None:
 )  # fmt: skip
 def test_a_number_is_read_in_the_form_that_connector_python_prints(text: str, meaning: str | None) -> None:
     found = database_kind_in(text)
-
-    assert (found and found[0]) == meaning
-
-
-@pytest.mark.parametrize(
-    ("text", "meaning"),
-    [
-        (
-            "Msg 4104, Level 16, State 1: The multi-part identifier could not be bound.",
-            "provider.bad_request",
-        ),
-        ("Error Number:2714,State:6,Class:16", "provider.bad_request"),
-        ("SQL Server error is: 8115, state: 8", "provider.bad_request"),
-        ("Msg 1205, Level 13, State 51: deadlocked", "tool.busy"),
-        ("Msg 99999, Level 20, State 1: the connection is broken", None),
-        ("Error Number:99999", None),
-        ("ORA-00937: not a single-group group function", "provider.bad_request"),
-        ("ORA-01847: day of month must be between 1 and last day of month", "provider.bad_request"),
-        ("ORA-00060: deadlock detected", "tool.busy"),
-        ("ORA-00600: internal error code", None),
-    ],
-)
-def test_a_number_without_a_row_is_read_by_its_severity_or_its_range(text: str, meaning: str | None) -> None:
-    found = services.sql_server_in(text) or services.oracle_in(text)
 
     assert (found and found[0]) == meaning
 
@@ -405,28 +381,16 @@ def test_a_service_without_a_file_of_its_own_is_read_by_its_codes(
 
 
 PRINTED_CODES = {
-    "ORA-12514: TNS:listener does not currently know of service requested": "provider.rejected",
-    "ORA-03113: end-of-file on communication channel": "provider.outcome_unknown",
     "ORA-06512: at line 3\nORA-00001: unique constraint violated": "provider.bad_request",
-    "Msg 1205, Level 13, State 51, Server db, Line 1": "tool.busy",
     "SqlException: Login failed for user 'x'. Error Number:18456,State:1,Class:14": "provider.auth",
-    "000608: 608: Warehouse 'X' is suspended.": "provider.rejected",
     "temporary delivery error\n451 4.7.1 Try again later": "provider.unavailable",
     "550 5.7.1 Relaying denied": "provider.permission",
-    "535 5.7.8 Username and Password not accepted": "provider.auth",
-    "552 5.2.2 The email account that you tried to reach is over quota": "provider.quota_exhausted",
     "550 5.4.5 Daily user sending quota exceeded": "provider.quota_exhausted",
-    "SMTP error: 421 Service not available": "provider.unavailable",
-    "NotLeaderForPartition at protocol.js:952": "provider.unavailable",
-    "org.apache.kafka.common.errors.RecordTooLargeException: too large": "provider.context_too_long",
     "TOPIC_AUTHORIZATION_FAILED": "provider.permission",
-    "0/2 nodes are available: 1 Insufficient nvidia.com/gpu": "resource.exhausted",
-    "Back-off pulling image: ImagePullBackOff": "provider.rejected",
     "MongoError: not master and slaveOk=false": "provider.unavailable",
     "E: Unable to locate package squashfs-tools": "extension.dependency_missing",
     "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4407": "tool.busy",
     "AbortError: This operation was aborted\n    at node:internal/deps/undici/undici:11576:11": "cancel.run",
-    "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : bad allocation": "resource.system_memory",
     "Error Code: 1045. Access denied for user 'app'@'db' (using password: YES)": "provider.auth",
     "SQLSTATE[42S02]: Base table or view not found: 1146 Table 'app.jobs' doesn't exist": "provider.rejected",
     "SQLSTATE[HY000]: General error: 1040 Too many connections": "provider.overloaded",
@@ -447,7 +411,6 @@ PRINTED_CODES = {
     "psql: error: could not send: SSL SYSCALL error: EOF detected": "provider.outcome_unknown",
     'psql: error: connection to server at "db", port 5432 failed: SSL SYSCALL error: EOF detected': "provider.connection",
     'psql: error: connection to server at "db", port 5432 failed: FATAL:  role "app" does not exist': "provider.auth",
-    "Error: another operation (install/upgrade/rollback) is in progress": "tool.busy",
     "error: could not start the tool: program not found": "internal.file_unavailable",
     "org.asynchttpclient.exception.RemotelyClosedException: Remotely closed": "provider.outcome_unknown",
     "rpc error: code = Unknown desc = write /var/lib/x: no space left on device": "resource.disk",
@@ -465,49 +428,6 @@ def test_the_codes_that_servers_print_decide_in_a_text() -> None:
     assert wrong == {}
 
 
-def test_every_kind_of_the_tables_of_services_exists() -> None:
-    tables = (
-        services.ORACLE_ERRORS,
-        services.SQL_SERVER_ERRORS,
-        services.SNOWFLAKE_ERRORS,
-        services.KAFKA_ERRORS,
-        services.CLICKHOUSE_ERRORS,
-        services.PRISMA_ERRORS,
-        services.RDKAFKA_ERRORS,
-        services.AMQP_ERRORS,
-    )
-
-    assert all(kind(name).category for table in tables for name in table.values())
-
-
-def test_every_row_of_a_table_decides_in_the_form_that_its_server_prints() -> None:
-    printed = {
-        **{
-            f"Code: {number}. DB::Exception: said by the server": name
-            for number, name in services.CLICKHOUSE_ERRORS.items()
-        },
-        **{f"Error: P{number}: said by the engine": name for number, name in services.PRISMA_ERRORS.items()},
-        **{f"  code: 'P{number}',": name for number, name in services.PRISMA_ERRORS.items()},
-        **{
-            f"delivery failed: Local: {words.capitalize()} (after 5ms)": name
-            for words, name in services.RDKAFKA_ERRORS.items()
-        },
-        **{
-            written.format(number=number, name=word, dashed=word.replace("_", "-")): name
-            for (number, word), name in services.AMQP_ERRORS.items()
-            for written in BROKERS
-        },
-    }
-
-    assert {text: database_kind_in(text) for text, name in printed.items() if kind_in(text) != name} == {}
-    assert {text for text in printed if status_in(text) is not None} == set()
-    assert status_in("the proxy answered 503 COMMAND-LINE tools are away") == 503
-    assert kind_in("x: Broker: Topic authorization failed") == "provider.permission"
-    assert kind_in('KafkaError{code=LEADER_NOT_AVAILABLE,val=5,str="Broker: Leader not available"}') == (
-        "provider.unavailable"
-    )
-
-
 BROKERS = (
     "Channel closed by server: {number} ({dashed}) with message x",
     "protocol method: #method<channel.close>(reply-code={number}, reply-text={name} - x, class-id=50)",
@@ -519,33 +439,6 @@ BROKERS = (
 def kind_in(text: str) -> str | None:
     found = database_kind_in(text)
     return None if found is None else found[0]
-
-
-@pytest.mark.parametrize("noun", ["vcpu", "Instance", "elastic_ip_", "NatGateway", "SecurityGroupRule"])
-@pytest.mark.parametrize("ending", ["LimitExceeded", "LimitExceededException", "LimitExceededFault"])
-def test_a_limit_for_a_sort_of_thing_is_a_quota_unless_the_status_calls_it_a_rate(
-    noun: str, ending: str
-) -> None:
-    code = (noun + ending).lower()
-
-    assert classify(Facts(status=400, codes=(code,))).kind == "provider.quota_exhausted"
-    assert classify(Facts(codes=(code,))).kind == "provider.quota_exhausted"
-    assert classify(Facts(status=429, codes=(code,))).kind == "provider.rate_limited"
-
-
-@pytest.mark.parametrize("what", ["item_size_", "NameLength", "query_depth_", "ExecutionTime"])
-def test_how_large_one_thing_may_be_is_no_quota(what: str) -> None:
-    code = f"{what}LimitExceeded".lower()
-
-    assert classify(Facts(status=400, codes=(code,))).kind != "provider.quota_exhausted"
-
-
-@pytest.mark.parametrize("noun", ["", "Entity", "blob_", "ContainerGroup"])
-@pytest.mark.parametrize("status", [None, 400, 409])
-def test_what_exists_already_is_not_tried_again(noun: str, status: int | None) -> None:
-    code = f"{noun}AlreadyExists".lower()
-
-    assert classify(Facts(status=status, codes=(code,))).kind == "provider.bad_request"
 
 
 @pytest.mark.parametrize(

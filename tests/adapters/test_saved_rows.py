@@ -54,8 +54,8 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"message": "Process finished with exit code -1073741819 (0xC0000005)"}, "internal.bug"),
         ({"message": "task ended with exit code 3221225781"}, "extension.dependency_missing"),
         ({"exception_class": "subprocess.CalledProcessError", "message": "Command 'a.exe' returned non-zero exit status 3221225786."}, "cancel.run"),
-        ({"message": "Code: 252. DB::Exception: Too many partitions for single INSERT block (more than 100)"}, "provider.bad_request"),
-        ({"message": "Code: 252. DB::Exception: Too many parts (300). Merges are processing significantly slower than inserts"}, "provider.overloaded"),
+
+
         ({"message": "Error: Error acquiring the state lock\n\nError message: resource temporarily unavailable\nLock Info:\n  ID: 1"}, "tool.busy"),
         ({"message": "Error: Error acquiring the state lock\n\nError message: AccessDenied: no"}, "provider.permission"),
         ({"message": "ERROR: Couldn't connect to Docker daemon at http+docker://localunixsocket - is it running?"}, "validation.config_invalid"),
@@ -73,12 +73,10 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"message": "An update process is already in progress."}, "tool.busy"),
         ({"message": "page.goto: net::ERR_EMPTY_RESPONSE at https://example.org"}, "provider.outcome_unknown"),
         ({"message": "Announcement failed: gateway closed (1006 abnormal closure): no close reason"}, "provider.stream_interrupted"),
-        ({"message": '[{"message": "This session is not usable here", "errorCode": "INVALID_SESSION_ID"}]'}, "provider.auth"),
+
         ({"message": "TypeError: Cannot read properties of undefined (reading '0')", "exception_class": "TypeError"}, "internal.bug"),
-        ({"message": "Panic in agent.Run: runtime error: invalid memory address or nil pointer dereference"}, "internal.bug"),
         ({"message": "You have exceeded a secondary rate limit and are temporarily blocked from content creation."}, "provider.rate_limited"),
         ({"message": "The service gets too many requests: Read requests per minute of the images sheet"}, "provider.rate_limited"),
-        ({"message": "[CRITICAL] WORKER TIMEOUT (pid:17)"}, "worker.timeout"),
         # Nobody has to wait for a window that the request does not fit into.
         ({"http_status": 429, "message": "Rate limit reached on tokens per minute (TPM): Limit 7000, Used 0, Requested ~12903. Please try again in 50s."},
          "provider.context_too_long"),
@@ -89,8 +87,7 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"exception_class": "acme.engine.InternalTaskException", "message": "event 84"}, "provider.unknown"),
         ({"exception_class": "openai.APIStatusError", "message": "The requested model (x-9) is not available on Acme Cloud."}, "provider.model_not_found"),
         ({"exception_class": "openai.APIStatusError", "message": "The requested model (x-9) is currently not available."}, "provider.overloaded"),
-        ({"exception_class": "snowflake.connector.errors.ProgrammingError", "message": "000606 (57P03): No active warehouse selected in the current session."},
-         "validation.config_invalid"),
+
         # What a runtime wrapped says less than the reply beside it.
         ({"http_status": 401, "exception_class": "java.util.concurrent.ExecutionException",
           "cause_chain": [{"class": "java.net.SocketTimeoutException", "message": "connect timed out"}]}, "provider.auth"),
@@ -99,9 +96,9 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"http_status": 500, "message": "could not process the item {'promo': {'code': '404'}}"}, "provider.unavailable"),
         ({"message": "<Error><Code>InvalidAccessKeyId</Code><Message>x</Message></Error>"}, "provider.auth"),
         # FTP numbers its replies as HTTP and SMTP do, with another meaning.
-        ({"exception_class": "ftplib.error_perm", "message": "530 Please log in with USER and PASS."}, "provider.auth"),
+
         ({"message": "550 Permission denied on this server."}, "provider.permission"),
-        ({"message": "552 Storage is full, upload again tomorrow"}, "resource.disk"),
+
         ({"http_status": 550, "message": "550"}, "provider.unavailable"),
         # A reply without a status is read by its words and codes, under whatever key they stand.
         ({"exception_class": "Error", "message": "it ended", "body": {"code": "ECONNRESET"}}, "provider.outcome_unknown"),
@@ -112,15 +109,13 @@ THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
         ({"http_status": 403, "body": {"message": 'pods "x" is forbidden: exceeded quota: acme, requested: cpu=20, used: cpu=32575m', "reason": "Forbidden", "code": 403}},
          "provider.quota_exhausted"),
         ({"message": "rpc error: code = Canceled desc = context canceled"}, "cancel.run"),
-        ({"exception_class": "acme.core.StepInterruptedError", "message": ""}, "cancel.run"),
+
         ({"exception_class": "TypeError", "message": "Failed to fetch"}, "provider.outcome_unknown"),
         ({"message": "ERROR #40001 restart transaction: acme"}, "tool.busy"),
-        ({"message": "ERROR: result is ambiguous (error=acme)"}, "provider.outcome_unknown"),
         ({"message": 'MysqlError { code: 1114, message: "The table is full", state: "HY000" }'}, "resource.disk"),
         ({"message": 'reqwest::Error { kind: Request, url: "https://acme.example", source: TimedOut }'}, "provider.outcome_unknown"),
-        ({"message": "tar: Unexpected EOF in archive"}, "validation.input_invalid"),
-        ({"exception_class": "smtplib.SMTPDataError", "message": "(554, 'this looks like spam')"}, "provider.content_refused"),
-        ({"message": "SMTP 451 4.7.1 greylisted, our spam filter asks for another try"}, "provider.unavailable"),
+
+
         ({"exception_class": "System.Net.Sockets.SocketException",
           "message": "No se puede establecer una conexión ya que el equipo de destino denegó expresamente dicha conexión."}, "provider.connection"),
         ({"exception_class": "GuzzleHttp\\Exception\\ConnectException", "message": "cURL error 28: Operation timed out after 90000 milliseconds with 0 bytes received"},
@@ -243,31 +238,10 @@ def test_a_saved_error_of_a_device_is_none_of_a_service_that_uses_the_same_words
             {"http_status": 400, "message": "max_total_tokens (9001) must be less than or equal to max_seq_len (4096)"},
         ]),
         ("provider.content_refused", [{"http_status": 400, "message": "Two prompts contain words that were filtered"}]),
-        ("provider.auth", [
-            {"message": "Unauthorized"},
-            {"message": "no session", "body": "<error><exceptionCode>InvalidSessionId</exceptionCode></error>"},
-        ]),
-        ("provider.permission", [
-            {"message": "User is locked."},
-            {"http_status": 400, "body": {"error": {"code": "FEATURE_NOT_IN_PLAN", "message": "The feature is not part of it."}}},
-        ]),
-        ("provider.rejected", [
-            {"message": "No active warehouse selected in this session"},
-            {"message": "550 The sender's address was never verified"},
-            {"message": "OSError: Tunnel connection failed: 407 proxy authentication required"},
-            {"exception_class": "botocore.errorfactory.ValidationError",
-             "message": "An error occurred (ValidationError) when calling the InvokeEndpoint operation: Endpoint lab of this account not found."},
-        ]),
-        ("provider.bad_request", [
-            {"message": "Bad Request: the photo of the user could not be read"},
-            {"exception_class": "psycopg2.errors.ProgramLimitExceeded", "message": "more columns than a table may have"},
-            {"body": {"ok": False, "error": "channel_required"}},
-        ]),
-        ("provider.unavailable", [
-            {"message": "Bad Gateway"},
-            {"message": "MongoServerSelectionError: no primary found in replica set rs0"},
-            {"message": "*7 no live upstreams while connecting to upstream, client: 192.0.2.7"},
-        ]),
+
+
+
+
         ("provider.overloaded", [{"exception_class": "psycopg.errors.TooManyConnections", "message": "all are taken"}]),
         ("provider.connection", [
             {"message": "request failed, reason: Client network socket disconnected before secure TLS connection was established"},
@@ -281,14 +255,7 @@ def test_a_saved_error_of_a_device_is_none_of_a_service_that_uses_the_same_words
             {"message": "Faiss assertion 'err == cudaSuccess' failed in alloc.cpp:31; details: CUDA error 2 out of memory"},
         ]),
         ("resource.system_memory", [{"message": "Container killed for exceeding memory limits. 8.3 GB of 8 GB used\nexit status 1"}]),
-        ("extension.dependency_missing", [
-            {"exception_class": "ImportError", "message": "the reader could not be loaded: No module named 'lab'"},
-            {"exception_class": "lab.ops.MissingCUDAException", "message": "nothing can be compiled"},
-            {"exception_class": "resolver.ResolutionImpossible", "message": "[lab>=4]"},
-        ]),
-        ("validation.input_invalid", [
-            {"message": "usage: lab [-h] --name NAME\nlab: error: the following arguments are required: --name"},
-        ]),
+
         ("cancel.run", [{"message": "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20) at rsync.c(644)"}]),
     ],
 )  # fmt: skip

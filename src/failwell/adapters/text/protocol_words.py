@@ -8,19 +8,6 @@ import signal
 from http import HTTPStatus
 
 from failwell.adapters.classification import Phase
-from failwell.adapters.protocols.services import (
-    amqp_in,
-    clickhouse_in,
-    ftp_in,
-    kafka_in,
-    kubernetes_in,
-    mail_in,
-    mqtt_in,
-    oracle_in,
-    prisma_in,
-    snowflake_in,
-    sql_server_in,
-)
 from failwell.adapters.protocols.sql import MYSQL_ERRORS, kind_of_mysql, kind_of_sqlstate, sqlstate_of
 from failwell.adapters.protocols.stores import kind_of_mongodb, kind_of_redis
 from failwell.adapters.protocols.system_errors import (
@@ -180,7 +167,7 @@ _CLOSE = lazy_regex(
 
 
 def database_kind_in(text: str) -> tuple[str, str] | None:
-    """The kind and the code of a database's, a queue's or a mail server's error in `text`: an SQLSTATE, a number, a reply."""
+    """The kind and the code of a database's error in `text`: an SQLSTATE, a number, a reply."""
     state = sqlstate_in(text)
     if (mysql := _MYSQL.search(text)) is not None:
         number = (
@@ -199,9 +186,6 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
             return kind, number
     if state is None and (condition := _CONDITION.search(text)) is not None:
         state = condition["state"] or sqlstate_of(condition["name"])
-    if (numbered := snowflake_in(text)) is not None:
-        # Its own number stands before the SQLSTATE and says more.
-        return numbered
     if state is not None and (kind := kind_of_sqlstate(state)) is not None:
         return kind, state
     if (mongodb := _MONGODB.search(text)) is not None:
@@ -212,21 +196,6 @@ def database_kind_in(text: str) -> tuple[str, str] | None:
         return "provider.unavailable", "NotWritablePrimary"
     if (redis := _REDIS.search(text)) is not None and (kind := kind_of_redis(redis["reply"])) is not None:
         return kind, redis["reply"].partition(" ")[0]
-    for look in (
-        oracle_in,
-        sql_server_in,
-        clickhouse_in,
-        prisma_in,
-        amqp_in,
-        mqtt_in,
-        mail_in,
-        ftp_in,
-        kubernetes_in,
-        kafka_in,
-    ):
-        found = look(text)
-        if found is not None:
-            return found
     return None
 
 
@@ -398,9 +367,7 @@ _COUNT_AFTER = lazy_regex(
 
 
 def status_in(text: str) -> int | None:
-    """The first failing HTTP status in `text` that has a sign of being one. Numbers of a broker or of FTP are none."""
-    if (("_" in text or "-" in text) and amqp_in(text) is not None) or ftp_in(text) is not None:
-        return None
+    """The first failing HTTP status in `text` that has a sign of being one."""
     for count, number in enumerate(_NUMBER.finditer(text)):
         if count >= _MOST_NUMBERS:
             return None
