@@ -15,7 +15,7 @@ from failwell.calls import Guard, LimitStore
 from failwell.calls.circuit_breaker import CallTarget
 from failwell.errors import NotBefore
 from failwell.store import RedisLimits, SqliteLimits
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 
 TARGET = CallTarget("acme", "team")
 _LONGEST = 30.0
@@ -70,7 +70,7 @@ def main(place: str, role: str) -> None:
     say("ready")
     sys.stdin.readline()
     if role == "first":
-        limited = a_report(
+        limited = make_report(
             kind="provider.rate_limited", not_before=NotBefore(after=30, source="header retry-after")
         )
         say(time.monotonic_ns())

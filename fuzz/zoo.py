@@ -284,7 +284,7 @@ def from_vendor(module: str, name: str, base: Any = Exception, **members: Any) -
     return lambda: made(a_class(name, base, **{"__module__": module, **members}))
 
 
-def a_fault(**fields: Any) -> Specimen:
+def make_fault(**fields: Any) -> Specimen:
     """A fault whose fields were set without asking any constructor."""
 
     def make() -> BaseException:
@@ -438,7 +438,7 @@ def _bitten() -> Iterator[tuple[str, Specimen]]:
             yield f"metaclass {method} raises {name}", with_meta(method, biting(escape))
         yield f"metaclass __getattribute__ raises {name}", with_meta("__getattribute__", biting(escape))
         yield f"bytes raise {name}", with_attribute("body", around(always(escape), Bites))
-        yield f"mapping raises {name}", a_fault(details=around(always(escape), BitingMapping))
+        yield f"mapping raises {name}", make_fault(details=around(always(escape), BitingMapping))
         yield (
             f"pydantic errors raise {name}",
             from_vendor("pydantic_core", "ValidationError", errors=biting(escape)),
@@ -455,7 +455,7 @@ def _lying() -> Iterator[tuple[str, Specimen]]:
         yield f"__str__ answers {name} ({number})", with_attribute("__str__", always(answering(answer)))
         yield f"__repr__ answers {name} ({number})", with_attribute("__repr__", always(answering(answer)))
         yield f"summary answers {name} ({number})", fault_with(summary=answering(answer))
-        yield f"message is {name} ({number})", a_fault(message=always(answer))
+        yield f"message is {name} ({number})", make_fault(message=always(answer))
     for claimed in (Fault, int, BaseExceptionGroup, type, None):
         yield f"__class__ is {claimed}", with_attribute("__class__", always(claimed))
     yield "attributes are objects", lambda: made(a_class(__getattribute__=answering(object())))
@@ -552,35 +552,35 @@ def _advising(text: str) -> Fault:
 
 def _faults() -> Iterator[tuple[str, Specimen]]:
     for number, make in enumerate(values()):
-        yield f"details hold value {number}", a_fault(details=around(make, lambda value: {"held": value}))
-        yield f"details are value {number}", a_fault(details=make)
-        yield f"message is value {number}", a_fault(message=make)
-        yield f"provider is value {number}", a_fault(provider=make, model=make)
-        yield f"fields are value {number}", a_fault(fields_invalid=make)
-        yield f"a field is value {number}", a_fault(fields_invalid=around(make, lambda value: [value]))
+        yield f"details hold value {number}", make_fault(details=around(make, lambda value: {"held": value}))
+        yield f"details are value {number}", make_fault(details=make)
+        yield f"message is value {number}", make_fault(message=make)
+        yield f"provider is value {number}", make_fault(provider=make, model=make)
+        yield f"fields are value {number}", make_fault(fields_invalid=make)
+        yield f"a field is value {number}", make_fault(fields_invalid=around(make, lambda value: [value]))
         yield (
             f"wait is value {number}",
-            a_fault(not_before=around(make, lambda value: NotBefore(after=value))),
+            make_fault(not_before=around(make, lambda value: NotBefore(after=value))),
         )
-        yield f"waiting is value {number}", a_fault(not_before=make)
+        yield f"waiting is value {number}", make_fault(not_before=make)
         yield (
             f"wait until value {number}",
-            a_fault(not_before=around(make, lambda value: NotBefore(after=1, at=value))),
+            make_fault(not_before=around(make, lambda value: NotBefore(after=1, at=value))),
         )
-        yield f"action is value {number}", a_fault(user_action=make)
+        yield f"action is value {number}", make_fault(user_action=make)
         yield (
             f"advice is value {number}",
-            a_fault(user_action=around(make, lambda value: UserAction(ActionKind.DECIDE, value))),
+            make_fault(user_action=around(make, lambda value: UserAction(ActionKind.DECIDE, value))),
         )
-        yield f"metadata is value {number}", a_fault(provider_metadata=make)
-        yield f"shortfall is value {number}", a_fault(resource_shortfall=make)
+        yield f"metadata is value {number}", make_fault(provider_metadata=make)
+        yield f"shortfall is value {number}", make_fault(resource_shortfall=make)
         yield (
             f"shortage is value {number}",
-            a_fault(resource_shortfall=around(make, lambda value: ResourceShortfall(value, value, value))),
+            make_fault(resource_shortfall=around(make, lambda value: ResourceShortfall(value, value, value))),
         )
-        yield f"reply is value {number}", a_fault(provider_metadata=around(make, _all_said))
+        yield f"reply is value {number}", make_fault(provider_metadata=around(make, _all_said))
         for field in ("certainty", "blame", "retryable", "caller_facing"):
-            yield f"{field} is value {number}", a_fault(**{field: make})
+            yield f"{field} is value {number}", make_fault(**{field: make})
     for number, text in enumerate(TEXTS):
         yield f"fault says text {number}", around(always(text), _saying)
         yield f"error says text {number}", around(always(text), ValueError)

@@ -13,7 +13,7 @@ from failwell.agents import Outcome, note_finding, run_agent
 from failwell.calls.retry import retry
 from failwell.errors.fault import Fault
 from failwell.errors.faults import Cancellation
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, overloaded
 
@@ -23,7 +23,7 @@ SECRET = "the-text-nobody-may-see"
 def reader(page: int) -> str:
     note_finding({"page": page, "title": f"page {page}"})
     if page == 2:
-        raise a_fault(kind="provider.auth", message=SECRET)
+        raise make_fault(kind="provider.auth", message=SECRET)
     return f"summary of page {page}"
 
 
@@ -171,7 +171,7 @@ def test_a_batch_of_which_items_failed_is_partial() -> None:
     def batch(*kinds: str | None) -> object:
         def item(kind: str | None) -> str:
             if kind is not None:
-                raise a_fault(kind=kind)
+                raise make_fault(kind=kind)
             return "fine"
 
         return failwell.gather(item, kinds)

@@ -14,12 +14,12 @@ from failwell.agents.tool_errors import ToolCalls
 from failwell.errors import scene
 from failwell.errors.axes import Certainty
 from failwell.errors.report import ErrorReport
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import caught
 
 
 def report(kind: str) -> ErrorReport:
-    return failwell.describe(a_fault(kind=kind), origin="tool")
+    return failwell.describe(make_fault(kind=kind), origin="tool")
 
 
 def fail(breaker: ToolLoopBreaker, *kinds: str, arguments: Any = None, **run: Any) -> list[bool]:
@@ -178,7 +178,7 @@ def test_a_wrapped_tool_raises_instead_of_failing_again() -> None:
     def search(query: str, page: int = 1) -> str:
         calls.append(query)
         if not query:
-            raise a_fault(kind="tool.input_invalid")
+            raise make_fault(kind="tool.input_invalid")
         return f"{query} {page}"
 
     async def search_async(query: str) -> str:
@@ -197,7 +197,7 @@ def test_a_wrapped_tool_raises_instead_of_failing_again() -> None:
 
 def test_a_plugin_tells_the_model_at_the_second_failure_and_refuses_the_third_call() -> None:
     tools = ToolCalls(observer=lambda _report: None)
-    error = a_fault(kind="tool.input_invalid", details={"tool": "search", "parameter": "q"})
+    error = make_fault(kind="tool.input_invalid", details={"tool": "search", "parameter": "q"})
 
     failures = [tools.failed(error, tool="search", arguments={"q": ""}, run="r") for _ in range(2)]
     refusal = tools.refused("search", {"q": ""}, run="r")

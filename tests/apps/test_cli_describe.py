@@ -28,7 +28,7 @@ REPLY = "HTTP/2 429\r\nretry-after: 20\r\nx-request-id: req_1\r\n\r\n"
 QUOTA = '{"error": {"code": "insufficient_quota", "message": "secret words"}}'
 
 
-def a_report() -> ErrorReport:
+def make_report() -> ErrorReport:
     return describe(Fault(kind="tool.busy", message="the printer is taken", details={"tool": "printer"}))
 
 
@@ -46,13 +46,13 @@ def a_log_record() -> str:
         (REPLY + QUOTA, "provider.quota_exhausted"),
         (f"* Connected\n> GET / HTTP/2\n>\n< HTTP/2 429\n<\n{QUOTA}", "provider.quota_exhausted"),
         ('{"status": 503, "headers": {}}', "provider.overloaded"),
-        (a_report().to_json(), "tool.busy"),
-        ("\ufeff" + a_report().to_json(), "tool.busy"),
-        (json.dumps(problem(a_report())), "tool.busy"),
-        (json.dumps(problem(a_report(), disclosure="verbose")), "tool.busy"),
+        (make_report().to_json(), "tool.busy"),
+        ("\ufeff" + make_report().to_json(), "tool.busy"),
+        (json.dumps(problem(make_report())), "tool.busy"),
+        (json.dumps(problem(make_report(), disclosure="verbose")), "tool.busy"),
         ('{"type": "about:blank", "status": 401}', "provider.auth"),
         ('{"title": "Not Found", "status": 404, "detail": "x"}', "provider.rejected"),
-        (f"HTTP/1.1 503 X\ncontent-type: application/problem+json\n\n{json.dumps(problem(a_report()))}", "tool.busy"),
+        (f"HTTP/1.1 503 X\ncontent-type: application/problem+json\n\n{json.dumps(problem(make_report()))}", "tool.busy"),
         ("HTTP/1.1 401 X\ncontent-type: application/problem+json\n\n{}", "provider.auth"),
     ],
     ids=[
@@ -73,8 +73,8 @@ def test_what_is_given_is_recognised(given: str, kind: str) -> None:
     [
         ("traceback", TRACEBACK, "provider.outcome_unknown"),
         ("reply", REPLY, "provider.rate_limited"),
-        ("report", a_report().to_json(), "tool.busy"),
-        ("problem", json.dumps(problem(a_report())), "tool.busy"),
+        ("report", make_report().to_json(), "tool.busy"),
+        ("problem", json.dumps(problem(make_report())), "tool.busy"),
     ],
 )
 def test_what_it_is_can_be_said(form: str, given: str, kind: str) -> None:
@@ -122,7 +122,7 @@ def test_an_operator_sees_the_words_and_nobody_else_does() -> None:
 
 @pytest.mark.parametrize("view", ["user", "model", "operator", "audit"])
 def test_each_view_is_the_reports_own(view: Any) -> None:
-    report = a_report()
+    report = make_report()
 
     done = failwell("describe", "--view", view, "--json", given=report.to_json())
 
@@ -133,14 +133,14 @@ def test_each_view_is_the_reports_own(view: Any) -> None:
     ("view", "head"), [("operator", "# Error: Fault\n"), ("user", "# Busy\n"), ("model", "# Busy\n")]
 )
 def test_each_view_has_a_markdown(view: str, head: str) -> None:
-    done = failwell("describe", "--view", view, "--format", "markdown", given=a_report().to_json())
+    done = failwell("describe", "--view", view, "--format", "markdown", given=make_report().to_json())
 
     assert done.out.startswith(head)
     assert "`tool.busy`" in done.out
 
 
 def test_an_audit_keeps_what_a_newer_version_added() -> None:
-    newer = a_report().to_dict() | {"schema": "failwell.error/9", "mood": "grim"}
+    newer = make_report().to_dict() | {"schema": "failwell.error/9", "mood": "grim"}
 
     done = failwell("describe", "--view", "audit", given=json.dumps(newer))
 
@@ -271,7 +271,7 @@ def on_a_terminal(*arguments: str, **env: str) -> str:
 
 def test_a_person_sees_a_panel(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    path.write_text(a_report().to_json())
+    path.write_text(make_report().to_json())
 
     colored, plain = on_a_terminal("describe", str(path)), on_a_terminal("describe", str(path), NO_COLOR="1")
 

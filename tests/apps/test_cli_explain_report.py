@@ -6,7 +6,7 @@ import pytest
 
 from failwell.errors.facts import NotBefore
 from failwell.errors.report import Attempt, ErrorReport, Evidence
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 from tests.apps.running import failwell
 
 STRICT = """
@@ -32,7 +32,7 @@ def a_policy(tmp_path: Path, text: str = STRICT) -> str:
 
 
 def a_limit() -> ErrorReport:
-    return a_report(
+    return make_report(
         evidence=(
             Evidence(rule="rate.code", basis="code", saw="rate_limit_exceeded"),
             Evidence(rule="quota.words", basis="runner_up", saw="provider.quota_exhausted"),
@@ -75,14 +75,14 @@ def test_another_policy_is_shown_beside_the_default(tmp_path: Path) -> None:
 def test_a_failure_that_was_tried_before_is_judged_after_its_attempts(tmp_path: Path) -> None:
     tries = tuple(Attempt(number=number, kind="provider.rate_limited") for number in range(1, 7))
 
-    done = failwell("explain", saved(tmp_path, a_report(attempts=tries)))
+    done = failwell("explain", saved(tmp_path, make_report(attempts=tries)))
 
     assert "decision after 6 attempts: giving up, all 6 attempts are spent" in done.out
     assert "What was tried" in done.out
 
 
 def test_a_long_told_wait_is_shown_as_parked(tmp_path: Path) -> None:
-    waits = a_report(not_before=NotBefore(after=3600, source="retry-after"))
+    waits = make_report(not_before=NotBefore(after=3600, source="retry-after"))
 
     done = failwell("explain", saved(tmp_path, waits), "--format", "markdown")
 
@@ -91,21 +91,21 @@ def test_a_long_told_wait_is_shown_as_parked(tmp_path: Path) -> None:
 
 
 def test_a_call_that_may_be_repeated_is_judged_as_one(tmp_path: Path) -> None:
-    file = saved(tmp_path, a_report(kind="provider.outcome_unknown"))
+    file = saved(tmp_path, make_report(kind="provider.outcome_unknown"))
 
     assert failwell("explain", file, "--json").data["decisions"][0]["calls"] == 1
     assert failwell("explain", file, "--idempotent", "--json").data["decisions"][0]["calls"] == 3
 
 
 def test_a_report_may_come_from_stdin() -> None:
-    done = failwell("explain", "-", given=a_report().to_json())
+    done = failwell("explain", "-", given=make_report().to_json())
 
     assert done.code == 0
 
 
 @pytest.mark.parametrize("text", ["[[rule]]\nmax_attempts = 0", "not toml"])
 def test_a_policy_that_cannot_be_used_is_refused_with_its_mistakes(tmp_path: Path, text: str) -> None:
-    done = failwell("explain", saved(tmp_path, a_report()), "--policy", a_policy(tmp_path, text))
+    done = failwell("explain", saved(tmp_path, make_report()), "--policy", a_policy(tmp_path, text))
 
     assert done.code == 2
     assert "the policy cannot be used" in done.err
@@ -114,7 +114,7 @@ def test_a_policy_that_cannot_be_used_is_refused_with_its_mistakes(tmp_path: Pat
 def test_a_file_that_is_not_there_is_named() -> None:
     report, policy = (
         failwell("explain", "no/such.json"),
-        failwell("explain", "-", "--policy", "no/such.toml", given=a_report().to_json()),
+        failwell("explain", "-", "--policy", "no/such.toml", given=make_report().to_json()),
     )
 
     assert (report.code, policy.code) == (2, 2)

@@ -29,7 +29,7 @@ from failwell.errors.axes import Blame, Category, Certainty
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.errors.kind_registry import kinds
 from failwell.errors.report import Attempt, ErrorReport
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 from tests.specimens import each
 
 
@@ -47,7 +47,7 @@ def test_every_kind_has_a_default_that_exists() -> None:
 
 @each("kind", [kind.name for kind in kinds()])
 def test_without_hooks_only_what_may_be_repeated_is_repeated(kind: str) -> None:
-    report = a_report(kind=kind)
+    report = make_report(kind=kind)
 
     decision = decide(Policy(), report, after())
 
@@ -60,7 +60,7 @@ def _schedule(report: ErrorReport) -> Schedule:
 
 
 def test_a_kind_of_somebody_elses_is_repeated_as_its_category_says() -> None:
-    foreign = a_report(kind="provider.unavailable")
+    foreign = make_report(kind="provider.unavailable")
 
     decision = decide(Policy(), foreign, after(3))
 
@@ -77,7 +77,7 @@ def test_the_first_rule_that_fits_speaks_and_the_others_are_named() -> None:
         )
     )
 
-    reasoned = reason(policy, a_report(), after())
+    reasoned = reason(policy, make_report(), after())
 
     assert reasoned.decision == Retry(after=0.5, why="after a back-off")
     assert reasoned.rule == "limits"
@@ -87,13 +87,13 @@ def test_the_first_rule_that_fits_speaks_and_the_others_are_named() -> None:
 def test_a_rule_may_forbid_what_the_category_allows() -> None:
     policy = Policy(rules=(Rule(match=Match(), retryable=False),))
 
-    assert decide(policy, a_report(), after()) == GiveUp(why="the policy does not repeat it")
+    assert decide(policy, make_report(), after()) == GiveUp(why="the policy does not repeat it")
 
 
 def test_a_rule_may_allow_what_the_category_does_not() -> None:
     stubborn = Rule(match=Match.of("internal.bug"), retryable=True, schedule=SCHEDULES["server"])
 
-    decision = decide(Policy(rules=(stubborn,)), a_report(kind="internal.bug"), after())
+    decision = decide(Policy(rules=(stubborn,)), make_report(kind="internal.bug"), after())
 
     assert isinstance(decision, Retry)
 
@@ -105,19 +105,19 @@ def test_a_rule_may_allow_what_the_category_does_not() -> None:
 def test_no_rule_allows_what_is_never_safe(kind: str, changes: dict[str, object]) -> None:
     stubborn = Rule(match=Match(), retryable=True, schedule=SCHEDULES["rate_limit"])
 
-    decision = decide(Policy(rules=(stubborn,)), a_report(kind=kind, **changes), after())
+    decision = decide(Policy(rules=(stubborn,)), make_report(kind=kind, **changes), after())
 
     assert isinstance(decision, GiveUp)
 
 
 def test_what_somebody_has_seen_is_not_repeated_whatever_it_is() -> None:
-    decision = decide(Policy(), a_report(), after(visible=True, may_fall_back=True))
+    decision = decide(Policy(), make_report(), after(visible=True, may_fall_back=True))
 
     assert isinstance(decision, GiveUp)
 
 
 def test_cancelled_work_is_given_up_whatever_failed() -> None:
-    crashed, stopped = a_report(kind="worker.crashed"), a_report(kind="cancel.job")
+    crashed, stopped = make_report(kind="worker.crashed"), make_report(kind="cancel.job")
 
     assert decide(Policy(), crashed, Tries(1, cancelled=True)) == GiveUp(
         why="it was cancelled", cancelled=True
@@ -130,9 +130,9 @@ def test_an_attempt_lost_through_no_fault_of_the_work_is_repeated_and_not_charge
     lost = Lost("its worker was replaced")
 
     for kind in ("worker.crashed", "cancel.job"):
-        decision = decide(never, a_report(kind=kind), Tries(1, lost=lost))
+        decision = decide(never, make_report(kind=kind), Tries(1, lost=lost))
         assert decision == Retry(after=0.0, why="its worker was replaced", charged=False)
-    waiting = a_report(kind="worker.crashed", not_before=told(30.0))
+    waiting = make_report(kind="worker.crashed", not_before=told(30.0))
     assert decide(never, waiting, Tries(1, lost=lost, elapsed=10.0)) == Retry(
         after=20.0, why=lost.why, charged=False
     )
@@ -140,7 +140,7 @@ def test_an_attempt_lost_through_no_fault_of_the_work_is_repeated_and_not_charge
 
 def test_a_lost_attempt_is_not_repeated_for_ever_nor_after_a_cancel_a_result_or_a_deadline() -> None:
     never = Policy(rules=(Rule(match=Match(), retryable=False),))
-    report = a_report(kind="worker.crashed")
+    report = make_report(kind="worker.crashed")
     lost, spent = Lost("its worker was replaced"), Lost("its worker was replaced", before=20)
     late = ((Budget(seconds=1.0), Spent(seconds=1.1)),)
 
@@ -154,7 +154,7 @@ def test_a_lost_attempt_is_not_repeated_for_ever_nor_after_a_cancel_a_result_or_
 
 
 def test_work_may_allow_itself_another_number_of_attempts() -> None:
-    report = a_report(kind="worker.crashed")
+    report = make_report(kind="worker.crashed")
     once = Rule(match=Match(), schedule=Schedule(max_attempts=1, backoff=Backoff(curve="fixed", first=7.0)))
 
     assert decide(Policy(), report, Tries(4, max_attempts=5)) == Retry(after=8.0, why="after a back-off")
@@ -168,7 +168,7 @@ def test_work_may_allow_itself_another_number_of_attempts() -> None:
 
 
 def test_a_veto_of_whoever_raised_it_is_kept() -> None:
-    assert decide(Policy(), a_report(retryable=False), after()) == GiveUp(
+    assert decide(Policy(), make_report(retryable=False), after()) == GiveUp(
         why="its exception forbids a repeat"
     )
 
@@ -185,27 +185,27 @@ def test_a_veto_of_whoever_raised_it_is_kept() -> None:
 def test_a_told_wait_beyond_a_minute_is_not_slept(
     seconds: float, able: dict[str, bool], expected: type[Decision]
 ) -> None:
-    decision = decide(Policy(), a_report(not_before=told(seconds)), after(**able))
+    decision = decide(Policy(), make_report(not_before=told(seconds)), after(**able))
 
     assert isinstance(decision, expected)
 
 
 def test_a_long_back_off_that_nobody_told_is_slept() -> None:
-    decision = decide(Policy(), a_report(), after(5), jitter=0.5)
+    decision = decide(Policy(), make_report(), after(5), jitter=0.5)
 
     assert decision == Retry(after=80.0, why="after a back-off")
 
 
 def test_a_used_up_quota_is_parked_until_it_renews_or_left_to_another_entry() -> None:
-    renews = a_report(kind="provider.quota_exhausted", not_before=told(10))
+    renews = make_report(kind="provider.quota_exhausted", not_before=told(10))
 
     assert decide(Policy(), renews, after()) == Park(after=10, why="the quota renews then")
     assert isinstance(decide(Policy(), renews, after(may_fall_back=True)), Fallback)
-    assert isinstance(decide(Policy(), a_report(kind="provider.quota_exhausted"), after()), GiveUp)
+    assert isinstance(decide(Policy(), make_report(kind="provider.quota_exhausted"), after()), GiveUp)
 
 
 def test_a_resource_is_freed_if_somebody_can() -> None:
-    short = a_report(
+    short = make_report(
         kind="resource.gpu_memory", resource_shortfall=ResourceShortfall("gpu_vram_mb", 8000, 100)
     )
 
@@ -217,7 +217,7 @@ def test_a_resource_is_freed_if_somebody_can() -> None:
 
 
 def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> None:
-    lost = a_report(kind="provider.outcome_unknown")
+    lost = make_report(kind="provider.outcome_unknown")
 
     asked = decide(Policy(), lost, after(may_ask=True))
 
@@ -237,19 +237,19 @@ def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> 
 def test_every_budget_around_a_call_can_stop_it(budget: Budget, spent: Spent, said: str) -> None:
     tries = Tries(1, ((Budget(), Spent()), (budget, spent)))
 
-    assert decide(Policy(), a_report(), tries) == GiveUp(why=said, exhausted=True)
+    assert decide(Policy(), make_report(), tries) == GiveUp(why=said, exhausted=True)
 
 
 def test_a_spent_budget_leaves_nothing_for_another_entry() -> None:
     spent = ((Budget(attempts=1), Spent(attempts=1)),)
 
-    assert isinstance(decide(Policy(), a_report(), Tries(1, spent, may_fall_back=True)), GiveUp)
+    assert isinstance(decide(Policy(), make_report(), Tries(1, spent, may_fall_back=True)), GiveUp)
 
 
 def test_a_wait_that_is_too_long_still_leaves_another_entry() -> None:
     hurried = ((Budget(seconds=3), Spent(seconds=0)),)
 
-    assert isinstance(decide(Policy(), a_report(), Tries(1, hurried, may_fall_back=True)), Fallback)
+    assert isinstance(decide(Policy(), make_report(), Tries(1, hurried, may_fall_back=True)), Fallback)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_wait_that_is_too_long_still_leaves_another_entry() -> None:
     ids=str,
 )
 def test_a_match_holds_if_everything_it_says_holds(match: Match, fits: bool) -> None:
-    report = a_report(provider_metadata=ProviderMetadata(status_code=429))
+    report = make_report(provider_metadata=ProviderMetadata(status_code=429))
 
     assert match.fits(report) is fits
 
@@ -330,13 +330,13 @@ def test_a_predicate_that_raises_is_an_error_and_not_a_mismatch() -> None:
         with pytest.raises(
             PredicateFailed, match="cannot be applied: the predicate of rule `mine` raised KeyError"
         ) as failed:
-            choose(policy, a_report(), after())
+            choose(policy, make_report(), after())
         assert isinstance(failed.value.__cause__, KeyError)
 
 
 def test_what_a_loop_inside_has_exhausted_is_repeated_only_if_the_policy_says_so() -> None:
     row = Attempt(number=3, kind="provider.rate_limited", layer="ask", exhausted=True)
-    report = a_report(attempts=(row,))
+    report = make_report(attempts=(row,))
     tries = Tries(1, exhausted=exhausted_inside(report))
 
     assert decide(Policy(), report, tries) == GiveUp(why="`ask` has already tried it 3 times", exhausted=True)
@@ -344,4 +344,4 @@ def test_what_a_loop_inside_has_exhausted_is_repeated_only_if_the_policy_says_so
         why="`ask` has already tried it 3 times"
     )
     assert isinstance(decide(Policy(repeat_exhausted=True), report, tries), Retry)
-    assert exhausted_inside(a_report(attempts=(Attempt(number=3),))) is None
+    assert exhausted_inside(make_report(attempts=(Attempt(number=3),))) is None

@@ -13,7 +13,7 @@ from failwell.calls.policy import Match, Rule
 from failwell.errors.faults import Validation
 from failwell.errors.kind_registry import KINDS, OWNED_PREFIXES, KindError, register_kind
 from failwell.files import read_policy
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 
 MISTAKES = {
     "provider.rate_limitd": "did you mean `provider.rate_limited`",
@@ -85,7 +85,7 @@ def test_a_kind_of_your_own_that_looks_like_one_of_the_runtime_is_accepted_once_
 
 
 def test_kinds_of_a_newer_peer_stay_readable() -> None:
-    newer = ErrorReport.read({**a_report().to_dict(), "kind": "provider.brand_new"})
+    newer = ErrorReport.read({**make_report().to_dict(), "kind": "provider.brand_new"})
 
     revived = revive(newer)
 

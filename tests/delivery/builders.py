@@ -14,15 +14,15 @@ from failwell.errors.report import Attempt, Cause, ErrorReport, Evidence, Frame,
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def a_fault(name: str = "provider.rate_limited", **fields: Any) -> Fault:
+def make_fault(name: str = "provider.rate_limited", **fields: Any) -> Fault:
     return Fault(**{"kind": name, **fields})
 
 
-def a_report(
+def make_report(
     name: str = "provider.rate_limited", *, scene: Scene | None = None, **fields: Any
 ) -> ErrorReport:
     """The report of a fault of that kind, at noon, with a fixed id and fingerprint."""
-    report = describe(a_fault(name, **fields), at=NOON, scene=scene)
+    report = describe(make_fault(name, **fields), at=NOON, scene=scene)
     return replace(report, id="err_1", fingerprint="f1-0011223344556677")
 
 
@@ -32,7 +32,7 @@ def a_wait(seconds: float, source: str = "retry-after") -> NotBefore:
 
 def a_full_report() -> ErrorReport:
     """Everything that a report can hold, in recognisable values."""
-    report = a_report(
+    report = make_report(
         provider="acme",
         model="acme/large[preview]",
         not_before=a_wait(7.5),

@@ -11,7 +11,7 @@ from failwell.adapters.describe import describe
 from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.errors.fault import Fault
 from failwell.errors.report import Scene
-from tests.delivery.builders import a_full_report, a_report, a_wait
+from tests.delivery.builders import a_full_report, a_wait, make_report
 
 
 def parsed(document: str) -> list[Token]:
@@ -51,7 +51,7 @@ def test_an_agent_gets_one_flat_object() -> None:
 
 
 def test_what_is_not_known_has_no_key() -> None:
-    said = agent_json(a_report("provider.auth"))
+    said = agent_json(make_report("provider.auth"))
 
     assert said.keys() == {
         "error", "error_type", "kind", "message", "hint", "error_domain", "error_category", "id", "error_source",
@@ -59,7 +59,7 @@ def test_what_is_not_known_has_no_key() -> None:
 
 
 def test_the_command_adds_to_the_object_and_wins() -> None:
-    said = agent_json(a_report(), pipe_code="summarise", error_type="PipeFailed", valid=["run", "check"])
+    said = agent_json(make_report(), pipe_code="summarise", error_type="PipeFailed", valid=["run", "check"])
 
     assert said["pipe_code"] == "summarise"
     assert said["error_type"] == "PipeFailed"
@@ -67,7 +67,7 @@ def test_the_command_adds_to_the_object_and_wins() -> None:
 
 
 def test_an_extra_that_json_does_not_know_cannot_break_the_object() -> None:
-    said = agent_json(a_report(), where=object(), ratio=float("inf"), api_key="abcdef123456")
+    said = agent_json(make_report(), where=object(), ratio=float("inf"), api_key="abcdef123456")
 
     assert json.loads(json.dumps(said, allow_nan=False))["where"] == "<object>"
     assert said["ratio"] == "inf"
@@ -90,7 +90,7 @@ def test_causes_are_listed_outermost_first_without_what_they_said() -> None:
 
 
 def test_an_agent_gets_a_short_document() -> None:
-    report = a_report("provider.auth", provider="acme")
+    report = make_report("provider.auth", provider="acme")
 
     assert agent_markdown(report, command="run", found={"line": 3}) == (
         "# Error: Fault\n"
@@ -144,10 +144,13 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_can_become_structure(text: str) -> None:
     plain = tokens(
-        agent_markdown(replace(a_report(), message="m", error_type="T"), note="n", found={"k": "v"})
+        agent_markdown(replace(make_report(), message="m", error_type="T"), note="n", found={"k": "v"})
     )
     hostile = replace(
-        a_report(), message=text, error_type=text, user_action=replace(a_report().user_action, detail=text)
+        make_report(),
+        message=text,
+        error_type=text,
+        user_action=replace(make_report().user_action, detail=text),
     )
 
     document = agent_markdown(hostile, note=text, found={"k": text})
@@ -156,7 +159,7 @@ def test_no_text_can_become_structure(text: str) -> None:
 
 
 def test_an_address_in_a_message_does_not_become_a_link() -> None:
-    report = replace(a_report(), message="see https://evil.example, WWW.evil.example, mail a@evil.example")
+    report = replace(make_report(), message="see https://evil.example, WWW.evil.example, mail a@evil.example")
 
     message = agent_markdown(report).split("\n")[2]
 
@@ -165,7 +168,7 @@ def test_an_address_in_a_message_does_not_become_a_link() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_reader_sees_the_very_words(text: str) -> None:
-    document = agent_markdown(replace(a_report(), message=text))
+    document = agent_markdown(replace(make_report(), message=text))
 
     paragraph = parsed(document)[4].children or []
     shown = "".join(one.content for one in paragraph)
@@ -174,13 +177,13 @@ def test_a_reader_sees_the_very_words(text: str) -> None:
 
 
 def test_a_fence_is_longer_than_any_inside() -> None:
-    document = agent_markdown(a_report(), error_source=["```", "# free", "`````"])
+    document = agent_markdown(make_report(), error_source=["```", "# free", "`````"])
 
     assert [content for kind, content in tokens(document) if kind == "fence"] == ["```\n# free\n`````\n"]
 
 
 def test_control_characters_reach_neither_form() -> None:
-    report = replace(a_report(), message="a\x1b[2Jb\u202ec", error_type="E\x1b", scene=Scene(run="r"))
+    report = replace(make_report(), message="a\x1b[2Jb\u202ec", error_type="E\x1b", scene=Scene(run="r"))
 
     assert agent_json(report)["message"] == "a\\x1b[2Jb\\u202ec"
     assert agent_json(report)["error_source"] == ["E\\x1b @ provider.rate_limited"]
@@ -188,18 +191,18 @@ def test_control_characters_reach_neither_form() -> None:
 
 
 def test_only_a_retryable_failure_says_so() -> None:
-    assert agent_json(a_report())["retryable"] is True
-    assert "retryable" not in agent_json(a_report("provider.quota_exhausted", not_before=a_wait(60)))
+    assert agent_json(make_report())["retryable"] is True
+    assert "retryable" not in agent_json(make_report("provider.quota_exhausted", not_before=a_wait(60)))
 
 
 def test_a_failure_without_advice_has_no_hint() -> None:
-    report = a_report("external.git.drift")
+    report = make_report("external.git.drift")
 
     assert "hint" not in agent_json(report)
     assert "💡" not in agent_markdown(report)
 
 
 def test_a_command_may_put_something_else_in_the_place_of_the_causes() -> None:
-    document = agent_markdown(a_report(), error_source={"file": "a.yaml"})
+    document = agent_markdown(make_report(), error_source={"file": "a.yaml"})
 
     assert [content for kind, content in tokens(document) if kind == "fence"] == ['{"file": "a.yaml"}\n']

@@ -13,7 +13,7 @@ from failwell.delivery.http.asgi import App, FailwellMiddleware, Receive, Send
 from failwell.delivery.http.request import ResponseInterrupted
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
-from tests.delivery.builders import a_fault, a_wait
+from tests.delivery.builders import a_wait, make_fault
 
 Scope = Any
 
@@ -51,7 +51,7 @@ def kept() -> tuple[list[ErrorReport], Callable[[ErrorReport], None]]:
 
 def test_a_fault_is_answered_with_a_problem_document() -> None:
     reports, keep = kept()
-    fault = a_fault(not_before=a_wait(3.2), provider="acme")
+    fault = make_fault(not_before=a_wait(3.2), provider="acme")
 
     reply = get(FailwellMiddleware(raising(fault), on_report=keep), "/chat?key=abc", x_request_id="q-1")
 
@@ -68,7 +68,7 @@ def test_a_fault_is_answered_with_a_problem_document() -> None:
 
 def test_verbose_tells_who_was_called() -> None:
     reports, keep = kept()
-    app = FailwellMiddleware(raising(a_fault(provider="acme")), disclosure="verbose", on_report=keep)
+    app = FailwellMiddleware(raising(make_fault(provider="acme")), disclosure="verbose", on_report=keep)
 
     assert get(app).json()["provider"] == "acme"
     assert len(reports) == 1
@@ -198,7 +198,7 @@ def test_an_observer_that_fails_costs_the_caller_nothing(caplog: pytest.LogCaptu
     def broken(report: ErrorReport) -> None:
         raise RuntimeError("observer words")
 
-    reply = get(FailwellMiddleware(raising(a_fault()), on_report=broken))
+    reply = get(FailwellMiddleware(raising(make_fault()), on_report=broken))
 
     assert reply.status_code == 503
     assert len(caplog.records) == 2
@@ -206,6 +206,6 @@ def test_an_observer_that_fails_costs_the_caller_nothing(caplog: pytest.LogCaptu
 
 
 def test_a_path_with_odd_characters_is_written_as_an_address() -> None:
-    reply = get(FailwellMiddleware(raising(a_fault())), "/a%0d%0ab/%C3%A9%22")
+    reply = get(FailwellMiddleware(raising(make_fault())), "/a%0d%0ab/%C3%A9%22")
 
     assert reply.json()["instance"] == "/a%0D%0Ab/%C3%A9%22"

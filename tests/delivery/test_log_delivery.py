@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.delivery.logging import JsonFormatter, ReportFilter, log_report, message_of
-from tests.delivery.builders import a_full_report, a_report
+from tests.delivery.builders import a_full_report, make_report
 
 Captured = tuple[logging.Logger, StringIO]
 
@@ -63,7 +63,7 @@ def test_a_report_is_logged_as_one_line_with_its_fields(captured: Captured) -> N
 def test_the_severity_is_the_level(kind: str, level: str) -> None:
     logger, out = a_logger()
 
-    log_report(logger, a_report(kind))
+    log_report(logger, make_report(kind))
 
     assert lines(out)[0]["level"] == level
 
@@ -71,7 +71,7 @@ def test_the_severity_is_the_level(kind: str, level: str) -> None:
 def test_the_level_can_be_chosen_and_the_caller_is_named() -> None:
     logger, out = a_logger(formatter=logging.Formatter("%(levelname)s %(funcName)s"))
 
-    log_report(logger, a_report(), level=logging.INFO)
+    log_report(logger, make_report(), level=logging.INFO)
 
     assert out.getvalue() == "INFO test_the_level_can_be_chosen_and_the_caller_is_named\n"
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from failwell.errors.report import ErrorReport
 from failwell.otel import OPT_IN, Signal, emit
-from tests.delivery.builders import NOON, a_full_report, a_report, summary_of
+from tests.delivery.builders import NOON, a_full_report, make_report, summary_of
 
 
 def emitted(
@@ -73,7 +73,7 @@ def test_a_provider_failure_is_the_conventional_event_as_a_warning() -> None:
     [("validation.input_invalid", "WARN"), ("internal.bug", "FATAL"), ("worker.oom", "ERROR")],
 )
 def test_any_other_failure_is_our_event_with_its_severity(kind: str, severity: str) -> None:
-    (exported,), _ = emitted(a_report(kind))
+    (exported,), _ = emitted(make_report(kind))
 
     assert exported.log_record.event_name == "failwell.error"
     assert exported.log_record.severity_text == severity
@@ -102,7 +102,7 @@ def test_the_environment_chooses_the_signal(
     if value is not None:
         monkeypatch.setenv(OPT_IN, value)
 
-    records, span = emitted(a_report())
+    records, span = emitted(make_report())
 
     assert (len(records), len(span.events)) == (logs, events)
 
@@ -115,14 +115,14 @@ def test_outside_of_any_span_a_span_event_goes_nowhere() -> None:
     with tracer_provider.get_tracer("app").start_as_current_span("work"):
         pass
 
-    emit(a_report(), signal="span", logger_provider=logger_provider)
+    emit(make_report(), signal="span", logger_provider=logger_provider)
 
     assert [span.events for span in spans.get_finished_spans()] == [()]
     assert not logs.get_finished_logs()
 
 
 def test_a_kind_of_a_newer_peer_is_its_own_body() -> None:
-    (exported,), _ = emitted(a_report("newer.peer.kind"))
+    (exported,), _ = emitted(make_report("newer.peer.kind"))
 
     assert exported.log_record.body == "newer.peer.kind"
 
@@ -131,8 +131,8 @@ def test_without_the_library_the_missing_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from failwell.otel import emit\n"
-        "from tests.delivery.builders import a_report\n"
-        "emit(a_report())\n"
+        "from tests.delivery.builders import make_report\n"
+        "emit(make_report())\n"
     )
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from failwell.delivery import PageWindow, set_page_window
 from failwell.errors import NotBefore, Severity, kinds
 from failwell.errors.report import Attempt, severity_of
 from failwell.logging import level_of, log_report
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 from failwell.testing.clock import FakeClock
 
 CRITICAL = Severity.CRITICAL
@@ -92,12 +92,12 @@ def test_what_is_handled_calls_nobody_and_what_is_exhausted_does() -> None:
 
 
 def test_a_report_reads_it_from_its_attempts() -> None:
-    assert a_report(kind="provider.rate_limited").severity == "error"
+    assert make_report(kind="provider.rate_limited").severity == "error"
     assert (
-        a_report(kind="provider.rate_limited", attempts=(Attempt(number=6, exhausted=True),)).severity
+        make_report(kind="provider.rate_limited", attempts=(Attempt(number=6, exhausted=True),)).severity
         == "critical"
     )
-    assert a_report(kind="provider.auth", handled=True).severity == "info"
+    assert make_report(kind="provider.auth", handled=True).severity == "info"
 
 
 # ---------------------------------------------------------------- loops
@@ -191,7 +191,9 @@ def test_what_is_suppressed_was_handled() -> None:
 def test_a_window_remembers_a_bounded_number_of_failures() -> None:
     clock = FakeClock()
     window = PageWindow(60, most=2, monotonic=clock.monotonic)
-    first, second, third = (a_report(kind="provider.auth", fingerprint=name) for name in ("f1", "f2", "f3"))
+    first, second, third = (
+        make_report(kind="provider.auth", fingerprint=name) for name in ("f1", "f2", "f3")
+    )
 
     assert [window.severity(each) for each in (first, second, first, second)] == [
         CRITICAL,
@@ -211,6 +213,6 @@ def test_a_window_without_room_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_level_of_is_the_same_each_time() -> None:
-    report = a_report(kind="provider.auth")
+    report = make_report(kind="provider.auth")
 
     assert level_of(report) == level_of(report) == logging.CRITICAL

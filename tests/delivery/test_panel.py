@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from failwell.delivery.terminal import panel
-from tests.delivery.builders import a_full_report, a_report
+from tests.delivery.builders import a_full_report, make_report
 
 
 def drawn(what: RenderableType, *, width: int = 80, colour: bool = False) -> str:
@@ -35,7 +35,7 @@ def flowing(text: str) -> str:
     ],
 )
 def test_brackets_and_emoji_codes_are_printed_as_they_are(message: str) -> None:
-    report = a_report("external.model.refused", message=message, model="[large]", provider=":snake:")
+    report = make_report("external.model.refused", message=message, model="[large]", provider=":snake:")
 
     shown = flowing(drawn(panel(report, "operator")))
 
@@ -45,7 +45,7 @@ def test_brackets_and_emoji_codes_are_printed_as_they_are(message: str) -> None:
 
 
 def test_a_panel_has_a_banner_aligned_rows_and_a_hint() -> None:
-    assert drawn(panel(a_report()), width=60) == (
+    assert drawn(panel(make_report()), width=60) == (
         "╭─ ✗ Rate limited ─────────────────────────────────────────╮\n"
         "│                                                          │\n"
         "│  The provider turned the call away because a short       │\n"
@@ -88,7 +88,7 @@ def test_a_user_is_not_shown_who_was_called() -> None:
 
 
 def test_the_banner_is_red_and_the_hint_green_on_a_terminal() -> None:
-    shown = drawn(panel(a_report()), colour=True)
+    shown = drawn(panel(make_report()), colour=True)
 
     assert "\x1b[1;31m✗ " in shown
     assert "\x1b[1;32mhint: \x1b[0m\x1b[32mWait" in shown
@@ -97,7 +97,7 @@ def test_the_banner_is_red_and_the_hint_green_on_a_terminal() -> None:
 def test_no_colour_is_used_where_the_reader_asked_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
-    shown = drawn(panel(a_report()), colour=True)
+    shown = drawn(panel(make_report()), colour=True)
 
     assert "\x1b[31m" not in shown
     assert "\x1b[1;31m" not in shown
@@ -105,7 +105,7 @@ def test_no_colour_is_used_where_the_reader_asked_for_none(monkeypatch: pytest.M
 
 
 def test_an_escape_sequence_in_a_message_stays_inert() -> None:
-    shown = drawn(panel(a_report("external.a.b", message="\x1b[31mred\x1b[0m"), "operator"))
+    shown = drawn(panel(make_report("external.a.b", message="\x1b[31mred\x1b[0m"), "operator"))
 
     assert "\x1b" not in shown
     assert "\\x1b[31mred\\x1b[0m" in shown

@@ -13,11 +13,11 @@ from failwell.delivery.plain_text import LINE_CAP, neutral, one_line
 from failwell.delivery.terminal import render_text, span
 from failwell.errors.facts import ResourceShortfall
 from failwell.errors.report import Scene
-from tests.delivery.builders import a_full_report, a_report, a_wait
+from tests.delivery.builders import a_full_report, a_wait, make_report
 
 
 def test_a_user_reads_what_happened_where_and_what_to_do() -> None:
-    report = replace(a_report(not_before=a_wait(7.5)), scene=Scene(run="r1", node="summarise", attempt=2))
+    report = replace(make_report(not_before=a_wait(7.5)), scene=Scene(run="r1", node="summarise", attempt=2))
 
     text = render_text(report)
 
@@ -77,7 +77,7 @@ def test_a_user_is_not_told_who_was_called() -> None:
 def test_a_long_message_of_many_lines_becomes_one_short_line_with_a_mark() -> None:
     message = "\n".join(f"line {number} of the author's explanation" for number in range(10))
 
-    first, *rest = render_text(a_report("external.git.drift", message=message)).split("\n")
+    first, *rest = render_text(make_report("external.git.drift", message=message)).split("\n")
 
     assert first.startswith("error: line 0 of the author's explanation line 1")
     assert len(first.removeprefix("error: ")) == LINE_CAP
@@ -185,16 +185,18 @@ def test_a_wait_is_never_said_to_be_shorter_than_it_is(seconds: float, said: str
 
 
 def test_a_wait_that_invites_no_repeat_is_said_as_a_block() -> None:
-    text = render_text(a_report("provider.quota_exhausted", not_before=a_wait(7_200)))
+    text = render_text(make_report("provider.quota_exhausted", not_before=a_wait(7_200)))
 
     assert "kind: provider.quota_exhausted (capacity, blocked for 2 h)" in text
     assert "retry" not in text
 
 
 def test_invalid_fields_and_missing_megabytes_are_named() -> None:
-    fields = render_text(a_report("validation.input_invalid", fields_invalid=["name", "age"]))
+    fields = render_text(make_report("validation.input_invalid", fields_invalid=["name", "age"]))
     memory = render_text(
-        a_report("resource.gpu_memory", resource_shortfall=ResourceShortfall("gpu_vram_mb", 24_000, 1_500.5))
+        make_report(
+            "resource.gpu_memory", resource_shortfall=ResourceShortfall("gpu_vram_mb", 24_000, 1_500.5)
+        )
     )
 
     assert "  fields: name, age\n" in fields

@@ -16,7 +16,7 @@ from failwell.errors.axes import Category
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.errors.kind_registry import kinds
 from failwell.errors.report import ErrorReport, Scene
-from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
+from tests.delivery.builders import a_full_report, a_wait, make_report, summary_of
 from tests.specimens import each
 
 INSIDERS = {"provider", "model", "provider_metadata", "causes", "error_type"}
@@ -66,7 +66,7 @@ def test_strict_holds_back_who_was_called_and_keeps_the_wait() -> None:
 
 @pytest.mark.acceptance("pipelex 66")
 def test_strict_keeps_the_message_that_was_written_for_the_caller() -> None:
-    report = a_report("external.order.too_large", message="an order has at most 50 lines, yours has 70")
+    report = make_report("external.order.too_large", message="an order has at most 50 lines, yours has 70")
 
     assert problem(report)["detail"] == "an order has at most 50 lines, yours has 70"
 
@@ -114,33 +114,33 @@ def test_verbose_adds_who_was_called_and_what_they_answered() -> None:
     ],
 )
 def test_the_status_follows_from_the_kind(name: str, status: int) -> None:
-    assert problem(a_report(name))["status"] == status
+    assert problem(make_report(name))["status"] == status
 
 
 @pytest.mark.acceptance("pipelex 65")
 def test_a_rate_limit_of_3_2_seconds_asks_for_4() -> None:
-    assert retry_after_header(a_report(not_before=a_wait(3.2))) == "4"
+    assert retry_after_header(make_report(not_before=a_wait(3.2))) == "4"
 
 
 @pytest.mark.acceptance("pipelex 65")
 @each("name", [kind.name for kind in kinds() if not kind.category.retryable])
 def test_what_must_not_be_repeated_invites_no_repeat(name: str) -> None:
-    assert retry_after_header(a_report(name, not_before=a_wait(60))) is None
+    assert retry_after_header(make_report(name, not_before=a_wait(60))) is None
 
 
 @pytest.mark.parametrize("name", ["provider.rate_limited", "provider.unavailable", "provider.timeout"])
 def test_a_transient_failure_invites_a_repeat_only_if_it_knows_when(name: str) -> None:
-    assert retry_after_header(a_report(name)) is None
-    assert retry_after_header(a_report(name, not_before=a_wait(0.2))) == "1"
+    assert retry_after_header(make_report(name)) is None
+    assert retry_after_header(make_report(name, not_before=a_wait(0.2))) == "1"
 
 
 def test_a_vetoed_repeat_is_not_invited() -> None:
-    assert retry_after_header(a_report(not_before=a_wait(3), retryable=False)) is None
+    assert retry_after_header(make_report(not_before=a_wait(3), retryable=False)) is None
 
 
 @pytest.mark.parametrize("after", [math.inf, math.nan, -math.inf])
 def test_a_wait_that_is_no_number_reaches_neither_header_nor_json(after: float) -> None:
-    report = replace(a_report(), not_before=NotBefore(after=after))
+    report = replace(make_report(), not_before=NotBefore(after=after))
 
     document = problem(report, disclosure="verbose")
 
@@ -174,7 +174,7 @@ def test_a_problem_of_ones_own_service_gives_back_the_same_user_view(
     run: str | None,
     disclosure: Any,
 ) -> None:
-    report = a_report(
+    report = make_report(
         name,
         scene=Scene(run=run, attempt=3),
         message=message,
@@ -200,7 +200,7 @@ def test_a_problem_of_ones_own_service_gives_back_the_same_user_view(
 def test_a_kind_that_speaks_of_the_peers_own_run_is_never_taken_over() -> None:
     for kind in kinds():
         for trusted in (False, True):
-            received = from_problem(problem(a_report(kind.name)), trusted=trusted)
+            received = from_problem(problem(make_report(kind.name)), trusted=trusted)
 
             assert received.kind.startswith(SPEAKABLE), kind
             assert (received.kind == kind.name) is kind.name.startswith(SPEAKABLE), kind

@@ -12,7 +12,7 @@ from failwell.errors.axes import Blame, Certainty
 from failwell.errors.facts import NotBefore, ProviderMetadata
 from failwell.errors.fault import Fault, foreign_end, lineage
 from failwell.errors.kind_registry import KindError
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 
 class Throttled(Fault, kind="provider.rate_limited"):
@@ -39,7 +39,7 @@ class Silent(Fault):
 
 
 def a_chain(*, length: int) -> Fault:
-    fault = a_fault(message="the leaf")
+    fault = make_fault(message="the leaf")
     for number in range(length):
         fault = Fault.wrap(fault, f"wrapper {number}")
     return fault
@@ -80,14 +80,14 @@ def test_a_subclass_inherits_the_fields_of_its_class_and_adds_its_own() -> None:
 
 
 def test_axes_may_be_given_as_plain_words() -> None:
-    fault = a_fault(certainty="not_sent", blame="host")
+    fault = make_fault(certainty="not_sent", blame="host")
 
     assert (fault.certainty, fault.blame) == (Certainty.NOT_SENT, Blame.HOST)
 
 
 def test_a_word_that_is_on_no_axis_is_refused() -> None:
     with pytest.raises(ValueError, match="maybe"):
-        a_fault(certainty="maybe")
+        make_fault(certainty="maybe")
 
 
 @pytest.mark.parametrize("name", ["Rate limited", "ratelimited", ""])
@@ -121,7 +121,7 @@ def test_wrapping_adds_a_message_and_keeps_the_kind_and_the_cause() -> None:
 
 
 def test_the_line_of_inheritance_ends_at_a_foreign_exception() -> None:
-    below = a_fault()
+    below = make_fault()
     foreign = RuntimeError("somebody else's")
     foreign.__cause__ = below
     top = Fault.wrap(foreign, "outside")
@@ -150,7 +150,7 @@ def test_equal_faults_have_equal_class_fields_and_notes() -> None:
 
 
 def test_notes_count_as_part_of_a_fault() -> None:
-    one, other = a_fault(), a_fault()
+    one, other = make_fault(), make_fault()
 
     one.add_note("during step 2")
 
@@ -219,7 +219,7 @@ def test_a_fault_crosses_a_process_pool_and_leaves_it_usable() -> None:
 
 
 def test_a_copy_is_equal_keeps_the_chain_and_is_independent() -> None:
-    wrapper = Throttled.wrap(a_fault(), gateway="north")
+    wrapper = Throttled.wrap(make_fault(), gateway="north")
 
     twin = copy.copy(wrapper)
     twin.gateway = "south"

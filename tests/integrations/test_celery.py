@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import even, told
 
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
@@ -56,11 +56,11 @@ def test_the_example_sends_one_task_again_and_not_the_other(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("failure", "retries", "countdown"),
     [
-        (a_fault(not_before=told(7.5)), 0, 7.5),
-        (a_fault(not_before=told(600)), 0, 600),
-        (a_fault(kind="provider.quota_exhausted", not_before=told(1800)), 0, 1800),
-        (a_fault(), 2, 20.0),
-        (a_fault(kind="provider.unavailable"), 1, 2.0),
+        (make_fault(not_before=told(7.5)), 0, 7.5),
+        (make_fault(not_before=told(600)), 0, 600),
+        (make_fault(kind="provider.quota_exhausted", not_before=told(1800)), 0, 1800),
+        (make_fault(), 2, 20.0),
+        (make_fault(kind="provider.unavailable"), 1, 2.0),
     ],
     ids=[
         "told",
@@ -85,11 +85,11 @@ def test_a_task_is_sent_again_after_the_right_wait(
 @pytest.mark.parametrize(
     ("failure", "retries"),
     [
-        (a_fault(kind="provider.auth"), 0),
-        (a_fault(kind="provider.outcome_unknown"), 0),
-        (a_fault(kind="cancel.job"), 0),
-        (a_fault(not_before=told(LONGEST + 1)), 0),
-        (a_fault(), 5),
+        (make_fault(kind="provider.auth"), 0),
+        (make_fault(kind="provider.outcome_unknown"), 0),
+        (make_fault(kind="cancel.job"), 0),
+        (make_fault(not_before=told(LONGEST + 1)), 0),
+        (make_fault(), 5),
         (Retry("somebody sends it again already"), 0),
         (Reject("it goes back to the broker"), 0),
     ],
@@ -115,7 +115,7 @@ def test_what_must_not_be_repeated_comes_out_and_nothing_is_sent(failure: Except
 
 def test_the_tasks_own_limit_holds_as_well() -> None:
     task = a_task(max_retries=1)
-    failure = a_fault()
+    failure = make_fault()
 
     with running(task, retries=1) as sent, pytest.raises(type(failure)) as caught:
         retry_task(task, failure, jitter=even)

@@ -11,7 +11,7 @@ from failwell.calls.guard import Guard
 from failwell.calls.idempotency import idempotency_key
 from failwell.errors.axes import Certainty
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import even, told
 
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
@@ -45,7 +45,7 @@ def a_task(app: Any, *outcomes: Exception | str, **options: Any) -> tuple[Any, l
 
 
 def test_a_task_is_repeated_as_its_failures_allow_and_under_one_idempotency_key() -> None:
-    task, keys = a_task(an_app(), a_fault(kind="provider.unavailable"), a_fault(), "answer")
+    task, keys = a_task(an_app(), make_fault(kind="provider.unavailable"), make_fault(), "answer")
 
     result = task.apply(task_id="t1")
 
@@ -54,7 +54,7 @@ def test_a_task_is_repeated_as_its_failures_allow_and_under_one_idempotency_key(
 
 
 def test_the_result_of_a_failed_task_is_its_report_with_every_attempt() -> None:
-    task, keys = a_task(an_app(), a_fault(kind="provider.unavailable"))
+    task, keys = a_task(an_app(), make_fault(kind="provider.unavailable"))
 
     result = task.apply()
 
@@ -85,7 +85,7 @@ def test_what_a_backend_stores_is_made_again_without_the_text_of_the_exception()
 
 @pytest.mark.parametrize(
     ("failure", "countdown"),
-    [(a_fault(not_before=told(7.5)), 7.5), (a_fault(not_before=told(LONGEST)), LONGEST)],
+    [(make_fault(not_before=told(7.5)), 7.5), (make_fault(not_before=told(LONGEST)), LONGEST)],
 )
 def test_a_requested_delay_waits_in_the_queue(failure: Exception, countdown: float) -> None:
     app = an_app()
@@ -100,7 +100,7 @@ def test_a_requested_delay_waits_in_the_queue(failure: Exception, countdown: flo
 
 
 def test_a_delay_that_is_too_long_for_the_queue_fails_the_task_and_says_when() -> None:
-    task, keys = a_task(an_app(), a_fault(not_before=told(LONGEST + 1)))
+    task, keys = a_task(an_app(), make_fault(not_before=told(LONGEST + 1)))
 
     report = describe(task.apply().result)
 
@@ -123,7 +123,7 @@ def test_a_lost_reply_is_repeated_only_where_the_task_says_that_it_is_harmless(
 def test_a_task_that_a_guard_refuses_goes_back_to_the_queue_until_the_service_may_be_called() -> None:
     clock = FakeClock()
     guard = Guard(breaker=BreakerPolicy(failures=1, rest=30.0), clock=clock)
-    task, keys = a_task(an_app(guard=guard, clock=clock), a_fault(kind="provider.overloaded"))
+    task, keys = a_task(an_app(guard=guard, clock=clock), make_fault(kind="provider.overloaded"))
     with running(task), pytest.raises((exceptions.Retry, TaskFailed)):
         task()
 
@@ -138,7 +138,7 @@ def test_a_pause_that_another_user_of_the_guard_was_told_waits_in_the_queue() ->
     clock = FakeClock()
     guard = Guard(clock=clock)
     task, keys = a_task(an_app(guard=guard, clock=clock), "answer")
-    guard.failed(CallTarget("celery", ""), describe(a_fault(not_before=told(300))))
+    guard.failed(CallTarget("celery", ""), describe(make_fault(not_before=told(300))))
 
     with running(task) as sent, pytest.raises(exceptions.Retry) as caught:
         task()
@@ -147,7 +147,7 @@ def test_a_pause_that_another_user_of_the_guard_was_told_waits_in_the_queue() ->
 
 
 def test_the_limit_of_a_task_holds_as_well_and_leaks_nothing() -> None:
-    fault = a_fault(kind="provider.unavailable")
+    fault = make_fault(kind="provider.unavailable")
     fault.__cause__ = ValueError(SECRET)
     task, keys = a_task(an_app(), fault, max_retries=1)
 

@@ -19,7 +19,7 @@ from django.test import override_settings
 from failwell import Fault
 from failwell.errors import NotBefore
 from failwell.integrations.django import FailwellMiddleware
-from tests.delivery.builders import a_fault
+from tests.delivery.builders import make_fault
 from tests.django_site import VIEWS, configure_django
 from tests.servers import Records, asgi_server, recorded, wsgi_server
 
@@ -141,12 +141,12 @@ def test_an_answer_that_succeeds_has_a_request_id_and_nothing_else(address: str,
 
 def pieces() -> Iterator[bytes]:
     yield b"data: 1\n\n"
-    raise a_fault("provider.overloaded")
+    raise make_fault("provider.overloaded")
 
 
 async def async_pieces() -> AsyncIterator[bytes]:
     yield b"data: 1\n\n"
-    raise a_fault("provider.overloaded")
+    raise make_fault("provider.overloaded")
 
 
 @pytest.mark.parametrize(("server", "body"), [("address", pieces), ("async_address", async_pieces)])

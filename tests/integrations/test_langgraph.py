@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from failwell.integrations.langgraph import retry_on
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.installed import need
 from tests.runtime.acting import told
 
@@ -24,10 +24,10 @@ def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.Captur
 @pytest.mark.parametrize(
     "failure",
     [
-        a_fault(kind="provider.auth"),
-        a_fault(kind="provider.outcome_unknown"),
-        a_fault(kind="cancel.run"),
-        a_fault(not_before=told(61)),
+        make_fault(kind="provider.auth"),
+        make_fault(kind="provider.outcome_unknown"),
+        make_fault(kind="cancel.run"),
+        make_fault(not_before=told(61)),
     ],
     ids=["wrong key", "unknown outcome", "cancel", "too long"],
 )
@@ -45,9 +45,9 @@ def test_a_node_whose_failure_stays_is_run_once(failure: Exception) -> None:
 def test_a_node_that_stays_overloaded_is_given_up_by_langgraphs_own_count() -> None:
     from examples.bridges.with_langgraph import Model, run
 
-    model = Model(*(a_fault(kind="provider.overloaded") for _ in range(5)))
+    model = Model(*(make_fault(kind="provider.overloaded") for _ in range(5)))
 
-    with pytest.raises(type(a_fault())):
+    with pytest.raises(type(make_fault())):
         run(model)
 
     assert model.calls == 3

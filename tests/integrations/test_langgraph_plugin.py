@@ -12,7 +12,7 @@ from failwell.calls.attempt_loop import Parked
 from failwell.errors.context import ledger_of
 from failwell.integrations.langgraph import reliability, tool_errors
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import Scripted, overloaded, rate_limited, told
 
 graphs: Any = pytest.importorskip("langgraph.graph", reason="langgraph is in requirements/sdks/newest.txt")
@@ -110,11 +110,11 @@ def test_nodes_side_by_side_are_counted_apart(clock: FakeClock, on_loop: bool) -
 
 
 def test_a_wait_that_is_too_long_is_parked_and_a_wrong_key_is_not_repeated(clock: FakeClock) -> None:
-    long, wrong = Scripted(rate_limited(not_before=told(3600.0))), Scripted(a_fault(kind="provider.auth"))
+    long, wrong = Scripted(rate_limited(not_before=told(3600.0))), Scripted(make_fault(kind="provider.auth"))
 
     with pytest.raises(Parked):
         run(graph(long), on_loop=False)
-    with pytest.raises(type(a_fault())):
+    with pytest.raises(type(make_fault())):
         run(graph(wrong), on_loop=False)
 
     assert (long.count, wrong.count, clock.slept) == (1, 1, [])

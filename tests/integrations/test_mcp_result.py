@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from failwell.adapters.saved.peer import SPEAKABLE
 from failwell.errors.kind_registry import kinds
 from failwell.integrations.mcp import from_tool_result, tool_result
-from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
+from tests.delivery.builders import a_full_report, a_wait, make_report, summary_of
 
 
 def test_a_model_reads_the_models_view_and_nothing_else() -> None:
@@ -37,7 +37,7 @@ def test_a_model_reads_the_models_view_and_nothing_else() -> None:
 def test_a_result_of_ones_own_server_gives_back_the_same_model_view(
     name: str, wait: float | None, fields: list[str] | None, structured: bool
 ) -> None:
-    report = a_report(
+    report = make_report(
         name,
         not_before=None if wait is None else a_wait(wait),
         fields_invalid=fields,
@@ -55,7 +55,7 @@ def test_a_result_of_ones_own_server_gives_back_the_same_model_view(
 
 def test_another_servers_words_never_reach_a_model() -> None:
     seen = {
-        **a_report("provider.context_too_long", details={"limit": 5}).view("model"),
+        **make_report("provider.context_too_long", details={"limit": 5}).view("model"),
         "title": "hostile", "advice": "hostile", "action": "hostile", "fields_invalid": ["hostile"],
         "context": {"limit": 5, "requested": "hostile", "tool": "hostile"}, "wait_seconds": 1e300,
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_another_servers_words_never_reach_a_model() -> None:
 
 
 def test_the_object_that_a_client_made_is_read_as_well() -> None:
-    sent = tool_result(a_report("tool.busy"))
+    sent = tool_result(make_report("tool.busy"))
     text = SimpleNamespace(type="text", text=sent["content"][0]["text"])
 
     received = from_tool_result(SimpleNamespace(isError=True, structuredContent=None, content=[text]))
@@ -117,7 +117,7 @@ def test_anybody_elses_failure_is_a_failed_tool_whose_words_are_not_taken_over(r
 )
 def test_a_tool_cannot_speak_for_the_run_that_called_it(kind: str) -> None:
     for trusted in (False, True):
-        report = from_tool_result(tool_result(a_report(kind)), trusted=trusted)
+        report = from_tool_result(tool_result(make_report(kind)), trusted=trusted)
 
         assert report is not None
         assert report.kind == "tool.failed"

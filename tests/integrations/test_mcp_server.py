@@ -14,7 +14,7 @@ from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result, is_repeatable, reliability
 from failwell.store import SqliteClaims
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.installed import need
 from tests.runtime.acting import even, told
 
@@ -120,13 +120,13 @@ def test_a_tool_that_raises_answers_with_a_type_and_the_session_goes_on(make: Ca
 @pytest.mark.parametrize(
     ("hints", "failure", "calls", "retryable"),
     [
-        (READS, a_fault(kind="provider.unavailable"), 3, True),
+        (READS, make_fault(kind="provider.unavailable"), 3, True),
         (READS, TimeoutError("the read operation timed out"), 3, True),
-        (REPEATS, a_fault(kind="provider.unavailable"), 3, True),
-        (None, a_fault(kind="provider.unavailable"), 1, True),
-        (PAYS, a_fault(kind="provider.unavailable"), 1, True),
+        (REPEATS, make_fault(kind="provider.unavailable"), 3, True),
+        (None, make_fault(kind="provider.unavailable"), 1, True),
+        (PAYS, make_fault(kind="provider.unavailable"), 1, True),
         (PAYS, TimeoutError("the read operation timed out"), 1, False),
-        (READS, a_fault(kind="provider.auth"), 1, False),
+        (READS, make_fault(kind="provider.auth"), 1, False),
     ],
 )
 def test_only_a_tool_that_says_a_repeat_is_harmless_is_repeated(
@@ -143,7 +143,7 @@ def test_only_a_tool_that_says_a_repeat_is_harmless_is_repeated(
 
 def test_a_requested_delay_is_kept_and_a_long_one_is_told_to_the_client() -> None:
     clock = FakeClock()
-    short, long = Tool(a_fault(not_before=told(7.5)), "fine"), Tool(a_fault(not_before=told(3600)))
+    short, long = Tool(make_fault(not_before=told(7.5)), "fine"), Tool(make_fault(not_before=told(3600)))
 
     (kept,) = call(reliability(an_mcp_server(short, READS), clock=clock))
     (parked,) = call(reliability(an_mcp_server(long, READS), clock=clock))
@@ -177,7 +177,7 @@ def test_wrong_arguments_are_named_and_the_tools_own_word_reaches_the_model() ->
 
 
 def test_a_guard_that_closed_a_service_off_answers_without_a_call() -> None:
-    tool, events = Tool(a_fault(kind="provider.unavailable")), list[Any]()
+    tool, events = Tool(make_fault(kind="provider.unavailable")), list[Any]()
     server = reliability(
         an_mcp_server(tool, READS), guard=Guard(), clock=FakeClock(), watcher=events.append, attempts=20
     )

@@ -18,7 +18,7 @@ from failwell.calls.streams.timeouts import StreamTimedOut, StreamTimeouts
 from failwell.calls.task_calls import task_options
 from failwell.errors.context import ledger_of
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import Scripted, overloaded, rate_limited, told
 
 
@@ -46,7 +46,7 @@ def test_a_hook_that_knows_the_number_of_the_attempt_gets_the_same_decisions() -
         return [await calls.decide("openai", "gpt", number, error) for number, error in enumerate(errors, 1)]
 
     async def both() -> tuple[list[float | None], list[float | None]]:
-        limited = (rate_limited(not_before=told(7.25)), a_fault(kind="provider.auth"))
+        limited = (rate_limited(not_before=told(7.25)), make_fault(kind="provider.auth"))
         return await asyncio.gather(one_call(overloaded(), overloaded(), last), one_call(*limited))
 
     waits, other = asyncio.run(both())
@@ -170,7 +170,7 @@ def test_messages_that_are_too_long_are_shortened_by_both_ways_to_connect() -> N
     async def ask(messages: list[str]) -> str:
         sent.append(messages)
         if len(messages) > 1:
-            raise a_fault(kind="provider.context_too_long")
+            raise make_fault(kind="provider.context_too_long")
         return "an answer"
 
     async def decide() -> list[str]:
@@ -181,8 +181,8 @@ def test_messages_that_are_too_long_are_shortened_by_both_ways_to_connect() -> N
             request["messages"] = messages
 
         calls.shrink_with(operation, request["messages"], replace)
-        assert await operation.failed_async(a_fault(kind="provider.context_too_long")) == 0.0
-        assert await operation.failed_async(a_fault(kind="provider.context_too_long")) is None
+        assert await operation.failed_async(make_fault(kind="provider.context_too_long")) == 0.0
+        assert await operation.failed_async(make_fault(kind="provider.context_too_long")) is None
         return request["messages"]
 
     assert asyncio.run(calls.run_async("p", "m", ask, ["old", "new"])) == "an answer"

@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.integrations.pydantic_ai import fallback_on
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.installed import need
 
 need("pydantic_ai")
@@ -37,7 +37,7 @@ def test_a_call_that_is_at_fault_or_may_have_been_served_is_not_made_again(statu
 
 
 def test_a_call_declared_idempotent_moves_on_although_its_outcome_is_unknown() -> None:
-    lost = a_fault(kind="provider.outcome_unknown")
+    lost = make_fault(kind="provider.outcome_unknown")
 
     assert not fallback_on(lost)
     assert fallback_on(lost, idempotent=True)

@@ -35,7 +35,7 @@ from failwell.errors.context import ledger_of
 from failwell.errors.facts import NotBefore
 from failwell.integrations.pydantic_ai import reliability
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 ANSWER = ModelResponse(parts=[TextPart("done")])
 CALLS_WEATHER = ModelResponse(parts=[ToolCallPart("weather", {"city": "Oslo"})])
@@ -173,7 +173,7 @@ def test_an_exception_of_a_tool_is_a_failed_result_and_arguments_at_fault_are_co
 
     answers = [
         run(weather_agent(broken, ValueError("the-text"))),
-        run(weather_agent(wrong, a_fault(kind="tool.input_invalid"))),
+        run(weather_agent(wrong, make_fault(kind="tool.input_invalid"))),
     ]
 
     assert answers == ["done", "done"]
@@ -268,7 +268,7 @@ def test_a_request_waits_while_the_guard_is_paused_by_somebody_else() -> None:
     clock = FakeClock()
     guard = Guard(clock=clock)
     script = Scripted(ANSWER)
-    limited = describe(a_fault(kind="provider.rate_limited", not_before=NotBefore(after=9)))
+    limited = describe(make_fault(kind="provider.rate_limited", not_before=NotBefore(after=9)))
     guard.failed(CallTarget(script.model.system), limited)
 
     assert run(Agent(script.model, capabilities=[reliability(guard=guard, clock=clock)])) == "done"

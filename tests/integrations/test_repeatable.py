@@ -11,7 +11,7 @@ from failwell.calls.retry import retry
 from failwell.calls.task_calls import repeatable
 from failwell.errors.axes import Category
 from failwell.integrations import langgraph, stamina
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, told
 from tests.specimens import each
@@ -21,7 +21,7 @@ STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), Generator
 
 @each("kind", sorted(kind.name for kind in errors.kinds()))
 def test_a_kind_is_repeatable_if_and_only_if_its_category_is(kind: str) -> None:
-    report = repeatable(a_fault(kind=kind))
+    report = repeatable(make_fault(kind=kind))
 
     assert (report is not None) is errors.kind(kind).category.retryable
 
@@ -35,7 +35,7 @@ def test_whoever_stops_the_program_is_obeyed(stop: BaseException) -> None:
     "kind", [kind.name for kind in errors.kinds() if kind.category is Category.CANCELLED]
 )
 def test_a_cancel_is_not_repeated_even_if_it_says_it_may_be(kind: str) -> None:
-    assert repeatable(a_fault(kind=kind, retryable=True), idempotent=True) is None
+    assert repeatable(make_fault(kind=kind, retryable=True), idempotent=True) is None
 
 
 def test_an_unknown_outcome_is_repeated_only_where_that_is_declared_harmless() -> None:
@@ -51,11 +51,11 @@ def test_an_unknown_outcome_is_repeated_only_where_that_is_declared_harmless() -
 
 @pytest.mark.parametrize(("wait", "may"), [(IN_PROCESS_LIMIT, True), (IN_PROCESS_LIMIT + 0.1, False)])
 def test_a_wait_that_is_too_long_to_sleep_is_no_repeat(wait: float, may: bool) -> None:
-    assert (repeatable(a_fault(not_before=told(wait))) is not None) is may
+    assert (repeatable(make_fault(not_before=told(wait))) is not None) is may
 
 
 def test_what_a_loop_below_has_parked_is_left_parked() -> None:
-    call = Scripted(a_fault(not_before=told(30)))
+    call = Scripted(make_fault(not_before=told(30)))
     impatient = failwell.Policy(in_process_limit=5)
 
     parked = caught(retry(clock=FakeClock(), policy=impatient)(call))

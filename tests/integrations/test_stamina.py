@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import Scripted, told
 
 pytest.importorskip("stamina", reason="stamina is in requirements/test.txt")
@@ -43,29 +43,29 @@ def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.Captur
 
 
 def test_stamina_waits_exactly_as_long_as_the_provider_told(waits: list[float]) -> None:
-    call = Scripted(a_fault(not_before=told(0.02)), "answer")
+    call = Scripted(make_fault(not_before=told(0.02)), "answer")
 
     assert ask(call) == "answer"
     assert waits == [0.02]
 
 
 def test_a_requested_delay_of_nothing_is_a_wait_and_not_a_refusal(waits: list[float]) -> None:
-    call = Scripted(a_fault(not_before=told(0.0)), "answer")
+    call = Scripted(make_fault(not_before=told(0.0)), "answer")
 
     assert ask(call) == "answer"
     assert waits == [0.0]
 
 
 def test_without_a_requested_delay_stamina_keeps_its_own() -> None:
-    assert retry_on(a_fault()) is True
+    assert retry_on(make_fault()) is True
 
 
 @pytest.mark.parametrize(
     "failure",
     [
-        a_fault(kind="provider.auth"),
-        a_fault(kind="provider.outcome_unknown"),
-        a_fault(not_before=told(61)),
+        make_fault(kind="provider.auth"),
+        make_fault(kind="provider.outcome_unknown"),
+        make_fault(not_before=told(61)),
         asyncio.CancelledError(),
         KeyboardInterrupt(),
     ],

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from failwell.delivery.http.problem_details import from_problem
 from failwell.errors.report import ErrorReport
 from failwell.integrations.starlette import install
-from tests.delivery.builders import a_fault, a_wait
+from tests.delivery.builders import a_wait, make_fault
 
 
 class Order(BaseModel):
@@ -50,7 +50,7 @@ def call(app: Any, method: str = "GET", path: str = "/fail", **options: Any) -> 
 
 def test_a_fault_is_answered_with_its_status_and_wait() -> None:
     reports: list[ErrorReport] = []
-    app = an_app(a_fault(not_before=a_wait(3.2)), on_report=reports.append)
+    app = an_app(make_fault(not_before=a_wait(3.2)), on_report=reports.append)
 
     reply = call(app, headers={"x-request-id": "q-1"})
 
@@ -167,7 +167,7 @@ def test_a_redirect_raised_as_an_exception_stays_one() -> None:
 
 def test_plain_starlette_is_served_as_well(caplog: pytest.LogCaptureFixture) -> None:
     async def fail(request: Any) -> Any:
-        raise a_fault("provider.quota_exhausted", not_before=a_wait(600))
+        raise make_fault("provider.quota_exhausted", not_before=a_wait(600))
 
     app = Starlette(routes=[Route("/fail", fail)])
     install(app)
@@ -223,7 +223,7 @@ def test_an_app_that_has_started_is_refused() -> None:
 
 
 def test_the_openapi_schema_shows_the_problem_and_describes_what_is_sent() -> None:
-    app = an_app(a_fault(not_before=a_wait(3.2)))
+    app = an_app(make_fault(not_before=a_wait(3.2)))
 
     @app.get("/own", responses={422: {"description": "own"}})
     async def own() -> None: ...

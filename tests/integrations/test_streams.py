@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from failwell.http import FailwellMiddleware, FailwellWSGIMiddleware, ResponseInterrupted
 from failwell.integrations import flask, starlette
-from tests.delivery.builders import a_fault
+from tests.delivery.builders import make_fault
 from tests.servers import Records, asgi_server, recorded, wsgi_server
 
 WORDS = "the patient is called Ada"
@@ -32,12 +32,12 @@ class OwnError(Exception):
 
 
 FAILURES: dict[str, tuple[Callable[[], BaseException], str]] = {
-    "fault": (lambda: a_fault("provider.overloaded"), "provider.overloaded"),
+    "fault": (lambda: make_fault("provider.overloaded"), "provider.overloaded"),
     "bug": (lambda: KeyError(WORDS), "internal.bug"),
     "refusal": (lambda: HTTPException(409, "taken"), "http.rejected"),
     "handled": (lambda: OwnError(WORDS), "internal.unknown"),
     "os": (lambda: ConnectionResetError(104, WORDS), "provider.outcome_unknown"),
-    "group": (lambda: ExceptionGroup(WORDS, [a_fault("provider.overloaded")]), "provider.overloaded"),
+    "group": (lambda: ExceptionGroup(WORDS, [make_fault("provider.overloaded")]), "provider.overloaded"),
 }
 
 
@@ -212,7 +212,7 @@ def test_the_exception_for_the_server_carries_the_report_that_was_made(log: Reco
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        raise a_fault("provider.overloaded")
+        raise make_fault("provider.overloaded")
 
     with pytest.raises(ResponseInterrupted) as caught:
         asyncio.run(FailwellMiddleware(broken)({"type": "http", "path": "/", "headers": []}, nothing, accept))

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from failwell.integrations.structlog import report_exception
-from tests.delivery.builders import a_full_report, a_report
+from tests.delivery.builders import a_full_report, make_report
 
 
 def logged(**event: Any) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_nothing_is_added_where_nothing_failed() -> None:
 def test_other_exceptions_in_the_event_are_named_and_keys_masked() -> None:
     key = "sk-" + "q1w2e3r4t5y6u7i8o9"
 
-    line = logged(report=a_report(), first=RuntimeError("secret words"), note=f"with {key}")
+    line = logged(report=make_report(), first=RuntimeError("secret words"), note=f"with {key}")
 
     assert line["first"] == "RuntimeError (internal.bug)"
     assert line["note"] == "with [redacted]"

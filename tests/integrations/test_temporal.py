@@ -13,7 +13,7 @@ from failwell.calls.backoff import Backoff
 from failwell.calls.policy import Schedule
 from failwell.errors.axes import Category, Domain
 from failwell.errors.kind_registry import KINDS
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import told
 
 pytest.importorskip("temporalio", reason="temporalio is in requirements/sdks/newest.txt")
@@ -88,7 +88,7 @@ def test_a_schedule_that_temporal_cannot_follow_is_refused(schedule: str, said: 
 
 
 def test_the_report_arrives_whole_on_the_other_side() -> None:
-    fault = a_fault(provider="acme", not_before=told(90), details={"window": "minute"})
+    fault = make_fault(provider="acme", not_before=told(90), details={"window": "minute"})
     report = failwell.describe(fault)
 
     arrived = over_the_wire(to_application_error(fault))
@@ -107,7 +107,11 @@ def test_the_report_arrives_whole_on_the_other_side() -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [a_fault(kind="provider.auth"), a_fault(kind="provider.outcome_unknown"), ValueError("a secret value")],
+    [
+        make_fault(kind="provider.auth"),
+        make_fault(kind="provider.outcome_unknown"),
+        ValueError("a secret value"),
+    ],
     ids=["wrong key", "unknown outcome", "somebody else's"],
 )
 def test_what_must_not_be_repeated_is_final(failure: Exception) -> None:
@@ -145,14 +149,14 @@ def test_only_a_transient_failure_is_repeated_also_under_three_wrappers() -> Non
 def test_an_application_error_is_described_by_its_cause_unless_it_holds_a_report() -> None:
     decided = ApplicationError("the author has decided", type="Mine", non_retryable=True)
     assert to_application_error(decided) is decided
-    reported = to_application_error(a_fault())
+    reported = to_application_error(make_fault())
     reported.__cause__ = ValueError("x")
     assert to_application_error(reported) is reported
 
     quota = ApplicationError("Retryable OpenAI status code: 429", type="APIStatusError")
-    quota.__cause__ = a_fault(kind="provider.quota_exhausted")
+    quota.__cause__ = make_fault(kind="provider.quota_exhausted")
     vetoed = ApplicationError("x", type="APIStatusError", non_retryable=True)
-    vetoed.__cause__ = a_fault(kind="provider.overloaded")
+    vetoed.__cause__ = make_fault(kind="provider.overloaded")
 
     made = to_application_error(quota)
     assert (made.type, made.non_retryable) == ("provider.quota_exhausted", True)
@@ -196,20 +200,20 @@ def test_what_pydantic_ai_encodes_in_the_details_is_decoded() -> None:
 def test_however_long_the_texts_are_the_payload_is_not() -> None:
     long = "x" * 1_000_000
     wrapper = model_error(400, {"error": {"message": long}})
-    wrapper.__cause__ = a_fault(kind="provider.bad_request", message=long)
+    wrapper.__cause__ = make_fault(kind="provider.bad_request", message=long)
     group = ExceptionGroup(long, [RuntimeError(long) for _ in range(200)])
 
-    for error in (a_fault(message=long, details={"all": long}), RuntimeError(long), group, wrapper):
+    for error in (make_fault(message=long, details={"all": long}), RuntimeError(long), group, wrapper):
         made = to_application_error(error)
         failure = Failure()
         asyncio.run(DataConverter.default.encode_failure(made, failure))
         assert len(failure.SerializeToString()) < 100_000
-    assert "more characters cut]" in to_application_error(a_fault(message=long)).message
+    assert "more characters cut]" in to_application_error(make_fault(message=long)).message
 
 
 @pytest.mark.acceptance("pipelex 57")
 def test_a_report_is_found_below_failures_that_have_none() -> None:
-    fault = a_fault(provider="acme")
+    fault = make_fault(provider="acme")
     inner = to_application_error(fault)
     # The outer one has a type that is known, and says less.
     outer = ApplicationError("wrapped", {"mine": 1}, type="ValueError")
@@ -301,7 +305,7 @@ def test_the_log_of_a_worker_shows_where_it_failed_and_the_server_is_not_told() 
 
 @pytest.mark.acceptance("pipelex 58")
 def test_the_report_of_a_newer_or_older_peer_keeps_what_is_known() -> None:
-    written = failwell.describe(a_fault(provider="acme")).to_dict()
+    written = failwell.describe(make_fault(provider="acme")).to_dict()
     newer = {
         **written,
         "schema": "failwell.error/2",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import Scripted, even, told
 
 pytest.importorskip("tenacity", reason="tenacity is in requirements/sdks/newest.txt")
@@ -41,8 +41,8 @@ def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.Captur
 
 def test_a_requested_delay_is_kept_exactly_and_the_others_follow_the_schedule_of_the_kind() -> None:
     engine = Engine()
-    overloaded = a_fault(kind="provider.unavailable")
-    call = Scripted(a_fault(not_before=told(7.5)), overloaded, overloaded, a_fault(), "answer")
+    overloaded = make_fault(kind="provider.unavailable")
+    call = Scripted(make_fault(not_before=told(7.5)), overloaded, overloaded, make_fault(), "answer")
 
     assert engine.run(call) == "answer"
     assert engine.waits == [7.5, 2.0, 4.0, 40.0]
@@ -51,7 +51,7 @@ def test_a_requested_delay_is_kept_exactly_and_the_others_follow_the_schedule_of
 @pytest.mark.parametrize("default", [3, tenacity.wait_fixed(3)], ids=["seconds", "a wait of tenacity"])
 def test_a_default_wait_is_used_where_nothing_was_told(default: Any) -> None:
     engine = Engine(wait=wait_failwell(default))
-    call = Scripted(a_fault(), a_fault(not_before=told(1)), "answer")
+    call = Scripted(make_fault(), make_fault(not_before=told(1)), "answer")
 
     engine.run(call)
 
@@ -61,10 +61,10 @@ def test_a_default_wait_is_used_where_nothing_was_told(default: Any) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        a_fault(kind="provider.auth"),
-        a_fault(kind="provider.outcome_unknown"),
-        a_fault(kind="cancel.turn", retryable=True),
-        a_fault(not_before=told(61)),
+        make_fault(kind="provider.auth"),
+        make_fault(kind="provider.outcome_unknown"),
+        make_fault(kind="cancel.turn", retryable=True),
+        make_fault(not_before=told(61)),
         asyncio.CancelledError(),
         KeyboardInterrupt(),
     ],
@@ -91,9 +91,9 @@ def test_the_predicate_and_the_wait_combine_with_those_of_tenacity() -> None:
         retry=retry_if_failwell() & tenacity.retry_if_not_exception_message(match="enough"),
         wait=wait_failwell(1) + tenacity.wait_fixed(2),
     )
-    call = Scripted(a_fault(message="once more"), a_fault(message="enough"), "answer")
+    call = Scripted(make_fault(message="once more"), make_fault(message="enough"), "answer")
 
-    with pytest.raises(type(a_fault())):
+    with pytest.raises(type(make_fault())):
         engine.run(call)
 
     assert call.count == 2

@@ -13,7 +13,7 @@ from failwell.calls import observe
 from failwell.calls.suppress import Suppressed
 from failwell.errors.faults import Cancellation
 from failwell.errors.report import ErrorReport
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 SECRET = "the-text-nobody-may-see"
 
@@ -35,7 +35,7 @@ def test_the_model_sees_the_kind_and_never_the_text() -> None:
 def test_arguments_that_are_at_fault_are_told_apart() -> None:
     tools = ToolCalls(observer=lambda _report: None)
 
-    assert tools.failed(a_fault(kind="tool.input_invalid")).is_input
+    assert tools.failed(make_fault(kind="tool.input_invalid")).is_input
     assert not tools.failed(ValueError("x")).is_input
 
 

@@ -10,19 +10,19 @@ from failwell.adapters.revival import revive
 from failwell.errors import redact
 from failwell.errors.fault import Fault
 from failwell.errors.report import Scene
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 
 
 @pytest.mark.parametrize("error", [ValueError("boom"), Fault(kind="tool.failed")], ids=["foreign", "fault"])
 def test_an_exception_that_carries_its_report_is_described_as_that_report(error: BaseException) -> None:
-    report = a_report()
+    report = make_report()
     attach_report(error, report)
 
     assert describe(error) is report
 
 
 def test_a_revived_report_is_the_same_object_here_and_the_same_report_elsewhere() -> None:
-    report = a_report()
+    report = make_report()
     fault = revive(report)
 
     assert describe(fault) is report
@@ -30,7 +30,7 @@ def test_a_revived_report_is_the_same_object_here_and_the_same_report_elsewhere(
 
 
 def test_what_only_this_side_knows_completes_the_report_under_its_id() -> None:
-    report = replace(a_report(), scene=Scene(run="r1"))
+    report = replace(make_report(), scene=Scene(run="r1"))
     error = ValueError("boom")
     attach_report(error, report)
 
@@ -41,7 +41,7 @@ def test_what_only_this_side_knows_completes_the_report_under_its_id() -> None:
 
 def test_a_cause_that_carries_its_report_is_listed_by_it() -> None:
     cause = ValueError("boom")
-    attach_report(cause, replace(a_report(), error_type="Elsewhere"))
+    attach_report(cause, replace(make_report(), error_type="Elsewhere"))
     error = RuntimeError("around")
     error.__cause__ = cause
 

@@ -9,7 +9,7 @@ import pytest
 import failwell
 from failwell import Fault
 from failwell.capability import TracebackPolicy
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 
 def chained(*errors: BaseException) -> BaseException:
@@ -47,7 +47,7 @@ def _calls_made(action: Any) -> int:
 
 
 def test_causes_are_listed_from_the_outermost_down_with_their_levels() -> None:
-    report = failwell.describe(chained(ValueError(), a_fault(message="slow"), OSError()))
+    report = failwell.describe(chained(ValueError(), make_fault(message="slow"), OSError()))
 
     assert [(c.type, c.kind, c.via, c.level) for c in report.causes] == [
         ("Fault", "provider.rate_limited", "cause", 1),
@@ -154,7 +154,7 @@ def test_a_wide_group_is_cut_visibly() -> None:
 
 
 def test_foreign_words_stay_out_of_causes_and_our_own_stay_in() -> None:
-    error = chained(a_fault(message="outer"), a_fault(message="inner"), OSError("hunter2"))
+    error = chained(make_fault(message="outer"), make_fault(message="inner"), OSError("hunter2"))
     error.add_note("hunter2")
 
     report = failwell.describe(error)

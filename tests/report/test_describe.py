@@ -14,7 +14,7 @@ from failwell.errors import NotBefore, ProviderMetadata, UserAction
 from failwell.errors.axes import ActionKind
 from failwell.errors.explanations import translate_name
 from failwell.errors.report import Attempt
-from failwell.testing.builders import NOON, a_fault, a_report
+from failwell.testing.builders import NOON, make_fault, make_report
 
 
 class Hostile(Exception):
@@ -44,7 +44,7 @@ class Grumpy(Fault, kind="provider.auth"):
 
 
 def test_a_fault_says_what_it_is_and_everything_follows() -> None:
-    report = failwell.describe(a_fault(message="slow down"), at=NOON)
+    report = failwell.describe(make_fault(message="slow down"), at=NOON)
 
     kind = errors.kind("provider.rate_limited")
     assert (report.kind, report.category, report.certainty, report.blame) == (
@@ -66,7 +66,7 @@ def test_a_fault_without_a_kind_is_unclassified() -> None:
 
 
 def test_an_authors_unregistered_kind_is_kept_and_never_retried() -> None:
-    report = failwell.describe(a_fault(kind="external.git.drift", message="drifted"))
+    report = failwell.describe(make_fault(kind="external.git.drift", message="drifted"))
 
     assert (report.kind, report.category, report.title) == (
         "external.git.drift",
@@ -118,7 +118,7 @@ def test_an_author_whose_summary_fails_still_gets_the_classification() -> None:
     ],
 )
 def test_a_field_that_holds_nonsense_costs_nothing_but_itself(name: str) -> None:
-    fault = a_fault(message="slow down")
+    fault = make_fault(message="slow down")
     setattr(fault, name, object())
 
     report = failwell.describe(fault)
@@ -139,7 +139,7 @@ def test_values_that_cannot_be_stored_are_named_by_their_type() -> None:
 
     circle: list[Any] = []
     circle.append(circle)
-    fault = a_fault(
+    fault = make_fault(
         details={"handle": Handle(), "map": Unreadable(a="b"), "circle": circle, "set": {1}, 5: "five"}
     )
 
@@ -179,7 +179,7 @@ def test_without_a_time_it_happened_now() -> None:
     [(7, 7.0), (0, 0.0), (-3, 0.0), (float("nan"), None), (float("inf"), None), (1e9, None)],
 )
 def test_only_a_credible_wait_is_kept(after: float, kept: float | None) -> None:
-    report = failwell.describe(a_fault(not_before=NotBefore(after=after)), at=NOON)
+    report = failwell.describe(make_fault(not_before=NotBefore(after=after)), at=NOON)
 
     assert (None if report.not_before is None else report.not_before.after) == kept
     if report.not_before is not None:
@@ -189,14 +189,14 @@ def test_only_a_credible_wait_is_kept(after: float, kept: float | None) -> None:
 def test_a_told_time_is_kept_in_utc() -> None:
     at = datetime(2026, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))
 
-    report = failwell.describe(a_fault(not_before=NotBefore(after=1800, at=at)), at=NOON)
+    report = failwell.describe(make_fault(not_before=NotBefore(after=1800, at=at)), at=NOON)
 
     assert report.not_before is not None
     assert report.to_dict()["not_before"]["at"] == "2026-03-01T12:30:00+00:00"
 
 
 def test_the_advice_says_how_long_to_wait_where_that_is_known() -> None:
-    report = failwell.describe(a_fault(not_before=NotBefore(after=3.2)))
+    report = failwell.describe(make_fault(not_before=NotBefore(after=3.2)))
 
     assert report.user_action == UserAction(ActionKind.WAIT_AND_RETRY, "Wait 4 s, then repeat the call.")
 
@@ -204,7 +204,7 @@ def test_the_advice_says_how_long_to_wait_where_that_is_known() -> None:
 def test_an_authors_advice_beats_the_kinds() -> None:
     told = UserAction(ActionKind.DECIDE, "Ask Ada; password=hunter2hunter2.")
 
-    report = failwell.describe(a_fault(user_action=told))
+    report = failwell.describe(make_fault(user_action=told))
 
     assert report.user_action.kind is ActionKind.DECIDE
     assert report.user_action.detail == "Ask Ada; password=[redacted]"
@@ -214,8 +214,8 @@ def test_a_shortfall_without_a_number_is_not_kept() -> None:
     known = ResourceShortfall("disk_mb", needed=2, available=1)
     endless = ResourceShortfall("disk_mb", needed=float("inf"), available=1)
 
-    assert failwell.describe(a_fault(resource_shortfall=known)).resource_shortfall == known
-    assert failwell.describe(a_fault(resource_shortfall=endless)).resource_shortfall is None
+    assert failwell.describe(make_fault(resource_shortfall=known)).resource_shortfall == known
+    assert failwell.describe(make_fault(resource_shortfall=endless)).resource_shortfall is None
 
 
 def test_what_the_provider_said_is_filtered() -> None:
@@ -227,7 +227,7 @@ def test_what_the_provider_said_is_filtered() -> None:
         headers={"Retry-After": "7", "Set-Cookie": "session=abc", "x-ratelimit-limit-requests": "100"},
     )
 
-    report = failwell.describe(a_fault(provider_metadata=said))
+    report = failwell.describe(make_fault(provider_metadata=said))
 
     assert report.provider_metadata == ProviderMetadata(
         sdk="acme",
@@ -238,25 +238,25 @@ def test_what_the_provider_said_is_filtered() -> None:
 
 
 def test_a_provider_that_said_nothing_is_not_kept() -> None:
-    assert failwell.describe(a_fault(provider_metadata=ProviderMetadata())).provider_metadata is None
+    assert failwell.describe(make_fault(provider_metadata=ProviderMetadata())).provider_metadata is None
 
 
 def test_the_tries_that_led_here_are_kept() -> None:
     tries = [Attempt(number=1, kind="provider.timeout", wait=1.0), Attempt(number=2)]
 
-    assert failwell.describe(a_fault(), attempts=tries).attempts == tuple(tries)
+    assert failwell.describe(make_fault(), attempts=tries).attempts == tuple(tries)
 
 
 @pytest.mark.parametrize("names", [None, [], ["size"]])
 def test_an_empty_list_of_fields_differs_from_none(names: list[str] | None) -> None:
-    report = failwell.describe(a_fault(fields_invalid=names))
+    report = failwell.describe(make_fault(fields_invalid=names))
 
     assert report.fields_invalid == (None if names is None else tuple(names))
     assert failwell.ErrorReport.from_json(report.to_json()).fields_invalid == report.fields_invalid
 
 
 def test_fields_are_bounded_in_number_and_length() -> None:
-    report = failwell.describe(a_fault(fields_invalid=["f" * 1_000] * 500))
+    report = failwell.describe(make_fault(fields_invalid=["f" * 1_000] * 500))
 
     assert report.fields_invalid is not None
     assert len(report.fields_invalid) == 50
@@ -264,7 +264,7 @@ def test_fields_are_bounded_in_number_and_length() -> None:
 
 
 def test_provider_and_model_are_bounded() -> None:
-    report = failwell.describe(a_fault(provider="p" * 10_000), model="m" * 10_000)
+    report = failwell.describe(make_fault(provider="p" * 10_000), model="m" * 10_000)
 
     for name in (report.provider, report.model):
         assert name is not None
@@ -297,7 +297,7 @@ def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause
         (TimeoutError("x"), "provider.outcome_unknown"),
         (MemoryError("x"), "resource.system_memory"),
         (KeyboardInterrupt(), "cancel.run"),
-        (a_fault(kind="tool.denied"), "tool.denied"),
+        (make_fault(kind="tool.denied"), "tool.denied"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
@@ -308,8 +308,8 @@ def test_only_errors_that_say_nothing_are_given_the_kind_of_the_edge(error: Base
 @pytest.mark.acceptance("stud-cli 8")
 def test_behaviour_follows_the_kind_and_never_the_words() -> None:
     words = "429 rate limited, please retry"
-    denied, limited = a_fault(kind="tool.denied", message=words), a_fault(message=words)
-    other = a_fault(message="401 invalid key: fatal, do not retry")
+    denied, limited = make_fault(kind="tool.denied", message=words), make_fault(message=words)
+    other = make_fault(message="401 invalid key: fatal, do not retry")
 
     one, two, three = (failwell.describe(fault) for fault in (denied, limited, other))
 
@@ -322,10 +322,10 @@ def test_behaviour_follows_the_kind_and_never_the_words() -> None:
 
 def test_the_builders_make_the_same_report_every_time() -> None:
     with errors.scene(run="r1"):
-        inside = a_report()
+        inside = make_report()
 
-    assert inside == a_report()
-    assert a_report(kind="tool.denied", model="m").category == "denied"
-    assert a_report(kind="tool.denied", model="m").model == "m"
+    assert inside == make_report()
+    assert make_report(kind="tool.denied", model="m").category == "denied"
+    assert make_report(kind="tool.denied", model="m").model == "m"
     with pytest.raises(ValueError, match="the kind decides"):
-        a_report(category="fatal")
+        make_report(category="fatal")

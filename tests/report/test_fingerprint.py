@@ -12,7 +12,7 @@ from failwell import errors
 from failwell.adapters.stack import frames_of, site
 from failwell.errors import ProviderMetadata
 from failwell.errors.identity import fingerprint, new_id
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 
 def failing_in(source: str, *, file: str = "/srv/app/orders.py", name: str = "work") -> str:
@@ -65,8 +65,8 @@ def test_another_function_or_file_is_another_failure() -> None:
 
 
 def test_ids_numbers_and_times_in_names_change_nothing() -> None:
-    one = a_fault(kind="provider.unknown", provider="shard-17", model="m-1", details={"id": 1})
-    other = a_fault(kind="provider.unknown", provider="shard-99", model="m-2", details={"id": 2})
+    one = make_fault(kind="provider.unknown", provider="shard-17", model="m-1", details={"id": 1})
+    other = make_fault(kind="provider.unknown", provider="shard-99", model="m-2", details={"id": 2})
 
     assert failwell.describe(one).fingerprint == failwell.describe(other).fingerprint
 
@@ -88,7 +88,9 @@ def test_ids_numbers_and_times_in_names_change_nothing() -> None:
     ids=["kind", "provider", "status", "code"],
 )
 def test_what_happened_makes_a_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert failwell.describe(a_fault(**one)).fingerprint != failwell.describe(a_fault(**other)).fingerprint
+    assert (
+        failwell.describe(make_fault(**one)).fingerprint != failwell.describe(make_fault(**other)).fingerprint
+    )
 
 
 def test_another_class_is_another_failure() -> None:

@@ -9,7 +9,7 @@ import pytest
 import failwell
 from failwell import Fault, errors
 from failwell.errors.axes import Category
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 BY_SEVERITY = [
     "cancel.run",
@@ -44,29 +44,29 @@ def test_the_list_of_severities_names_every_category_once() -> None:
 
 @pytest.mark.parametrize(("milder", "worse"), list(pairwise(BY_SEVERITY)), ids=lambda kind: kind)
 def test_the_less_a_repeat_can_do_the_worse(milder: str, worse: str) -> None:
-    one, other = a_fault(kind=milder), a_fault(kind=worse)
+    one, other = make_fault(kind=milder), make_fault(kind=worse)
 
     assert failwell.describe(a_group(one, other)).kind == worse
     assert failwell.describe(a_group(other, one)).kind == worse
 
 
 def test_a_group_of_what_may_be_repeated_may_be_repeated() -> None:
-    report = failwell.describe(a_group(a_fault(), a_fault(kind="provider.connection")))
+    report = failwell.describe(a_group(make_fault(), make_fault(kind="provider.connection")))
 
     assert (report.category, report.retryable) == ("transient", True)
 
 
 def test_one_veto_stops_the_whole_group() -> None:
-    milder = a_fault(kind="cancel.run", retryable=False)
+    milder = make_fault(kind="cancel.run", retryable=False)
 
-    assert not failwell.describe(a_group(a_fault(), a_fault(retryable=False))).retryable
-    assert not failwell.describe(a_group(a_fault(), milder)).retryable
-    assert failwell.describe(a_group(a_fault(), a_fault(kind="cancel.run"))).retryable
+    assert not failwell.describe(a_group(make_fault(), make_fault(retryable=False))).retryable
+    assert not failwell.describe(a_group(make_fault(), milder)).retryable
+    assert failwell.describe(a_group(make_fault(), make_fault(kind="cancel.run"))).retryable
 
 
 def test_a_group_of_which_some_may_have_run_may_have_run() -> None:
-    sent = a_fault(kind="provider.overloaded")
-    unsent = a_fault(kind="provider.connection")
+    sent = make_fault(kind="provider.overloaded")
+    unsent = make_fault(kind="provider.connection")
 
     assert failwell.describe(a_group(unsent, unsent)).certainty == "not_sent"
     assert failwell.describe(a_group(unsent, sent)).certainty == "unknown"
@@ -85,13 +85,13 @@ def test_evidence_names_the_group_and_what_its_worst_member_went_by() -> None:
 
 
 def test_a_members_own_words_do_not_speak_for_the_group() -> None:
-    report = failwell.describe(a_group(a_fault(message="only mine"), a_fault()))
+    report = failwell.describe(a_group(make_fault(message="only mine"), make_fault()))
 
     assert report.message == errors.kind("provider.rate_limited").summary
 
 
 def test_a_fault_around_a_group_inherits_from_its_worst_member() -> None:
-    wrapper = Fault.wrap(a_group(a_fault(provider="acme", model="large"), OSError("x")), "batch failed")
+    wrapper = Fault.wrap(a_group(make_fault(provider="acme", model="large"), OSError("x")), "batch failed")
 
     report = failwell.describe(wrapper)
 
@@ -103,12 +103,12 @@ def test_a_fault_around_a_group_inherits_from_its_worst_member() -> None:
 
 
 def test_a_group_in_a_group_is_looked_into() -> None:
-    assert failwell.describe(nested(5, 1, a_fault(kind="provider.auth"))).kind == "provider.auth"
+    assert failwell.describe(nested(5, 1, make_fault(kind="provider.auth"))).kind == "provider.auth"
 
 
 def test_a_task_groups_failure_is_its_tasks_failure() -> None:
     async def fail() -> None:
-        raise a_fault(kind="provider.overloaded", message="no room")
+        raise make_fault(kind="provider.overloaded", message="no room")
 
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -131,7 +131,7 @@ def test_a_thousand_members_are_all_looked_at() -> None:
 
 
 def test_members_beyond_the_limit_may_be_anything_so_nothing_is_repeated() -> None:
-    report = failwell.describe(a_group(*[a_fault() for _ in range(2_000)]))
+    report = failwell.describe(a_group(*[make_fault() for _ in range(2_000)]))
 
     assert (report.kind, report.retryable) == ("internal.unknown", False)
 

@@ -10,7 +10,7 @@ from failwell import Fault, adapters, errors
 from failwell.capability import ResourceShortfall
 from failwell.errors import NotBefore, ProviderMetadata, UserAction
 from failwell.errors.axes import ActionKind
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 LEAF: dict[str, Any] = {
     "kind": "provider.rate_limited",
@@ -47,7 +47,7 @@ def a_pipeline(leaf: BaseException, **on_router: Any) -> Fault:
 
 @pytest.mark.acceptance("pipelex 6")
 def test_type_and_message_are_the_wrappers_and_everything_else_is_the_leafs() -> None:
-    leaf = a_fault(**LEAF)
+    leaf = make_fault(**LEAF)
     alone = failwell.describe(leaf)
 
     report = failwell.describe(a_pipeline(leaf))
@@ -70,13 +70,13 @@ def test_type_and_message_are_the_wrappers_and_everything_else_is_the_leafs() ->
 
 @pytest.mark.acceptance("pipelex 6")
 def test_a_veto_anywhere_in_the_line_beats_a_retryable_cause() -> None:
-    assert failwell.describe(a_pipeline(a_fault())).retryable
-    assert not failwell.describe(a_pipeline(a_fault(), retryable=False)).retryable
-    assert not failwell.describe(a_pipeline(a_fault(retryable=False))).retryable
+    assert failwell.describe(a_pipeline(make_fault())).retryable
+    assert not failwell.describe(a_pipeline(make_fault(), retryable=False)).retryable
+    assert not failwell.describe(a_pipeline(make_fault(retryable=False))).retryable
 
 
 def test_nobody_can_grant_a_repeat_that_the_category_does_not() -> None:
-    report = failwell.describe(a_fault(kind="provider.auth", retryable=True))
+    report = failwell.describe(make_fault(kind="provider.auth", retryable=True))
 
     assert not report.retryable
 
@@ -84,7 +84,7 @@ def test_nobody_can_grant_a_repeat_that_the_category_does_not() -> None:
 @pytest.mark.acceptance("pipelex 8")
 def test_nothing_is_inherited_through_a_foreign_exception() -> None:
     foreign = RuntimeError("somebody else's story")
-    foreign.__cause__ = a_fault(**LEAF)
+    foreign.__cause__ = make_fault(**LEAF)
 
     report = failwell.describe(Pipeline.wrap(foreign, "stopped"))
 
@@ -106,7 +106,7 @@ def test_the_foreign_exception_itself_still_classifies_its_wrapper() -> None:
 def test_an_implicit_context_classifies_nothing() -> None:
     try:
         try:
-            raise a_fault(**LEAF)
+            raise make_fault(**LEAF)
         except Fault:
             raise Pipeline(message="while cleaning up")
     except Fault as error:
@@ -127,7 +127,7 @@ def test_a_chain_that_classifies_nothing_still_has_a_domain_and_an_action() -> N
 
 @pytest.mark.acceptance("pipelex 10")
 def test_metadata_is_inherited_member_by_member() -> None:
-    leaf = a_fault(
+    leaf = make_fault(
         provider_metadata=ProviderMetadata(
             status_code=429, retry_after=3.2, request_id="leaf", headers={"retry-after": "4", "date": "today"}
         )
@@ -159,7 +159,7 @@ def test_no_member_of_the_metadata_is_hidden_by_a_wrapper_that_does_not_know_it(
         "retry_after": 1.5,
     }
     others = {other: value for other, value in known.items() if other != name}
-    leaf = a_fault(provider_metadata=ProviderMetadata(**{name: known[name]}))
+    leaf = make_fault(provider_metadata=ProviderMetadata(**{name: known[name]}))
 
     metadata = failwell.describe(
         Fault.wrap(leaf, provider_metadata=ProviderMetadata(**others))
@@ -169,7 +169,7 @@ def test_no_member_of_the_metadata_is_hidden_by_a_wrapper_that_does_not_know_it(
 
 
 def test_a_wait_of_zero_is_something_that_was_said() -> None:
-    leaf = a_fault(provider_metadata=ProviderMetadata(retry_after=5.0))
+    leaf = make_fault(provider_metadata=ProviderMetadata(retry_after=5.0))
 
     report = failwell.describe(Fault.wrap(leaf, provider_metadata=ProviderMetadata(retry_after=0.0)))
 
@@ -178,7 +178,7 @@ def test_a_wait_of_zero_is_something_that_was_said() -> None:
 
 @pytest.mark.acceptance("pipelex 11")
 def test_a_callers_fault_gives_its_domain_but_does_not_vouch_for_the_wrappers_words() -> None:
-    leaf = a_fault(kind="validation.input_invalid", message="`size` must be positive")
+    leaf = make_fault(kind="validation.input_invalid", message="`size` must be positive")
 
     inner, outer = failwell.describe(leaf), failwell.describe(Pipeline.wrap(leaf, "engine 7 tripped"))
 
@@ -188,15 +188,15 @@ def test_a_callers_fault_gives_its_domain_but_does_not_vouch_for_the_wrappers_wo
 
 
 def test_a_wrapper_may_vouch_for_its_words_itself() -> None:
-    wrapper = Pipeline.wrap(a_fault(), "please come back later", caller_facing=True)
+    wrapper = Pipeline.wrap(make_fault(), "please come back later", caller_facing=True)
 
     assert failwell.describe(wrapper).view("user")["message"] == "please come back later"
 
 
 @pytest.mark.acceptance("pipelex 12")
 def test_describing_fills_in_a_model_only_where_nobody_named_one() -> None:
-    named = failwell.describe(Pipeline.wrap(a_fault(model="leaf")), provider="acme", model="outer")
-    unnamed = failwell.describe(Pipeline.wrap(a_fault()), provider="acme", model="outer")
+    named = failwell.describe(Pipeline.wrap(make_fault(model="leaf")), provider="acme", model="outer")
+    unnamed = failwell.describe(Pipeline.wrap(make_fault()), provider="acme", model="outer")
 
     assert (named.provider, named.model) == ("acme", "leaf")
     assert (unnamed.provider, unnamed.model) == ("acme", "outer")
@@ -204,7 +204,7 @@ def test_describing_fills_in_a_model_only_where_nobody_named_one() -> None:
 
 @pytest.mark.acceptance("pipelex 12")
 def test_translating_fills_in_a_model_only_where_nobody_named_one() -> None:
-    wrapper = Pipeline.wrap(a_fault(model="leaf"))
+    wrapper = Pipeline.wrap(make_fault(model="leaf"))
 
     translated = adapters.translate(wrapper, provider="acme", model="outer")
 
@@ -216,7 +216,7 @@ def test_translating_fills_in_a_model_only_where_nobody_named_one() -> None:
 @pytest.mark.acceptance("pipelex 12")
 @pytest.mark.parametrize("placeholder", ["unknown", "", "  ", None])
 def test_a_placeholder_is_never_stored_as_a_name(placeholder: str | None) -> None:
-    fault = a_fault(provider=placeholder, model=placeholder)
+    fault = make_fault(provider=placeholder, model=placeholder)
 
     nothing = failwell.describe(fault, provider=placeholder, model=placeholder)
     filled = failwell.describe(adapters.translate(fault, provider="acme", model="large"))
@@ -231,7 +231,7 @@ def test_details_of_the_whole_line_are_joined_and_the_nearest_wins() -> None:
 
         step: str
 
-    leaf = a_fault(details={"batch": 1, "shard": 4})
+    leaf = make_fault(details={"batch": 1, "shard": 4})
 
     report = failwell.describe(Step.wrap(leaf, step="summarise", details={"batch": 2}))
 
@@ -239,7 +239,7 @@ def test_details_of_the_whole_line_are_joined_and_the_nearest_wins() -> None:
 
 
 def test_a_wrapper_that_names_its_kind_keeps_the_facts_and_drops_the_judgement() -> None:
-    leaf = a_fault(**LEAF)
+    leaf = make_fault(**LEAF)
 
     report = failwell.describe(Fault.wrap(leaf, kind="tool.failed"))
 
@@ -257,6 +257,6 @@ def test_a_wrapper_that_renames_a_foreign_cause_does_not_keep_its_judgement() ->
 
 
 def test_evidence_says_who_declared_the_kind_and_that_it_was_inherited() -> None:
-    report = failwell.describe(a_pipeline(a_fault()))
+    report = failwell.describe(a_pipeline(make_fault()))
 
     assert [(e.rule, e.saw) for e in report.evidence] == [("declared", "Fault"), ("inherited", "Fault")]

@@ -35,7 +35,7 @@ from failwell.capability import (
     classify_exception,
     map_bare_exception_to_job_error,
 )
-from failwell.testing.builders import NOON, a_fault, a_report
+from failwell.testing.builders import NOON, make_fault, make_report
 
 SECRET = "the patient is called Ada"
 SHORT = ResourceShortfall(resource="gpu_vram_mb", needed=16_000, available=8_000)
@@ -235,7 +235,13 @@ def test_a_shortfall_arrives_with_its_numbers() -> None:
 @pytest.mark.parametrize("policy", list(TracebackPolicy))
 @pytest.mark.parametrize(
     "error",
-    [ValueError("x"), OSError(errno.ENOSPC, "full"), CapabilityTransientError("x"), a_fault(), Exception()],
+    [
+        ValueError("x"),
+        OSError(errno.ENOSPC, "full"),
+        CapabilityTransientError("x"),
+        make_fault(),
+        Exception(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_the_time_is_aware_utc_when_nobody_gives_one(error: BaseException, policy: TracebackPolicy) -> None:
@@ -349,7 +355,7 @@ def test_a_summary_writes_no_nulls() -> None:
 
 
 def test_the_summary_of_a_report_is_its_projection() -> None:
-    report = a_report(kind="provider.quota_exhausted", message="the balance is empty")
+    report = make_report(kind="provider.quota_exhausted", message="the balance is empty")
 
     summary = JobError.from_report(report)
 
@@ -357,7 +363,9 @@ def test_the_summary_of_a_report_is_its_projection() -> None:
     assert (summary.message, summary.original_exc_repr) == ("the balance is empty", "Fault")
 
 
-@pytest.mark.parametrize("wrapped", [CapabilityInputError("bad"), a_fault(kind="validation.input_invalid")])
+@pytest.mark.parametrize(
+    "wrapped", [CapabilityInputError("bad"), make_fault(kind="validation.input_invalid")]
+)
 def test_a_wrapper_of_the_job_world_answers_with_its_own_category(wrapped: Any) -> None:
     wrapper = CapabilityTransientError.wrap(wrapped, message="again, please")
 

@@ -8,7 +8,7 @@ import failwell
 from failwell import errors
 from failwell.capability import TracebackPolicy
 from failwell.errors.report import ENVIRONMENT_VARIABLE, default_policy
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 SECRET = "the patient is called Ada"
 
@@ -164,7 +164,7 @@ def test_strict_never_calls_a_foreign_str_or_repr() -> None:
 
 @pytest.mark.parametrize("policy", list(TracebackPolicy))
 def test_our_own_words_are_kept_under_every_policy(policy: TracebackPolicy) -> None:
-    report = failwell.describe(a_fault(message="the queue is full"), policy=policy)
+    report = failwell.describe(make_fault(message="the queue is full"), policy=policy)
 
     assert report.message == "the queue is full"
 

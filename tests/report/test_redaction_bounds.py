@@ -17,7 +17,7 @@ from failwell import errors
 from failwell.capability import TracebackPolicy
 from failwell.errors import NotBefore
 from failwell.errors.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.specimens import each
 
 TOKEN = "sk-ant-" + string.ascii_letters + string.digits
@@ -229,7 +229,7 @@ def test_a_bush_of_values_is_bounded_as_a_whole() -> None:
     bush: Any = [[[[1] * 90] * 90] * 90] * 90
 
     assert str(redact_value(bush)).count("1") < 40_000
-    assert len(failwell.describe(a_fault(details={"bush": bush})).to_json()) < 65_536
+    assert len(failwell.describe(make_fault(details={"bush": bush})).to_json()) < 65_536
 
 
 def texts(value: Any) -> list[str]:
@@ -245,7 +245,7 @@ def texts(value: Any) -> list[str]:
 
 def test_no_text_of_a_report_is_longer_than_its_cap() -> None:
     long = "word " * 10_000
-    fault = a_fault(
+    fault = make_fault(
         message=long,
         details={"text": long, "list": [long] * 5},
         provider=long,
@@ -263,7 +263,7 @@ def test_no_text_of_a_report_is_longer_than_its_cap() -> None:
 
 def test_a_secret_in_any_field_of_a_fault_is_in_no_field_of_its_report() -> None:
     secret = f"see {TOKEN} here"
-    fault = a_fault(
+    fault = make_fault(
         message=secret,
         details={"note": secret, TOKEN: "x", "deep": {"list": [secret]}},
         provider=secret,

@@ -10,7 +10,7 @@ from failwell import ErrorReport, Fault, adapters, errors
 from failwell.adapters.revival import portable
 from failwell.errors import NotBefore, Scene, scene
 from failwell.errors.report import Attempt
-from failwell.testing.builders import a_fault, a_report
+from failwell.testing.builders import make_fault, make_report
 
 
 def over_the_wire(report: ErrorReport) -> ErrorReport:
@@ -29,13 +29,13 @@ def over_the_wire(report: ErrorReport) -> ErrorReport:
     ],
 )
 def test_describing_a_revived_fault_gives_the_same_report(changes: dict[str, Any]) -> None:
-    report = a_report(**changes)
+    report = make_report(**changes)
 
     assert failwell.describe(adapters.revive(over_the_wire(report))) == report
 
 
 def test_where_and_how_it_is_described_again_changes_nothing() -> None:
-    report = a_report(scene=Scene(run="r1"))
+    report = make_report(scene=Scene(run="r1"))
 
     with scene(run="r2", node="here"):
         again = failwell.describe(adapters.revive(report), policy="full")
@@ -44,7 +44,7 @@ def test_where_and_how_it_is_described_again_changes_nothing() -> None:
 
 
 def test_what_only_this_side_knows_is_added_where_the_report_leaves_it_open() -> None:
-    fault = adapters.revive(a_report(scene=Scene(run="r1"), model="large"))
+    fault = adapters.revive(make_report(scene=Scene(run="r1"), model="large"))
 
     report = failwell.describe(
         fault, provider="acme", model="small", scene=Scene(run="r2", node="n"), attempts=[Attempt(number=1)]
@@ -63,7 +63,7 @@ def test_what_only_this_side_knows_is_added_where_the_report_leaves_it_open() ->
     ],
 )
 def test_a_revived_fault_has_the_name_that_users_know(kind: str, name: str) -> None:
-    fault = adapters.revive(a_report(kind=kind))
+    fault = adapters.revive(make_report(kind=kind))
 
     assert type(fault).__name__ == name
     assert isinstance(fault, getattr(errors, name, Fault))
@@ -71,14 +71,14 @@ def test_a_revived_fault_has_the_name_that_users_know(kind: str, name: str) -> N
 
 
 def test_a_revived_fault_reads_like_one_of_ours() -> None:
-    fault = adapters.revive(a_report(kind="provider.auth", message="no such key", provider="acme"))
+    fault = adapters.revive(make_report(kind="provider.auth", message="no such key", provider="acme"))
 
     assert isinstance(fault, Fault)
     assert (str(fault), fault.kind, fault.provider) == ("no such key", "provider.auth", "acme")
 
 
 def test_a_revived_fault_can_be_raised_wrapped_and_keeps_its_classification() -> None:
-    revived = adapters.revive(a_report(retryable=False, provider="acme", details={"batch": 3}))
+    revived = adapters.revive(make_report(retryable=False, provider="acme", details={"batch": 3}))
 
     report = failwell.describe(Fault.wrap(revived, "over here"))
 
@@ -87,13 +87,13 @@ def test_a_revived_fault_can_be_raised_wrapped_and_keeps_its_classification() ->
 
 
 def test_a_revived_fault_survives_pickling() -> None:
-    report = a_report(details={"batch": 3})
+    report = make_report(details={"batch": 3})
 
     assert failwell.describe(pickle.loads(pickle.dumps(adapters.revive(report)))) == report
 
 
 def test_a_report_of_a_newer_peer_keeps_its_unknown_keys_when_it_is_revived() -> None:
-    newer = {**a_report().to_dict(), "schema": "failwell.error/2", "weather": "rain"}
+    newer = {**make_report().to_dict(), "schema": "failwell.error/2", "weather": "rain"}
 
     report = failwell.describe(adapters.revive(ErrorReport.read(newer)))
 
@@ -101,7 +101,7 @@ def test_a_report_of_a_newer_peer_keeps_its_unknown_keys_when_it_is_revived() ->
 
 
 def test_translating_a_fault_gives_the_fault() -> None:
-    fault = a_fault()
+    fault = make_fault()
 
     assert adapters.translate(fault) is fault
 

@@ -14,7 +14,7 @@ from failwell import Fault
 from failwell.errors import Scene, scene
 from failwell.errors.context import current_scene, merge
 from failwell.errors.report import NOWHERE
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 
 def leaving(*blocks: AbstractContextManager[object], error: BaseException | None = None) -> BaseException:
@@ -108,7 +108,7 @@ def test_a_block_that_only_counts_attempts_is_no_boundary() -> None:
 
 
 def test_a_wrapper_raised_outside_still_knows_the_place_of_its_cause() -> None:
-    leaf = leaving(scene(run="r1"), scene(node="sum"), error=a_fault())
+    leaf = leaving(scene(run="r1"), scene(node="sum"), error=make_fault())
     wrapper = leaving(scene(workflow="daily"), error=Fault.wrap(leaf, "stopped"))
 
     report = failwell.describe(wrapper)
@@ -130,12 +130,12 @@ def test_frames_are_bounded() -> None:
 
 
 def test_nothing_of_a_place_changes_how_a_fault_compares_or_prints() -> None:
-    fault = a_fault()
+    fault = make_fault()
 
     left = leaving(scene(run="r1"), error=fault)
 
-    assert left == a_fault()
-    assert repr(left) == repr(a_fault())
+    assert left == make_fault()
+    assert repr(left) == repr(make_fault())
 
 
 def test_a_decorated_function_works_in_its_place() -> None:

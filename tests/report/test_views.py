@@ -12,7 +12,7 @@ from failwell.capability import ResourceShortfall
 from failwell.errors import NotBefore, ProviderMetadata, Scene
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.views import AUDIENCES
-from failwell.testing.builders import NOON, a_fault, a_report
+from failwell.testing.builders import NOON, make_fault, make_report
 
 USER = {
     "schema",
@@ -46,7 +46,7 @@ MODEL = {
 
 def a_full_report() -> ErrorReport:
     """Every field set; what only an operator may see is called `inside`."""
-    return a_report(
+    return make_report(
         kind="tool.timeout",
         message="the search took too long",
         scene=Scene(
@@ -91,19 +91,19 @@ def test_the_user_sees_what_happened_and_the_next_step() -> None:
 
 
 def test_words_that_were_not_written_for_the_caller_are_replaced_by_the_kinds() -> None:
-    report = a_report(message="engine 7 tripped", caller_facing=False)
+    report = make_report(message="engine 7 tripped", caller_facing=False)
 
     assert report.view("user")["message"] == errors.kind(report.kind).summary
 
 
 def test_for_a_kind_that_nobody_registered_the_user_sees_the_title() -> None:
-    report = a_report(kind="external.git.drift", message="engine 7 tripped", caller_facing=False)
+    report = make_report(kind="external.git.drift", message="engine 7 tripped", caller_facing=False)
 
     assert report.view("user")["message"] == "external.git.drift"
 
 
 def test_a_scene_of_which_the_user_may_see_nothing_is_not_there() -> None:
-    assert "scene" not in a_report(scene=Scene(capability="whisper")).view("user")
+    assert "scene" not in make_report(scene=Scene(capability="whisper")).view("user")
 
 
 @pytest.mark.acceptance("stud-cli 4")
@@ -123,7 +123,7 @@ def test_a_model_sees_neither_stack_nor_cause_of_a_real_failure() -> None:
         try:
             raise KeyError("inside")
         except KeyError as below:
-            raise a_fault(
+            raise make_fault(
                 kind="tool.failed", message="inside", details={"tool": "search", "pw": "x"}
             ) from below
     except Fault as error:
@@ -134,7 +134,7 @@ def test_a_model_sees_neither_stack_nor_cause_of_a_real_failure() -> None:
 
 
 def test_a_model_is_told_an_action_even_for_a_kind_that_nobody_registered() -> None:
-    shown = a_report(kind="external.git.drift").view("model")
+    shown = make_report(kind="external.git.drift").view("model")
 
     assert shown == {
         "kind": "external.git.drift",
@@ -180,7 +180,7 @@ def test_an_auditor_sees_kind_full_context_causes_and_the_number_of_attempts() -
 
 
 def test_keys_of_a_newer_peer_are_for_the_audit_alone() -> None:
-    report = ErrorReport.read({**a_report().to_dict(), "weather": "rain"})
+    report = ErrorReport.read({**make_report().to_dict(), "weather": "rain"})
 
     seen = {
         audience: "weather" in report.view(audience) for audience in ("user", "model", "operator", "audit")
@@ -190,7 +190,7 @@ def test_keys_of_a_newer_peer_are_for_the_audit_alone() -> None:
 
 
 @pytest.mark.parametrize("audience", ["user", "model", "operator", "audit"])
-@pytest.mark.parametrize("report", [a_report(), a_full_report()], ids=["plain", "full"])
+@pytest.mark.parametrize("report", [make_report(), a_full_report()], ids=["plain", "full"])
 def test_every_view_is_json(report: ErrorReport, audience: Any) -> None:
     shown = report.view(audience)
 

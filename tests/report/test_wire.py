@@ -15,7 +15,7 @@ from failwell.capability import TracebackPolicy
 from failwell.errors import NotBefore, ProviderMetadata, Scene
 from failwell.errors.axes import Category
 from failwell.errors.wire import from_dict, from_json, to_dict, to_json
-from failwell.testing.builders import NOON, a_fault, a_report
+from failwell.testing.builders import NOON, make_fault, make_report
 from tests.report.strategies import reports
 from tests.specimens import each
 
@@ -97,7 +97,7 @@ def test_the_raw_body_of_a_provider_is_nowhere_in_a_report(policy: TracebackPoli
         try:
             raise ApiError(BODY)
         except ApiError as below:
-            raise a_fault(message="the call failed") from below
+            raise make_fault(message="the call failed") from below
     except failwell.Fault as error:
         report = failwell.describe(error, policy=policy)
 
@@ -108,7 +108,7 @@ def test_the_raw_body_of_a_provider_is_nowhere_in_a_report(policy: TracebackPoli
 @pytest.mark.acceptance("pipelex 2")
 def test_a_full_report_reads_back_equal() -> None:
     report = failwell.describe(
-        a_fault(
+        make_fault(
             provider="acme",
             model="large",
             provider_metadata=ProviderMetadata(sdk="acme", status_code=429, headers={"retry-after": "7"}),
@@ -127,7 +127,7 @@ def test_a_full_report_reads_back_equal() -> None:
 @pytest.mark.acceptance("pipelex 4")
 @each("name", [field.name for field in fields(ErrorReport)])
 def test_a_report_cannot_be_changed(name: str) -> None:
-    report = a_report()
+    report = make_report()
 
     with pytest.raises(FrozenInstanceError):
         setattr(report, name, "changed")
@@ -138,13 +138,13 @@ def test_a_report_cannot_be_changed(name: str) -> None:
 @pytest.mark.acceptance("pipelex 4")
 def test_nothing_can_be_added_to_a_report() -> None:
     with pytest.raises((FrozenInstanceError, TypeError)):
-        a_report().mood = "bad"  # pyright: ignore[reportAttributeAccessIssue]
+        make_report().mood = "bad"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.acceptance("pipelex 5")
 @pytest.mark.parametrize("category", list(Category))
 def test_a_category_is_a_plain_lower_case_string_in_json(category: Category) -> None:
-    report = a_report(kind="external.some.failure", category=category, retryable=category.retryable)
+    report = make_report(kind="external.some.failure", category=category, retryable=category.retryable)
 
     written = json.loads(report.to_json())
 
@@ -159,18 +159,18 @@ def test_a_category_is_a_plain_lower_case_string_in_json(category: Category) -> 
 )
 def test_no_other_category_can_be_made_retryable(category: Category) -> None:
     with pytest.raises(ValueError, match="cannot be retryable"):
-        a_report(kind="external.some.failure", category=category, retryable=True)
+        make_report(kind="external.some.failure", category=category, retryable=True)
 
 
 def test_a_report_cannot_contradict_its_kind() -> None:
     with pytest.raises(ValueError, match=r"`provider\.auth` is configuration, not transient"):
-        replace(a_report(kind="provider.auth"), category=Category.TRANSIENT)
+        replace(make_report(kind="provider.auth"), category=Category.TRANSIENT)
 
 
 @pytest.mark.parametrize("kind", ["nodot", "Upper.case", "", "a.b\n"])
 def test_a_report_cannot_have_a_kind_that_is_none(kind: str) -> None:
     with pytest.raises(ValueError, match="is not a kind"):
-        replace(a_report(), kind=kind, category=Category.UNKNOWN, retryable=False)
+        replace(make_report(), kind=kind, category=Category.UNKNOWN, retryable=False)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +180,18 @@ def test_a_report_cannot_have_a_kind_that_is_none(kind: str) -> None:
 )
 def test_a_report_cannot_happen_outside_utc(at: datetime) -> None:
     with pytest.raises(ValueError, match="aware time in UTC"):
-        a_report(occurred_at=at)
+        make_report(occurred_at=at)
 
 
 def test_one_line_of_json_without_spaces_keeps_its_words_readable() -> None:
-    text = a_report(message="zu groß für Ä").to_json()
+    text = make_report(message="zu groß für Ä").to_json()
 
     assert "\n" not in text
     assert '"message":"zu groß für Ä"' in text
 
 
 def test_what_json_cannot_hold_is_named_and_not_fatal() -> None:
-    report = a_report(details={"handle": object(), "set": {1}, "nan": float("nan")})
+    report = make_report(details={"handle": object(), "set": {1}, "nan": float("nan")})
 
     written = json.loads(report.to_json())
 
@@ -199,7 +199,7 @@ def test_what_json_cannot_hold_is_named_and_not_fatal() -> None:
 
 
 def test_a_report_built_around_nonsense_is_still_written() -> None:
-    report = a_report(scene=Scene(run=object()), message=b"bytes")  # pyright: ignore[reportArgumentType]
+    report = make_report(scene=Scene(run=object()), message=b"bytes")  # pyright: ignore[reportArgumentType]
 
     written = json.loads(report.to_json())
 
@@ -207,7 +207,7 @@ def test_a_report_built_around_nonsense_is_still_written() -> None:
 
 
 def test_half_of_a_surrogate_pair_does_not_reach_the_wire() -> None:
-    text = a_report(message="a\ud800b", details={"k\udfff": "v"}).to_json()
+    text = make_report(message="a\ud800b", details={"k\udfff": "v"}).to_json()
 
     assert text.encode("utf-8")
     assert json.loads(text)["message"] == "a?b"
@@ -216,7 +216,7 @@ def test_half_of_a_surrogate_pair_does_not_reach_the_wire() -> None:
 
 
 def test_a_report_can_be_hashed_compared_and_pickled() -> None:
-    one, other = a_report(details={"a": [1]}), a_report(details={"a": [1]})
+    one, other = make_report(details={"a": [1]}), make_report(details={"a": [1]})
 
     assert one == other
     assert len({one, other}) == 1
@@ -224,19 +224,19 @@ def test_a_report_can_be_hashed_compared_and_pickled() -> None:
 
 
 def test_the_methods_are_the_functions() -> None:
-    report = a_report()
+    report = make_report()
 
     assert (report.to_dict(), report.to_json()) == (to_dict(report), to_json(report))
     assert ErrorReport.from_dict(to_dict(report)) == ErrorReport.from_json(to_json(report)) == report
 
 
 def test_times_are_written_in_utc_with_their_zone() -> None:
-    assert a_report().to_dict()["occurred_at"] == "2026-03-01T12:00:00+00:00"
+    assert make_report().to_dict()["occurred_at"] == "2026-03-01T12:00:00+00:00"
     assert NOON.tzinfo is UTC
 
 
 def test_a_written_report_shares_nothing_that_could_change_it() -> None:
-    report = a_report(fields_invalid=("a",), scene=Scene(run="r1"))
+    report = make_report(fields_invalid=("a",), scene=Scene(run="r1"))
     written: dict[str, Any] = report.to_dict()
 
     written["fields_invalid"].append("b")

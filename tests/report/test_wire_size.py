@@ -10,14 +10,14 @@ from failwell.capability import TracebackPolicy
 from failwell.errors import NotBefore, Scene
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.wire import CAP, fit
-from failwell.testing.builders import a_fault, a_report
+from failwell.testing.builders import make_fault, make_report
 from tests.specimens import each
 
 WIDE = "ü😀" * 12_000
 
 
 def bulky(**changes: Any) -> ErrorReport:
-    return a_report(
+    return make_report(
         **{
             "internal": Internal(repr="r", traceback="t" * 5_000),
             "details": {"a": "d" * 5_000},
@@ -110,7 +110,7 @@ def test_every_field_that_can_be_large_is_tried_below() -> None:
 
 @each("name", TOO_LARGE)
 def test_no_single_field_can_make_a_report_too_large(name: str) -> None:
-    report = a_report(**{name: TOO_LARGE[name]})
+    report = make_report(**{name: TOO_LARGE[name]})
 
     text = report.to_json()
 
@@ -119,14 +119,14 @@ def test_no_single_field_can_make_a_report_too_large(name: str) -> None:
 
 
 def test_everything_at_once_cannot_either() -> None:
-    report = a_report(**TOO_LARGE)
+    report = make_report(**TOO_LARGE)
 
     assert size(report) <= CAP
     assert ErrorReport.read(report.to_json()).retryable
 
 
 def test_what_arrives_too_large_is_cut_when_it_is_read() -> None:
-    arrived = json.dumps({**a_report().to_dict(), "provider": WIDE, "weather": [WIDE] * 3})
+    arrived = json.dumps({**make_report().to_dict(), "provider": WIDE, "weather": [WIDE] * 3})
 
     report = ErrorReport.read(arrived)
 
@@ -137,13 +137,13 @@ def test_what_arrives_too_large_is_cut_when_it_is_read() -> None:
 def test_an_exception_with_a_megabyte_of_everything_stays_small() -> None:
     error = ValueError("x" * 1_000_000)
     error.add_note("n" * 1_000_000)
-    error.__cause__ = a_fault(message="y" * 1_000_000, details={"z": ["w" * 10_000] * 100})
+    error.__cause__ = make_fault(message="y" * 1_000_000, details={"z": ["w" * 10_000] * 100})
 
     for policy in TracebackPolicy:
         assert size(failwell.describe(error, policy=policy)) <= CAP
 
 
 def test_bytes_are_counted_and_not_characters() -> None:
-    report = fit(a_report(details={"a": "😀" * 20_000}))
+    report = fit(make_report(details={"a": "😀" * 20_000}))
 
     assert report.details == {"…": "[details cut: 80008 bytes]"}

@@ -13,7 +13,7 @@ from failwell.errors import NotBefore, Scene
 from failwell.errors.faults import Validation
 from failwell.errors.report import Attempt, Cause, Evidence, Frame, Internal
 from failwell.errors.wire import schema
-from failwell.testing.builders import NOON, a_report
+from failwell.testing.builders import NOON, make_report
 from tests.report.strategies import reports
 from tests.specimens import each
 
@@ -28,7 +28,7 @@ def validator() -> Any:
 
 
 def a_full_dict() -> dict[str, Any]:
-    return a_report(
+    return make_report(
         scene=Scene(run="r1", attempt=2),
         provider="acme",
         model="large",
@@ -242,7 +242,7 @@ def test_a_null_is_refused_everywhere(path: tuple[Any, ...]) -> None:
     ],
 )
 def test_a_contradiction_is_refused_and_named(changes: dict[str, Any], named: list[str]) -> None:
-    error = refused({**a_report().to_dict(), **changes})
+    error = refused({**make_report().to_dict(), **changes})
 
     assert error.fields_invalid == named
 
@@ -256,7 +256,7 @@ def test_a_contradiction_is_refused_and_named(changes: dict[str, Any], named: li
     ],
 )
 def test_contradictions_between_the_axes_are_refused_by_the_schema_too(changes: dict[str, Any]) -> None:
-    data = {**a_report().to_dict(), **changes}
+    data = {**make_report().to_dict(), **changes}
 
     assert not validator().is_valid(data)
     refused(data)
@@ -275,7 +275,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
 
 
 def test_a_newer_version_is_pointed_to_the_tolerant_reader() -> None:
-    error = refused({**a_report().to_dict(), "schema": "failwell.error/9"})
+    error = refused({**make_report().to_dict(), "schema": "failwell.error/9"})
 
     assert "`ErrorReport.read`" in str(error)
 
@@ -291,8 +291,8 @@ def test_a_newer_version_is_pointed_to_the_tolerant_reader() -> None:
         "{",
         "[" * 100_000,
         b"\xff\xfe",
-        a_report(details={"x": 1}).to_json().replace('"x":1', '"x":NaN'),
-        a_report(details={"x": 1}).to_json().replace('"x":1', '"x":-Infinity'),
+        make_report(details={"x": 1}).to_json().replace('"x":1', '"x":NaN'),
+        make_report(details={"x": 1}).to_json().replace('"x":1', '"x":-Infinity'),
         " " * 5_000_000,
     ],
     ids=lambda text: repr(text)[:12],

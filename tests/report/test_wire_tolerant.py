@@ -14,11 +14,11 @@ from failwell.errors.facts import ProviderMetadata
 from failwell.errors.faults import Validation
 from failwell.errors.report import Attempt
 from failwell.errors.wire import CAP
-from failwell.testing.builders import a_fault, a_report
+from failwell.testing.builders import make_fault, make_report
 from tests.report.strategies import json_values
 
 NEWER: dict[str, Any] = {
-    **a_report(provider="acme", details={"a": 1}).to_dict(),
+    **make_report(provider="acme", details={"a": 1}).to_dict(),
     "schema": "failwell.error/7",
     "weather": "rain",
     "forecast": {"tomorrow": ["sun", None]},
@@ -141,7 +141,7 @@ def test_a_repeat_that_the_category_forbids_is_not_allowed() -> None:
 def test_a_value_that_cannot_be_used_is_left_out(name: str, value: Any) -> None:
     report = from_a_newer_peer(**{name: value})
 
-    assert getattr(report, name) == getattr(a_report(caller_facing=False), name)
+    assert getattr(report, name) == getattr(make_report(caller_facing=False), name)
     assert report.kind == "provider.rate_limited"
 
 
@@ -227,7 +227,7 @@ def test_seconds_that_no_clock_can_add_are_not_read(seconds: Any) -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e300, float("inf"), float("nan")])
 def test_a_fault_with_such_seconds_gives_a_report_that_reads_back(seconds: float) -> None:
-    fault = a_fault(
+    fault = make_fault(
         not_before=NotBefore(after=seconds),
         provider_metadata=ProviderMetadata(retry_after=seconds, sdk="acme"),
     )

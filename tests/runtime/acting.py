@@ -6,7 +6,7 @@ from typing import Any
 from failwell.errors.context import Ledger, ledger_of
 from failwell.errors.facts import NotBefore
 from failwell.errors.fault import Fault
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 Outcome = Any
 _INTERRUPTS = (KeyboardInterrupt, SystemExit)
@@ -18,11 +18,11 @@ def told(seconds: float, source: str = "retry-after") -> NotBefore:
 
 
 def overloaded(**changes: Any) -> Fault:
-    return a_fault(kind="provider.overloaded", **changes)
+    return make_fault(kind="provider.overloaded", **changes)
 
 
 def rate_limited(**changes: Any) -> Fault:
-    return a_fault(kind="provider.rate_limited", **changes)
+    return make_fault(kind="provider.rate_limited", **changes)
 
 
 class Scripted:

@@ -15,7 +15,7 @@ from failwell.calls.circuit_breaker import BreakerPolicy
 from failwell.calls.guard import Guard
 from failwell.calls.idempotency import idempotency_key
 from failwell.errors.faults import Cancellation
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
 
@@ -62,7 +62,7 @@ def test_a_failure_that_passes_hands_over_to_the_next_entry() -> None:
 )
 @pytest.mark.acceptance("relavium 11")
 def test_a_call_that_is_itself_at_fault_stops_the_chain(kind: str) -> None:
-    original = a_fault(kind=kind)
+    original = make_fault(kind=kind)
     second = Scripted("from B")
 
     error = caught(a_chain(an_entry("A", Scripted(original)), an_entry("B", second)).call)
@@ -95,7 +95,7 @@ def test_linear_waits_grow_evenly_up_to_their_cap() -> None:
 
 @pytest.mark.acceptance("relavium 14")
 def test_when_every_entry_failed_the_last_failure_comes_out() -> None:
-    last = a_fault(kind="provider.timeout")
+    last = make_fault(kind="provider.timeout")
     chain = a_chain(an_entry("A", Scripted(overloaded())), an_entry("B", Scripted(last)))
 
     error = caught(chain.call)
@@ -110,7 +110,7 @@ def test_when_every_entry_failed_the_last_failure_comes_out() -> None:
 
 @pytest.mark.acceptance("relavium 15")
 def test_refused_credentials_without_a_way_to_renew_them_are_tried_once() -> None:
-    call = Scripted(a_fault(kind="provider.auth"))
+    call = Scripted(make_fault(kind="provider.auth"))
 
     caught(a_chain(an_entry("A", call, attempts=5)).call)
 
@@ -120,7 +120,7 @@ def test_refused_credentials_without_a_way_to_renew_them_are_tried_once() -> Non
 @pytest.mark.acceptance("relavium 16")
 def test_credentials_are_renewed_once_and_that_attempt_is_extra() -> None:
     renewed: list[str] = []
-    call = Scripted(a_fault(kind="provider.auth"))
+    call = Scripted(make_fault(kind="provider.auth"))
 
     def renew(provider: str) -> bool:
         renewed.append(provider)
@@ -135,7 +135,7 @@ def test_credentials_are_renewed_once_and_that_attempt_is_extra() -> None:
 
 @pytest.mark.acceptance("relavium 16")
 def test_a_renewal_that_fails_counts_as_none() -> None:
-    call = Scripted(a_fault(kind="provider.auth"))
+    call = Scripted(make_fault(kind="provider.auth"))
 
     def renew(provider: str) -> bool:
         raise RuntimeError("sk-secret")
@@ -147,14 +147,14 @@ def test_a_renewal_that_fails_counts_as_none() -> None:
 
 
 def test_a_renewal_takes_nothing_from_the_attempts_of_its_entry() -> None:
-    call = Scripted(a_fault(kind="provider.auth"), overloaded(), "answer")
+    call = Scripted(make_fault(kind="provider.auth"), overloaded(), "answer")
     chain = a_chain(an_entry("A", call, attempts=2), policy=ChainPolicy(refresh=lambda provider: True))
 
     assert chain.call() == "answer"
 
 
 def test_credentials_may_be_renewed_again_after_they_worked() -> None:
-    refused = a_fault(kind="provider.auth")
+    refused = make_fault(kind="provider.auth")
     call = Scripted(refused, "one", refused, "two")
     chain = a_chain(an_entry("A", call), policy=ChainPolicy(refresh=lambda provider: True))
 
@@ -337,7 +337,7 @@ def test_what_an_answer_says_is_never_taken_for_a_failure(text: str) -> None:
 
 
 def test_what_a_failure_says_does_not_change_what_it_is() -> None:
-    chatty = a_fault(kind="provider.bad_request", message="overloaded, please retry")
+    chatty = make_fault(kind="provider.bad_request", message="overloaded, please retry")
     second = Scripted("from B")
 
     caught(a_chain(an_entry("A", Scripted(chatty)), an_entry("B", second)).call)
@@ -402,7 +402,7 @@ def test_a_chain_of_nothing_and_an_entry_without_attempts_are_refused() -> None:
 
 
 def test_a_used_up_quota_hands_over_at_once() -> None:
-    spent = a_fault(kind="provider.quota_exhausted", not_before=told(86_400))
+    spent = make_fault(kind="provider.quota_exhausted", not_before=told(86_400))
     chain = a_chain(an_entry("A", Scripted(spent), attempts=3), an_entry("B", Scripted("from B")))
 
     assert chain.call() == "from B"
@@ -441,7 +441,7 @@ def test_entries_that_would_be_passed_over_are_no_reason_to_leave_an_entry() -> 
 
 
 def test_an_unknown_outcome_is_neither_repeated_nor_handed_over_unless_that_is_harmless() -> None:
-    lost = a_fault(kind="provider.stream_interrupted")
+    lost = make_fault(kind="provider.stream_interrupted")
     second = Scripted("from B")
 
     caught(a_chain(an_entry("A", Scripted(lost)), an_entry("B", second)).call)
@@ -530,7 +530,7 @@ def test_an_async_renewal_is_awaited() -> None:
         await asyncio.sleep(0)
         return True
 
-    call = Scripted(a_fault(kind="provider.auth"), "answer")
+    call = Scripted(make_fault(kind="provider.auth"), "answer")
     chain = a_chain(an_entry("A", call.on_loop), policy=ChainPolicy(refresh=renew))
 
     assert asyncio.run(chain.acall()) == "answer"

@@ -14,7 +14,7 @@ from failwell.calls.chain.chain import Chain, ChainPolicy, Entry
 from failwell.calls.cost import Price, Prices, estimate
 from failwell.calls.retry import retry
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded
 
@@ -70,7 +70,7 @@ def test_a_negative_price_is_refused() -> None:
 
 @pytest.mark.acceptance("relavium 30")
 def test_a_call_that_failed_after_reporting_tokens_is_charged_to_its_own_model() -> None:
-    cut_off = a_fault(
+    cut_off = make_fault(
         kind="provider.overloaded", details={"usage": {"input_tokens": MILLION, "output_tokens": 0}}
     )
     chain = a_chain(an_entry("a", Scripted(cut_off)), an_entry("b", Scripted(a_reply(0, MILLION))))
@@ -189,7 +189,7 @@ def test_money_is_reserved_and_settled_in_dollars() -> None:
 
 
 def test_an_attempt_without_a_known_outcome_may_have_been_billed() -> None:
-    error = caught(a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown")))).call)
+    error = caught(a_chain(an_entry("a", Scripted(make_fault(kind="provider.outcome_unknown")))).call)
 
     assert ledger(error).may_have_been_billed == 1
 
@@ -282,8 +282,8 @@ def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
 
 def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
     budget = SharedBudget(a_budget(10**12))
-    lost = a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown"))), budget=budget)
-    refused = a_chain(an_entry("a", Scripted(a_fault(kind="provider.bad_request"))), budget=budget)
+    lost = a_chain(an_entry("a", Scripted(make_fault(kind="provider.outcome_unknown"))), budget=budget)
+    refused = a_chain(an_entry("a", Scripted(make_fault(kind="provider.bad_request"))), budget=budget)
 
     caught(lambda: refused.call(max_tokens=10))
     assert budget.spent.cost == 0

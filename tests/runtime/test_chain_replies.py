@@ -8,7 +8,7 @@ from typing import Any
 from failwell.calls import ChainReply, ReplySource
 from failwell.calls.chain.chain import Chain, Entry
 from failwell.calls.guard import Guard
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, overloaded, rate_limited
 
@@ -107,7 +107,7 @@ def test_streams_and_async_calls_say_it_too() -> None:
 
 
 def test_a_call_that_fails_was_served_by_nobody() -> None:
-    chain = a_chain(an_entry("A", Scripted("an answer", a_fault(kind="provider.bad_request"))))
+    chain = a_chain(an_entry("A", Scripted("an answer", make_fault(kind="provider.bad_request"))))
 
     assert chain.source is None
     chain.call()

@@ -11,7 +11,7 @@ import pytest
 from failwell.calls.cancel import cancel_scope
 from failwell.calls.gather import Partial, gather
 from failwell.errors.faults import Cancellation
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 
 
@@ -131,7 +131,7 @@ def test_a_failing_item_is_done_once_because_nobody_asked_for_more() -> None:
 
     def work(number: int) -> None:
         runs.append(number)
-        raise a_fault(kind="provider.unavailable")
+        raise make_fault(kind="provider.unavailable")
 
     outcome = gather(work, [1])
 
@@ -142,7 +142,7 @@ def test_a_failing_item_is_done_once_because_nobody_asked_for_more() -> None:
 def test_others_go_on_when_an_item_fails_and_each_failure_has_its_report() -> None:
     def work(number: int) -> int:
         if number % 2:
-            raise a_fault(kind="provider.overloaded")
+            raise make_fault(kind="provider.overloaded")
         return number
 
     outcome = gather(work, range(5))
@@ -182,7 +182,7 @@ def test_an_outcome_is_resumed_where_it_was_left() -> None:
     def work(number: int) -> int:
         runs.append(number)
         if number in broken:
-            raise a_fault(kind="provider.overloaded")
+            raise make_fault(kind="provider.overloaded")
         return number
 
     first = gather(work, range(10))
@@ -236,7 +236,7 @@ def test_an_item_that_cannot_be_made_is_an_item_that_failed() -> None:
 def test_tokens_of_all_items_are_added_up() -> None:
     def work(number: int) -> dict[str, Any]:
         if number == 2:
-            raise a_fault(kind="provider.content_refused", details={"usage": {"input_tokens": 5}})
+            raise make_fault(kind="provider.content_refused", details={"usage": {"input_tokens": 5}})
         return {"usage": {"prompt_tokens": 10, "completion_tokens": 1}}
 
     assert gather(work, range(3)).usage == {"input_tokens": 25, "output_tokens": 2}

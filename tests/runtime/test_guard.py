@@ -7,7 +7,7 @@ from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
 from failwell.calls.guard import ClosedOff, Guard
 from failwell.calls.retry import retry
 from failwell.errors.facts import NotBefore
-from failwell.testing.builders import a_fault, a_report
+from failwell.testing.builders import make_fault, make_report
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded, told
 
@@ -21,9 +21,9 @@ def a_guard(clock: FakeClock, **changes: float) -> Guard:
 def test_a_breaker_opens_after_enough_failures_in_a_row() -> None:
     guard = a_guard(FakeClock())
 
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
     assert guard.refuses(OPENAI) is None
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     refusal = guard.refuses(OPENAI)
     assert isinstance(refusal, ClosedOff)
@@ -37,7 +37,7 @@ def test_no_provider_keeps_a_breaker_open_for_longer_than_its_own_limit() -> Non
     clock = FakeClock()
     guard = a_guard(clock, failures=1, longest_rest=600.0)
 
-    guard.failed(OPENAI, a_report(kind="provider.overloaded", not_before=NotBefore(after=366 * 86_400.0)))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded", not_before=NotBefore(after=366 * 86_400.0)))
 
     assert guard.refuses(OPENAI) is not None
     clock.advance(600)
@@ -47,9 +47,9 @@ def test_no_provider_keeps_a_breaker_open_for_longer_than_its_own_limit() -> Non
 def test_a_success_in_between_starts_the_count_again() -> None:
     guard = a_guard(FakeClock())
 
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
     guard.succeeded(OPENAI)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     assert guard.refuses(OPENAI) is None
 
@@ -57,7 +57,7 @@ def test_a_success_in_between_starts_the_count_again() -> None:
 def test_one_probe_is_let_through_after_the_rest_and_decides() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     clock.advance(30)
     assert guard.refuses(OPENAI) is None
@@ -70,11 +70,11 @@ def test_one_probe_is_let_through_after_the_rest_and_decides() -> None:
 def test_a_probe_that_fails_opens_it_again() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     clock.advance(30)
     assert guard.refuses(OPENAI) is None
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     assert guard.refuses(OPENAI) is not None
 
@@ -82,11 +82,11 @@ def test_a_probe_that_fails_opens_it_again() -> None:
 def test_a_failure_of_somebody_else_gives_the_probe_back() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     clock.advance(30)
     assert guard.refuses(OPENAI) is None
-    guard.failed(OPENAI, a_report(kind="provider.bad_request"))
+    guard.failed(OPENAI, make_report(kind="provider.bad_request"))
 
     assert guard.refuses(OPENAI) is None
 
@@ -94,11 +94,11 @@ def test_a_failure_of_somebody_else_gives_the_probe_back() -> None:
 def test_a_probe_of_a_model_is_given_back_when_its_provider_fails() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1, rest=30.0)
-    guard.failed(OPENAI, a_report(kind="provider.model_not_found"))
+    guard.failed(OPENAI, make_report(kind="provider.model_not_found"))
     clock.advance(30)
     assert guard.refuses(OPENAI) is None
 
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     states = {state.scope: state.breaker for state in guard.states()}
     assert states["openai", "team-1", "gpt"].probing == 0
@@ -108,7 +108,7 @@ def test_a_probe_of_a_model_is_given_back_when_its_provider_fails() -> None:
 def test_a_probe_that_never_reports_does_not_close_it_for_ever() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     clock.advance(30)
     assert guard.refuses(OPENAI) is None
@@ -121,7 +121,7 @@ def test_a_probe_that_never_reports_does_not_close_it_for_ever() -> None:
 def test_an_interrupted_probe_gives_its_place_back() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)
-    guard.failed(CallTarget("openai"), a_report(kind="provider.overloaded"))
+    guard.failed(CallTarget("openai"), make_report(kind="provider.overloaded"))
     clock.advance(30)
 
     with pytest.raises(KeyboardInterrupt):
@@ -147,7 +147,7 @@ def test_what_is_closed_off_reaches_as_far_as_the_blame(kind: str, shut: list[st
         "other provider": CallTarget("anthropic", "team-1", "gpt"),
     }
 
-    guard.failed(OPENAI, a_report(kind=kind))
+    guard.failed(OPENAI, make_report(kind=kind))
 
     assert [name for name in shut if guard.closed(calls[name]) is None] == []
     assert [name for name in open_ if guard.closed(calls[name]) is not None] == []
@@ -157,7 +157,7 @@ def test_a_used_up_quota_closes_the_account_at_once_and_until_the_reset() -> Non
     clock = FakeClock()
     guard = a_guard(clock)
 
-    guard.failed(OPENAI, a_report(kind="provider.quota_exhausted", not_before=told(3600)))
+    guard.failed(OPENAI, make_report(kind="provider.quota_exhausted", not_before=told(3600)))
     clock.advance(3599)
 
     assert guard.closed(OPENAI) is not None
@@ -166,7 +166,7 @@ def test_a_used_up_quota_closes_the_account_at_once_and_until_the_reset() -> Non
 def test_the_state_can_be_looked_at() -> None:
     guard = a_guard(FakeClock(), failures=1)
 
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
     guard.may_retry(OPENAI)
 
     states = {"/".join(state.scope): state for state in guard.states()}
@@ -216,7 +216,7 @@ def test_a_guard_without_a_provider_is_refused() -> None:
 
 def test_a_late_success_does_not_close_a_breaker_that_opened_meanwhile() -> None:
     guard = a_guard(FakeClock(), failures=1)
-    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+    guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     guard.succeeded(OPENAI)
 
@@ -226,6 +226,6 @@ def test_a_late_success_does_not_close_a_breaker_that_opened_meanwhile() -> None
 def test_an_unclassified_failure_says_nothing_about_the_provider() -> None:
     guard = a_guard(FakeClock(), failures=1)
 
-    guard.failed(OPENAI, failwell.describe(a_fault(kind="internal.bug")))
+    guard.failed(OPENAI, failwell.describe(make_fault(kind="internal.bug")))
 
     assert guard.closed(OPENAI) is None

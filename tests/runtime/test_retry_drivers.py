@@ -17,7 +17,7 @@ from failwell.calls.retry import retry, retrying
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget, open_budget
 from failwell.calls.suppress import Suppressed, observe
 from failwell.errors.fault import Fault
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded
 
@@ -48,7 +48,7 @@ def test_rounds_by_hand_go_on_until_one_works() -> None:
 
 
 def test_rounds_by_hand_raise_what_is_not_repeated() -> None:
-    original = a_fault(kind="provider.auth")
+    original = make_fault(kind="provider.auth")
     rounds = 0
 
     with pytest.raises(Fault) as raised:
@@ -132,7 +132,7 @@ def test_a_watcher_of_the_whole_process_hears_every_loop() -> None:
 
     with watch(seen.append):
         retry(clock=FakeClock(), name="one")(Scripted(overloaded(), "answer"))()
-        caught(retry(clock=FakeClock(), name="two")(Scripted(a_fault(kind="provider.auth"))))
+        caught(retry(clock=FakeClock(), name="two")(Scripted(make_fault(kind="provider.auth"))))
     retry(clock=FakeClock(), name="three")(Scripted(overloaded(), "answer"))()
 
     assert [(one.ledger.layer, one.succeeded) for one in seen if isinstance(one, OperationEnded)] == [
@@ -280,7 +280,7 @@ def test_a_description_of_a_wrapper_finds_the_attempts_below_it() -> None:
 def test_the_ledger_prints_as_a_table() -> None:
     error = caught(
         retry(clock=FakeClock(), jitter=even, provider="acme", model="m1")(
-            Scripted(overloaded(), a_fault(kind="provider.outcome_unknown"))
+            Scripted(overloaded(), make_fault(kind="provider.outcome_unknown"))
         )
     )
 

@@ -22,13 +22,13 @@ from failwell.calls.suppress import catch
 from failwell.errors.axes import ActionKind
 from failwell.errors.context import ledger_of
 from failwell.errors.faults import Cancellation
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
 
 
 def a_timeout() -> failwell.Fault:
-    return a_fault(kind="provider.timeout")
+    return make_fault(kind="provider.timeout")
 
 
 def a_reply(status: int, headers: dict[str, str] | None = None) -> httpx.HTTPStatusError:
@@ -89,7 +89,7 @@ def test_a_requested_delay_of_nothing_is_not_slept_at_all() -> None:
     ("failure", "kind"),
     [
         (a_reply(503), "provider.overloaded"),
-        (a_fault(kind="provider.unavailable"), "provider.unavailable"),
+        (make_fault(kind="provider.unavailable"), "provider.unavailable"),
     ],
 )
 def test_a_server_failure_makes_three_calls_after_about_one_and_two_seconds(
@@ -108,7 +108,7 @@ def test_a_server_failure_makes_three_calls_after_about_one_and_two_seconds(
 
 def test_a_store_is_tried_three_times_with_linear_waits() -> None:
     clock = FakeClock()
-    call = Scripted(a_fault(kind="session.store_unavailable"))
+    call = Scripted(make_fault(kind="session.store_unavailable"))
 
     caught(retry(clock=clock)(call))
 
@@ -214,7 +214,7 @@ def test_a_success_after_two_timeouts_is_a_success_and_all_three_attempts_are_on
 
 @pytest.mark.acceptance("stud-cli 17")
 def test_refused_credentials_are_tried_once_and_new_ones_are_asked_for() -> None:
-    call = Scripted(a_fault(kind="provider.auth"))
+    call = Scripted(make_fault(kind="provider.auth"))
 
     error = caught(retry(clock=FakeClock())(call))
 
@@ -227,8 +227,8 @@ def test_refused_credentials_are_tried_once_and_new_ones_are_asked_for() -> None
     [
         (a_reply(404), "provider.rejected"),
         (a_reply(400), "provider.bad_request"),
-        (a_fault(kind="provider.model_not_found"), "provider.model_not_found"),
-        (a_fault(kind="provider.content_refused"), "provider.content_refused"),
+        (make_fault(kind="provider.model_not_found"), "provider.model_not_found"),
+        (make_fault(kind="provider.content_refused"), "provider.content_refused"),
     ],
 )
 @pytest.mark.acceptance("stud-cli 18", "pipelex 47")
@@ -255,7 +255,7 @@ def test_a_policy_of_ones_own_replaces_the_default() -> None:
 
 @pytest.mark.acceptance("stud-cli 20")
 def test_a_tool_that_timed_out_is_not_run_again_unless_somebody_says_that_it_may() -> None:
-    call = Scripted(a_fault(kind="tool.timeout"))
+    call = Scripted(make_fault(kind="tool.timeout"))
 
     error = caught(retry(clock=FakeClock())(call))
 
@@ -265,7 +265,7 @@ def test_a_tool_that_timed_out_is_not_run_again_unless_somebody_says_that_it_may
 
 @pytest.mark.acceptance("stud-cli 21")
 def test_a_tool_may_say_which_of_its_failures_are_repeated() -> None:
-    call = Scripted(a_fault(kind="tool.busy"), a_fault(kind="tool.timeout"), "answer")
+    call = Scripted(make_fault(kind="tool.busy"), make_fault(kind="tool.timeout"), "answer")
 
     error = caught(retry(attempts=3, on="tool.busy", clock=FakeClock())(call))
 
@@ -275,7 +275,9 @@ def test_a_tool_may_say_which_of_its_failures_are_repeated() -> None:
 
 def test_a_repeated_tool_asks_for_approval_once_because_the_loop_is_below_the_question() -> None:
     asked: list[str] = []
-    run = retry(clock=FakeClock())(Scripted(a_fault(kind="tool.busy"), a_fault(kind="tool.busy"), "done"))
+    run = retry(clock=FakeClock())(
+        Scripted(make_fault(kind="tool.busy"), make_fault(kind="tool.busy"), "done")
+    )
 
     def approved_call() -> object:
         asked.append("may I?")
@@ -454,7 +456,7 @@ def test_parking_spends_no_attempt_so_the_sixth_call_may_still_be_parked() -> No
 
 
 def test_a_used_up_quota_with_a_known_reset_is_parked_until_then() -> None:
-    call = Scripted(a_fault(kind="provider.quota_exhausted", not_before=told(5)))
+    call = Scripted(make_fault(kind="provider.quota_exhausted", not_before=told(5)))
 
     error = caught(retry(clock=FakeClock())(call))
 
@@ -463,7 +465,7 @@ def test_a_used_up_quota_with_a_known_reset_is_parked_until_then() -> None:
 
 
 def test_a_used_up_quota_without_a_known_reset_is_raised_as_it_is() -> None:
-    original = a_fault(kind="provider.quota_exhausted")
+    original = make_fault(kind="provider.quota_exhausted")
 
     error = caught(retry(clock=FakeClock())(Scripted(original)))
 

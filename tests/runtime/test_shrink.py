@@ -23,7 +23,7 @@ from failwell.calls import (
 from failwell.calls.retry import retry, retrying
 from failwell.errors.fault import Fault
 from failwell.files import read_policy
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from failwell.testing.laboratory.server import lab
 from tests.runtime.acting import Scripted, caught, ledger, overloaded
@@ -33,7 +33,7 @@ SHORTENED = "shortening the messages, the request is longer than the model can r
 
 
 def too_long() -> Fault:
-    return a_fault(kind="provider.context_too_long")
+    return make_fault(kind="provider.context_too_long")
 
 
 class Halving:

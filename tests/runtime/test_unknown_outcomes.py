@@ -8,7 +8,7 @@ from failwell.calls.idempotency import idempotency_key, keyed
 from failwell.calls.policy import Match, Policy, Rule, Schedule
 from failwell.calls.retry import retry
 from failwell.errors.report import ErrorReport
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger
 
@@ -18,7 +18,7 @@ def lost() -> TimeoutError:
 
 
 def unknown() -> failwell.Fault:
-    return a_fault(kind="provider.outcome_unknown")
+    return make_fault(kind="provider.outcome_unknown")
 
 
 @pytest.mark.acceptance("pipelex 49")
@@ -43,14 +43,14 @@ def test_no_rule_of_a_policy_can_allow_the_replay_of_an_unknown_outcome() -> Non
 
 
 def test_a_call_declared_idempotent_is_repeated() -> None:
-    call = Scripted(a_fault(kind="tool.timeout"), "answer")
+    call = Scripted(make_fault(kind="tool.timeout"), "answer")
 
     assert retry(clock=FakeClock(), idempotent=True)(call)() == "answer"
 
 
 @pytest.mark.parametrize("kind", ["session.store_unavailable", "provider.timeout"])
 def test_a_call_declared_not_idempotent_is_not_repeated_where_the_work_may_be_done(kind: str) -> None:
-    call = Scripted(a_fault(kind=kind))
+    call = Scripted(make_fault(kind=kind))
 
     caught(retry(clock=FakeClock(), idempotent=False)(call))
 
@@ -60,7 +60,7 @@ def test_a_call_declared_not_idempotent_is_not_repeated_where_the_work_may_be_do
 @pytest.mark.acceptance("pipelex 49")
 @pytest.mark.parametrize("kind", ["provider.rate_limited", "provider.connection"])
 def test_a_call_declared_not_idempotent_is_repeated_where_nothing_was_done(kind: str) -> None:
-    call = Scripted(a_fault(kind=kind), "answer")
+    call = Scripted(make_fault(kind=kind), "answer")
 
     assert retry(clock=FakeClock(), idempotent=False)(call)() == "answer"
 
@@ -169,7 +169,7 @@ def test_an_async_hook_is_awaited() -> None:
 
 def test_something_freed_allows_one_more_call() -> None:
     freed: list[str] = []
-    call = Scripted(a_fault(kind="resource.gpu_memory"))
+    call = Scripted(make_fault(kind="resource.gpu_memory"))
 
     def free(report: ErrorReport) -> bool:
         freed.append(report.kind)
@@ -182,7 +182,7 @@ def test_something_freed_allows_one_more_call() -> None:
 
 
 def test_nothing_freed_means_no_further_call() -> None:
-    call = Scripted(a_fault(kind="resource.gpu_memory"))
+    call = Scripted(make_fault(kind="resource.gpu_memory"))
 
     error = caught(retry(clock=FakeClock(), evict=lambda report: False)(call))
 

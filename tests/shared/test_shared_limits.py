@@ -18,14 +18,14 @@ from failwell.calls.suppress import Suppressed
 from failwell.delivery import PageWindow
 from failwell.errors import NotBefore
 from failwell.store import SqliteLimits
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 from failwell.testing.clock import FakeClock
 
 ACME = CallTarget("acme", "team", "large")
 
 
 def rate_limit(after: float = 30.0) -> failwell.ErrorReport:
-    return a_report(
+    return make_report(
         kind="provider.rate_limited", not_before=NotBefore(after=after, source="header retry-after")
     )
 
@@ -227,7 +227,7 @@ def test_failures_of_all_processes_open_one_breaker_and_one_probe_closes_it(
 ) -> None:
     guards = [stores.guard(breaker=BreakerPolicy(failures=3, rest=30.0)) for _ in range(3)]
     for guard in guards:
-        guard.failed(ACME, a_report(kind="provider.overloaded"))
+        guard.failed(ACME, make_report(kind="provider.overloaded"))
 
     assert all(isinstance(guard.refuses(ACME), ClosedOff) for guard in guards)
 
@@ -284,14 +284,14 @@ def test_a_locked_store_leaves_the_limits_of_the_process_and_is_recorded_once(
         guard.failed(ACME, rate_limit(after=30))
         assert seconds_of(guard.paused(ACME)) == 30.0
         clock.advance(2)
-        guard.failed(ACME, a_report(kind="provider.overloaded"))
+        guard.failed(ACME, make_report(kind="provider.overloaded"))
     assert [event.report.kind for event in events] == ["session.store_unavailable"]
     assert other.paused(ACME) is None
 
     blocker.execute("ROLLBACK")
     blocker.close()
     clock.advance(2)
-    guard.failed(ACME, a_report(kind="provider.overloaded"))
+    guard.failed(ACME, make_report(kind="provider.overloaded"))
     assert seconds_of(other.paused(ACME)) == 26.0
 
 
@@ -402,7 +402,7 @@ def test_a_shared_budget_has_a_name(stores: Stores, options: dict[str, Any]) -> 
 
 def test_processes_that_share_a_window_page_once(stores: Stores, clock: FakeClock) -> None:
     windows = [PageWindow(60, store=stores.new(), monotonic=clock.monotonic) for _ in range(3)]
-    report = a_report(kind="provider.auth")
+    report = make_report(kind="provider.auth")
 
     assert [window.severity(report) for window in windows] == ["critical", "error", "error"]
 

@@ -3,8 +3,8 @@
 Nothing that is shipped for production imports this package.
 
 Example:
-    >>> from failwell.testing import FakeClock, a_report
-    >>> a_report(kind="provider.auth").category.value
+    >>> from failwell.testing import FakeClock, make_report
+    >>> make_report(kind="provider.auth").category.value
     'configuration'
     >>> clock = FakeClock()
     >>> clock.sleep(60)
@@ -14,8 +14,8 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.testing.builders import a_fault as a_fault
-    from failwell.testing.builders import a_report as a_report
+    from failwell.testing.builders import make_fault as make_fault
+    from failwell.testing.builders import make_report as make_report
     from failwell.testing.clock import FakeClock as FakeClock
     from failwell.testing.fault_injection import FaultInjection as FaultInjection
     from failwell.testing.fault_injection import inject_fault as inject_fault
@@ -30,7 +30,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "failwell.testing.builders": "a_fault a_report",
+            "failwell.testing.builders": "make_fault make_report",
             "failwell.testing.clock": "FakeClock",
             "failwell.testing.fault_injection": "FaultInjection inject_fault",
             "failwell.testing.laboratory.lab_reply": "LabTurn",

@@ -1,6 +1,6 @@
 """Reports and faults for tests: everything has a default, so a test names only what it is about.
 
-Such as `a_report(kind="provider.auth", provider="acme")`, or `a_fault(kind="tool.timeout")`.
+Such as `make_report(kind="provider.auth", provider="acme")`, or `make_fault(kind="tool.timeout")`.
 """
 
 from dataclasses import replace
@@ -15,12 +15,12 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """When every built report happened, unless it says otherwise."""
 
 
-def a_fault(**changes: Any) -> Fault:
+def make_fault(**changes: Any) -> Fault:
     """A rate limit, or whatever `changes` make of it: any field of `Fault`, its kind included."""
     return Fault(**{"kind": "provider.rate_limited", **changes})
 
 
-def a_report(**changes: Any) -> ErrorReport:
+def make_report(**changes: Any) -> ErrorReport:
     """The report of a rate limit at noon, or whatever `changes` make of it.
 
     Any field of `ErrorReport` may be changed. A changed `kind` brings everything that follows from
@@ -29,6 +29,6 @@ def a_report(**changes: Any) -> ErrorReport:
     scene and the environment that the test runs in.
     """
     kind = changes.pop("kind", "provider.rate_limited")
-    described = describe(a_fault(kind=kind), at=NOON, policy=TracebackPolicy.STRICT)
+    described = describe(make_fault(kind=kind), at=NOON, policy=TracebackPolicy.STRICT)
     report = replace(described, id="err_00000000001", scene=NOWHERE, evidence=())
     return replace(report, **changes)

@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery  # type: ignore[import-untyped,unused-ignore]
 
 from failwell.integrations.celery import reliability
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 
 FOLDER = Path(os.environ["CELERY_LAB"])
 SECRET = "the-text-nobody-may-see"
@@ -29,4 +29,4 @@ def act() -> None:
     try:
         raise ValueError(SECRET)
     except ValueError as error:
-        raise a_fault(kind="provider.overloaded") from error
+        raise make_fault(kind="provider.overloaded") from error

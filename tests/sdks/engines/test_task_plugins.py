@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import told
 from tests.sdks.plugins.frameworks import prefect as prefect_lab
 
@@ -61,7 +61,7 @@ def test_dbos_records_every_attempt_and_every_wait_and_no_text(dbos: Any, tmp_pa
         try:
             raise ValueError(SECRET)
         except ValueError as error:
-            raise a_fault(not_before=told(0.05)) from error
+            raise make_fault(not_before=told(0.05)) from error
 
     @dbos.workflow()
     def flow() -> None:
@@ -85,7 +85,7 @@ def test_dbos_sleeps_durably_through_a_long_delay(dbos: Any, tmp_path: Path) -> 
 
     @reliability(dbos.step())
     def call() -> None:
-        raise a_fault(not_before=told(3600))
+        raise make_fault(not_before=told(3600))
 
     @dbos.workflow()
     def flow() -> None:
@@ -115,7 +115,7 @@ def test_prefect_shows_its_waits_and_stores_no_text(tmp_path: Path) -> None:
     from failwell.integrations.prefect import LONGEST, TaskFailed, reliability
 
     prefect_lab.start_server()
-    failures = iter([a_fault(not_before=told(0.2)), a_fault(not_before=told(LONGEST + 1))])
+    failures = iter([make_fault(not_before=told(0.2)), make_fault(not_before=told(LONGEST + 1))])
     ids: list[Any] = []
 
     @reliability(prefect.task)

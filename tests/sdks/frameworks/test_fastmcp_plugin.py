@@ -10,7 +10,7 @@ import pytest
 from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result
 from failwell.testing import FakeClock
-from failwell.testing.builders import a_fault
+from failwell.testing.builders import make_fault
 from tests.runtime.acting import even, told
 
 pytest.importorskip("fastmcp", reason="`make test-sdks` runs it with fastmcp")
@@ -65,8 +65,8 @@ def test_the_text_of_an_exception_stays_in_the_server() -> None:
 def test_a_read_only_tool_is_repeated_after_exactly_the_requested_delay() -> None:
     clock = FakeClock()
 
-    read = call([a_fault(not_before=told(7.5))], {"readOnlyHint": True}, clock=clock)
-    written = call([a_fault(not_before=told(7.5))], {"readOnlyHint": False}, clock=clock)
+    read = call([make_fault(not_before=told(7.5))], {"readOnlyHint": True}, clock=clock)
+    written = call([make_fault(not_before=told(7.5))], {"readOnlyHint": False}, clock=clock)
 
     assert (read.data, clock.slept) == ("fine", [7.5])
     assert (written.is_error, written.structured_content["wait_seconds"]) == (True, 7.5)

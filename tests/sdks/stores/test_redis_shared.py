@@ -20,7 +20,7 @@ from failwell.calls.suppress import Suppressed
 from failwell.delivery import PageWindow
 from failwell.errors import NotBefore
 from failwell.store import Done, EffectBusy, EffectUnclear, RedisClaims, RedisLimits
-from failwell.testing.builders import a_report
+from failwell.testing.builders import make_report
 from tests.sdks.stores.servers import free_port, redis_server, start_redis
 from tests.shared.test_pauses_of_processes import GENEROUS
 
@@ -45,7 +45,7 @@ def client(port: int, request: pytest.FixtureRequest) -> Any:
 
 
 def rate_limit(after: float = 30.0) -> failwell.ErrorReport:
-    return a_report(
+    return make_report(
         kind="provider.rate_limited", not_before=NotBefore(after=after, source="header retry-after")
     )
 
@@ -179,7 +179,7 @@ def test_guards_and_budgets_share_what_they_know(client: Any) -> None:
     budgets = [SharedBudget(Budget(attempts=3), store=store, name="day") for store in stores]
     assert [budget.take() is None for budget in (*budgets, *budgets)] == [True] * 3 + [False] * 3
     windows = [PageWindow(60, store=store) for store in stores]
-    assert [window.severity(a_report(kind="provider.auth")) for window in windows] == [
+    assert [window.severity(make_report(kind="provider.auth")) for window in windows] == [
         "critical",
         "error",
         "error",
@@ -206,7 +206,7 @@ def test_a_redis_that_is_killed_leaves_local_limits_and_is_used_again_when_it_is
     (store, one), (other_store, two) = guard(), guard()
     events: list[Suppressed] = []
     try:
-        one.failed(ACME, a_report(kind="provider.overloaded"))
+        one.failed(ACME, make_report(kind="provider.overloaded"))
         assert eventually(lambda: bool(two.states()))
         os.kill(server.pid, signal.SIGKILL)
         server.wait()
