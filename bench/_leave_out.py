@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from failwell.adapters import codes, rules
-from failwell.adapters.saved.log_record import classify
-from failwell.adapters.saved.reading import saved_facts
+from failwell.adapters.log_records.log_record import classify
+from failwell.adapters.log_records.reading import saved_facts
 from failwell.adapters.words import grammar, reader
 from tools.word_support import rows_by_alternative
 

@@ -146,7 +146,7 @@ def pydantic_ai_driver() -> Callable[[Row], Verdict]:
 
 
 def failwell_driver() -> Callable[[Row], Verdict]:
-    from failwell.adapters.saved.log_record import classify
+    from failwell.adapters.log_records.log_record import classify
 
     def drive(row: Row) -> Verdict:
         report = classify(row)

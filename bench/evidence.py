@@ -19,8 +19,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from bench._leave_out import forget_words  # noqa: E402  (a script is started without its parent on the path)
 from bench.corpus import CORPUS, LABELS  # noqa: E402
 from failwell.adapters import rules  # noqa: E402
+from failwell.adapters.log_records.log_record import classify  # noqa: E402
 from failwell.adapters.protocols import devices, rpc  # noqa: E402
-from failwell.adapters.saved.log_record import classify  # noqa: E402
 from failwell.adapters.text import class_names, commands, printed_body, protocol_words  # noqa: E402
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (

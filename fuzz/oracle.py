@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from rich.console import Console
 
 from failwell.adapters.describe import describe
+from failwell.adapters.log_records.peer import claimed_kind
 from failwell.adapters.revival import revive, translate
-from failwell.adapters.saved.peer import claimed_kind
 from failwell.capability import JobError, classify_exception, map_bare_exception_to_job_error
 from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header

@@ -15,8 +15,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from failwell.adapters.saved.http_reply import describe_reply, parse_reply
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.http_reply import describe_reply, parse_reply
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.cli.errors.describe import PastedInput, recognise
 from failwell.delivery.http.problem_details import from_problem
 from failwell.errors.faults import Validation

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from failwell.adapters.saved.reading import saved_facts
+from failwell.adapters.log_records.reading import saved_facts
 from failwell.adapters.words.grammar import alternatives, forms
 
 CORPUS = Path(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from failwell._version import __version__ as __version__
     from failwell.adapters.checked_replies import checked as checked
     from failwell.adapters.describe import describe as describe
+    from failwell.adapters.log_records.log_record import classify as classify
     from failwell.adapters.registrations import register_exception as register_exception
-    from failwell.adapters.saved.log_record import classify as classify
     from failwell.calls.attempt_loop import Parked as Parked
     from failwell.calls.backoff import Backoff as Backoff
     from failwell.calls.budget import Budget as Budget
@@ -46,7 +46,7 @@ else:
         "failwell.adapters.checked_replies": "checked",
         "failwell.adapters.describe": "describe",
         "failwell.adapters.registrations": "register_exception",
-        "failwell.adapters.saved.log_record": "classify",
+        "failwell.adapters.log_records.log_record": "classify",
         "failwell.calls.attempt_loop": "Parked",
         "failwell.calls.backoff": "Backoff",
         "failwell.calls.budget": "Budget",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.describe import describe
 from failwell.adapters.registry import read
 from failwell.errors.known_libraries import HOMES
@@ -167,7 +167,7 @@ def test_an_adapter_never_raises_whatever_the_attributes_do(base: type[BaseExcep
         reading = read(error)
         report = describe(error)
 
-        assert reading is None or isinstance(reading, Reading)
+        assert reading is None or isinstance(reading, Classification)
         assert report.evidence[0].rule not in ("adapter_failed", "describe_failed")
 
     assert failures((f"{top}.{name}" for top, name in ENTRIES), check) == []

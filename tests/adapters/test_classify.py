@@ -12,7 +12,7 @@ import failwell
 from failwell import adapters, errors
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, parse_body
-from failwell.adapters.saved.reading import read_saved
+from failwell.adapters.log_records.reading import read_saved
 from failwell.errors.kind_registry import KindError, kind, kinds
 from failwell.errors.report import ErrorReport
 from failwell.testing.laboratory.dialects.table import dialect, dialect_names
@@ -92,6 +92,7 @@ def test_the_429_of_each_provider_passes_after_a_wait(name: str) -> None:
     assert spoken is not None
     reply = spoken.reply("rate_limited", LabCall(path="/v1/chat"))
     assert reply is not None
+    assert reply.status is not None
 
     report = told(a_reply(reply.status, reply.body, **dict(reply.headers)), provider=name)
 

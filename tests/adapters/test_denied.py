@@ -19,8 +19,8 @@ import requests
 
 import failwell
 from failwell.adapters.checked_replies import check_reply, checked
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.rules import CODES
-from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.words.lexicon import STATES, SUBJECTS
 from failwell.calls.policy import Fallback, Policy, Retry, Tries, decide
 from failwell.errors.facts import ProviderMetadata

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.saved.log_record import classify as report_of
-from failwell.adapters.saved.reading import read_saved
+from failwell.adapters.log_records.log_record import classify as report_of
+from failwell.adapters.log_records.reading import read_saved
 
 
 def pairs(table: dict[str, str]) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from failwell.adapters.checked_replies import check_reply
+from failwell.adapters.log_records.log_record import classify
 from failwell.adapters.rules import GENERIC, KINDS_OF_STATUSES
-from failwell.adapters.saved.log_record import classify
 from failwell.errors.fault import Fault
 from failwell.errors.kind_registry import kind as registered_kind
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from failwell.adapters.saved.log_record import classify
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.log_record import classify
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.text.message import without_prefixes
 
 LOCKED = """Traceback (most recent call last):

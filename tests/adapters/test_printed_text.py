@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.protocols.system_errors import NAME_BY_SENTENCE
-from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.text.class_names import PHASE_BY_SENTENCE
 from failwell.adapters.text.commands import SIGNS
 from failwell.adapters.text.first_look import may_hold_facts

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.protocols import devices, sql, stores, vendor_codes, wire
 from failwell.adapters.protocols.system_errors import NAME_BY_TRANSLATION
 from failwell.adapters.registry import find
-from failwell.adapters.saved.pasted import describe_pasted
 from failwell.adapters.text.protocol_words import database_kind_in, errno_in
 from failwell.errors.kind_registry import kind
 from tests.specimens import each, failures
@@ -273,7 +273,7 @@ def test_a_budget_of_calls_in_flight_is_waited_for_and_an_empty_account_is_not()
     }
     empty = {"error": {"code": 402, "message": "…", "metadata": {"limit_source": "openrouter_credits"}}}
 
-    def read(body: object, **headers: str) -> Reading:
+    def read(body: object, **headers: str) -> Classification:
         return classify(
             Facts(provider="openrouter", status=402, body=body, codes=codes_of(body), headers=headers)
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.pasted import describe_pasted
 
 REFUSED = "provider.connection"
 QUICK: dict[str, tuple[list[str], str]] = {

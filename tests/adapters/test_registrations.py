@@ -15,8 +15,8 @@ import pytest
 import failwell
 from failwell import adapters, errors
 from failwell.adapters import registrations
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.registry import entries
-from failwell.adapters.saved.pasted import describe_pasted
 
 SOURCE = Path(failwell.__file__).parents[1]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.adapters.saved.reading import read_saved
+from failwell.adapters.log_records.reading import read_saved
 from tests.specimens import each
 
 RATE, QUOTA, OVER = "provider.rate_limited", "provider.quota_exhausted", "provider.overloaded"

@@ -4,7 +4,7 @@ import builtins
 
 import pytest
 
-from failwell.adapters.saved.log_record import classify
+from failwell.adapters.log_records.log_record import classify
 
 THROUGHPUT = "com.example.dynamodb.model.ProvisionedThroughputExceededException"
 

@@ -5,7 +5,7 @@ import traceback
 
 import pytest
 
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.pasted import describe_pasted
 from tests.apps.running import environment, failwell
 from tests.canary.canaries import BODY, REGISTERED, SAID, SECRETS, VARIABLES, all_secrets, leaks
 from tests.canary.carriers import CARRIERS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.adapters.log_records.peer import SPEAKABLE
 from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.errors.axes import Category
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import failwell
-from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.adapters.log_records.peer import SPEAKABLE
 from failwell.calls.circuit_breaker import CLOSED, BreakerPolicy, after_failure
 from failwell.calls.policy import Park, Policy, Retry, Tries, decide
 from failwell.delivery.agent_output import agent_json, agent_markdown

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import failwell
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.adapters.text.printed_body import body_in, headers_in
 from failwell.adapters.text.protocol_words import status_in

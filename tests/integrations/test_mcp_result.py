@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.adapters.saved.peer import SPEAKABLE
+from failwell.adapters.log_records.peer import SPEAKABLE
 from failwell.errors.kind_registry import kinds
 from failwell.integrations.mcp import from_tool_result, tool_result
 from tests.delivery.builders import a_full_report, a_wait, make_report, summary_of

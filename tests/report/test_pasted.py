@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from failwell.adapters.describe import describe
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.errors.faults import Validation
 from failwell.errors.report import ErrorReport
 

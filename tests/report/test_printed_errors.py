@@ -5,7 +5,7 @@ import json
 import pytest
 
 from failwell import Category
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.errors.faults import Validation
 
 JAVA = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.saved.http_reply import SavedReply, describe_reply, parse_reply
+from failwell.adapters.log_records.http_reply import SavedReply, describe_reply, parse_reply
 from failwell.errors.axes import Category
 from failwell.errors.faults import Validation
 from failwell.errors.report import ErrorReport

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.adapters.saved.log_record import classify
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.log_record import classify
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.errors.facts import Origin
 from failwell.errors.report import ErrorReport
 

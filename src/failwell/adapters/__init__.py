@@ -12,12 +12,12 @@ Example:
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.adapters.checked_replies import check_reply as check_reply
+    from failwell.adapters.log_records.http_reply import SavedReply as SavedReply
+    from failwell.adapters.log_records.http_reply import describe_reply as describe_reply
+    from failwell.adapters.log_records.http_reply import parse_reply as parse_reply
     from failwell.adapters.registrations import register_code as register_code
     from failwell.adapters.revival import revive as revive
     from failwell.adapters.revival import translate as translate
-    from failwell.adapters.saved.http_reply import SavedReply as SavedReply
-    from failwell.adapters.saved.http_reply import describe_reply as describe_reply
-    from failwell.adapters.saved.http_reply import parse_reply as parse_reply
 else:
     from failwell._lazy import lazy_names
 
@@ -27,6 +27,6 @@ else:
             "failwell.adapters.checked_replies": "check_reply",
             "failwell.adapters.registrations": "register_code",
             "failwell.adapters.revival": "revive translate",
-            "failwell.adapters.saved.http_reply": "SavedReply describe_reply parse_reply",
+            "failwell.adapters.log_records.http_reply": "SavedReply describe_reply parse_reply",
         },
     )

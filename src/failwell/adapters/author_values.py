@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from failwell.adapters.causes import is_named, one_of
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.errors.axes import ActionKind, Certainty
 from failwell.errors.causes import type_name
 from failwell.errors.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
@@ -61,7 +61,7 @@ def label(name: object) -> str | None:
     return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
-def is_recordable(reading: Reading) -> bool:
+def is_recordable(reading: Classification) -> bool:
     """Whether all that was read of a reply may be recorded as it is, after a `refresh`.
 
     What an adapter reads nearly always may. Its texts are looked through at once: most of a reply comes again, and only its ids and

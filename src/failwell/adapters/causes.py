@@ -2,7 +2,7 @@
 
 A fault declares its kind itself and inherits what it leaves unset from the faults below it, field by
 field. An exception that is not ours is read by an adapter, and ends the inheritance. A group is as bad as
-its worst member. The result is one `Reading`, from which `describe` builds the report.
+its worst member. The result is one `Classification`, from which `describe` builds the report.
 """
 
 import sys
@@ -13,7 +13,7 @@ from errno import EMFILE, ENFILE
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.classification import Reading, declared
+from failwell.adapters.classification import Classification, declared
 from failwell.adapters.origin import REFUSALS, VERDICTS, seen_from
 from failwell.adapters.registry import is_unknown, kind_alone, read
 from failwell.adapters.traceback_frames import raised_by_client, raised_by_installed
@@ -28,9 +28,9 @@ from failwell.errors.known_libraries import HOMES
 from failwell.errors.report import Evidence
 from failwell.errors.safe_str import is_mapping, items_of
 
-UNCLASSIFIED = Reading.from_rule(kind="internal.unknown", rule="unclassified", basis="default")
+UNCLASSIFIED = Classification.from_rule(kind="internal.unknown", rule="unclassified", basis="default")
 _ADAPTER_FAILED = UNCLASSIFIED.by("adapter_failed", UNCLASSIFIED.kind)
-NO_HANDLE = Reading.from_rule(
+NO_HANDLE = Classification.from_rule(
     kind="resource.file_handles", rule="python.OSError.EMFILE", basis="errno", saw="EMFILE"
 )
 _SEVERITY = {
@@ -87,7 +87,7 @@ CALL = Edge("call")
 INPUT = Edge("input")
 
 
-def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Reading:
+def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Classification:
     """What is known about `error`, seen from `edge`.
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
@@ -120,13 +120,13 @@ def has_arrived(fault: BaseException) -> bool:
     return hasattr(type(fault), "recorded_report")
 
 
-def category_of(reading: Reading) -> Category:
+def category_of(reading: Classification) -> Category:
     """The category that a report of this reading has."""
     known = KINDS.get(reading.kind)
     return Category.UNKNOWN if known is None else known.category
 
 
-def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Reading:
+def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Classification:
     # A foreign property may raise anything, and one failure must not become two.
     reading = safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
     if reading is _ADAPTER_FAILED and lacks_handles(error):
@@ -156,8 +156,8 @@ def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Readin
 
 
 def _by_words(
-    error: BaseException, reading: Reading, origin: Origin, *, by_text: Reading | None = None
-) -> Reading:
+    error: BaseException, reading: Classification, origin: Origin, *, by_text: Classification | None = None
+) -> Classification:
     """What an exception says in words whose class says little, or else `reading`."""
     if by_text is None and reading.rule not in _GENERAL:
         return reading
@@ -179,12 +179,14 @@ def _is_of_a_library(error: BaseException, origin: Origin) -> bool:
     return top not in sys.stdlib_module_names and (top in HOMES or is_installed(module))
 
 
-def _seen_in(reading: Reading, saw: str) -> Reading:
+def _seen_in(reading: Classification, saw: str) -> Classification:
     first, *runners_up = reading.evidence
     return replace(reading, evidence=(replace(first, saw=saw[:_LONGEST]), *runners_up))
 
 
-def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int]) -> Reading | None:
+def _opened(
+    reading: Classification, inner: BaseException, edge: Edge, room: list[int]
+) -> Classification | None:
     """The exception inside an envelope, with what only the envelope knows; `None` if its kind is unknown."""
     room[0] -= _ENVELOPE
     if room[0] <= 0:
@@ -211,7 +213,7 @@ def lacks_handles(error: BaseException) -> bool:
     return type(error) is OSError and error.errno in (EMFILE, ENFILE)
 
 
-def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
+def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Classification:
     line = lineage(error)
     end = cause_of(line[-1])
     # A fault that stands for a report knows how the failure was judged elsewhere, and not who judged
@@ -236,11 +238,11 @@ def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
         name, evidence = UNCLASSIFIED.kind, list(UNCLASSIFIED.evidence)
     if source is not error:
         evidence.append(Evidence(rule="inherited", basis="cause", saw=type_name(source or end or error)))
-    return Reading(kind=name, evidence=tuple(evidence), **_inherited(line, facts, tail, name))
+    return Classification(kind=name, evidence=tuple(evidence), **_inherited(line, facts, tail, name))
 
 
 def _inherited(
-    line: list[Fault], facts: list[dict[str, Any]], tail: Reading | None, name: str
+    line: list[Fault], facts: list[dict[str, Any]], tail: Classification | None, name: str
 ) -> dict[str, Any]:
     # Facts read off a foreign cause stay facts. How it was classified says nothing any more once a
     # fault above it named another kind.
@@ -264,8 +266,8 @@ def _inherited(
     }
 
 
-def _group(error: BaseException, edge: Edge, room: list[int]) -> Reading:
-    readings: list[Reading] = []
+def _group(error: BaseException, edge: Edge, room: list[int]) -> Classification:
+    readings: list[Classification] = []
     for member in _leaves(error):
         if room[0] <= 0:
             # What was not looked at may be anything, and the unknown is never repeated.
@@ -333,7 +335,7 @@ def one_of(axis: type[_A], value: object) -> _A | None:
         return None
 
 
-def _first(facts: list[dict[str, Any]], field: str, tail: Reading | None = None) -> Any:
+def _first(facts: list[dict[str, Any]], field: str, tail: Classification | None = None) -> Any:
     for values in facts:
         if values[field] is not None:
             return values[field]
@@ -349,7 +351,7 @@ def is_named(value: object) -> bool:
     return issubclass(type(value), str) and str.strip(cast("str", value)) not in ("", "unknown")
 
 
-def certainty_of(reading: Reading) -> Certainty:
+def certainty_of(reading: Classification) -> Certainty:
     """What a report says about whether the work happened: as it was read, or as it follows from the kind."""
     if reading.certainty is not None:
         return reading.certainty
@@ -360,7 +362,7 @@ def certainty_of(reading: Reading) -> Certainty:
 _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 
-def _metadata(facts: list[dict[str, Any]], tail: Reading | None) -> ProviderMetadata | None:
+def _metadata(facts: list[dict[str, Any]], tail: Classification | None) -> ProviderMetadata | None:
     tails = [] if tail is None else [tail.provider_metadata]
     return _merged(*[values["provider_metadata"] for values in facts], *tails)
 
@@ -378,7 +380,7 @@ def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
     return ProviderMetadata(**merged)
 
 
-def _details(line: list[Fault], facts: list[dict[str, Any]], tail: Reading | None) -> dict[str, Any]:
+def _details(line: list[Fault], facts: list[dict[str, Any]], tail: Classification | None) -> dict[str, Any]:
     merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
     for link, values in zip(reversed(line), reversed(facts), strict=True):
         merged.update(_own_fields(link))

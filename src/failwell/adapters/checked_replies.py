@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, cast, overload
 
 from failwell.adapters.causes import CALL, kind_of
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.describe import describe
 from failwell.adapters.facts import Facts, codes_of, message_of
@@ -335,7 +335,7 @@ def _error(provider: str | None, answer: Answer, *, in_stream: bool) -> Fault:
     return _read_fault(provider, answer, classify(error_facts))
 
 
-def _read_fault(provider: str | None, answer: Answer, reading: Reading) -> Fault:
+def _read_fault(provider: str | None, answer: Answer, reading: Classification) -> Fault:
     kind = reading.kind
     family = ProviderTransient if ProviderTransient.holds(kind) else ProviderCapability
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`Reading`: the classification of one failure, with its evidence and the facts that are safe to keep.
+"""`Classification`: the classification of one failure, with its evidence and the facts that are safe to keep.
 
 A reading never holds the exception's own text. SDKs print bodies, prompts and headers into `str(exc)`, so
 an adapter composes a sentence from the facts that it recognises, or leaves the message out.
@@ -19,7 +19,7 @@ Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "r
 
 
 @frozen
-class Reading:
+class Classification:
     """One classification with the evidence for it. Unset fields follow from the kind."""
 
     kind: str
@@ -53,7 +53,7 @@ class Reading:
     @classmethod
     def from_rule(
         cls, *, kind: str, rule: str, basis: str = "type", saw: str = "", **facts: Any
-    ) -> "Reading":
+    ) -> "Classification":
         """A reading that one rule decided, e.g. `python.FileNotFoundError`."""
         return cls(kind=kind, evidence=(Evidence(rule=rule, basis=basis, saw=saw[:_LONGEST]),), **facts)
 
@@ -62,7 +62,7 @@ class Reading:
         """The rule that classified the exception."""
         return self.evidence[0].rule
 
-    def by(self, rule: str, kind: str, **changes: Any) -> "Reading":
+    def by(self, rule: str, kind: str, **changes: Any) -> "Classification":
         """The same facts, classified as `kind` by another rule."""
         first, *runners_up = self.evidence
         return replace(self, kind=kind, evidence=(replace(first, rule=rule), *runners_up), **changes)
@@ -81,11 +81,11 @@ class Rule(NamedTuple):
     """Whether a short window that the text names turns a quota into a rate limit."""
 
 
-Adapter = Callable[[BaseException], Reading | None]
+Adapter = Callable[[BaseException], Classification | None]
 """Reads one exception, or returns `None` to let its base classes try."""
 
 
-def declared(reading: Reading, *, idempotent: bool | None) -> Reading:
+def declared(reading: Classification, *, idempotent: bool | None) -> Classification:
     """`reading` for a call that the caller declared safe, or unsafe, to repeat.
 
     A lost reply to a call that may be repeated is a time-out and nothing worse. A server's failure in a

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from failwell.adapters.classification import Reading, Rule
+from failwell.adapters.classification import Classification, Rule
 from failwell.adapters.facts import Facts, ids_of
 from failwell.adapters.precedence import is_denied, rules_for
 from failwell.adapters.retry_after import wait_of
@@ -171,7 +171,7 @@ _MOST_SENTENCES = 512
 _FAILED_DEPENDENCY = 424
 
 
-def classify(facts: Facts, now: datetime | None = None) -> Reading:
+def classify(facts: Facts, now: datetime | None = None) -> Classification:
     """The reading of one failed call: its kind with the evidence, a composed sentence, safe facts.
 
     The sentence is made of our words, the provider's name, the status and the code. Nothing that the
@@ -195,7 +195,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         retry_after=None if wait is None else wait.after,
         headers=allow_listed(headers) if headers else {},
     )
-    return Reading(
+    return Classification(
         kind=rule.kind,
         evidence=_evidence(facts, rules),
         message=_sentence(known.summary, facts.provider, facts.status, code),

@@ -22,7 +22,7 @@ from failwell.adapters.author_values import (
     with_end,
 )
 from failwell.adapters.causes import ANYWHERE, NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.origin import ORIGINS
 from failwell.adapters.stack import Frames, frames_of, site, stack_text
 from failwell.errors.axes import ActionKind, Blame, Category, Certainty
@@ -145,7 +145,7 @@ def _describe(
 
 def _build(
     error: BaseException,
-    reading: Reading,
+    reading: Classification,
     policy: TracebackPolicy,
     called: tuple[str | None, str | None],
     edge: Edge,
@@ -298,7 +298,7 @@ def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
 
 def _message(
     error: BaseException,
-    reading: Reading,
+    reading: Classification,
     known: Kind | None,
     policy: TracebackPolicy,
     *,
@@ -345,7 +345,9 @@ def _advice_to_wait(seconds: float) -> UserAction:
     return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds:.10g} s, then repeat the call.")
 
 
-def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple[Scene, tuple[Frame, ...]]:
+def _place(
+    error: BaseException, scene: Scene | None, reading: Classification
+) -> tuple[Scene, tuple[Frame, ...]]:
     where = NOWHERE if scene is None else scene
     stamps, around = stamps_of(error), current_scene()
     capability = reading.details.get("capability_name") if reading.details else None

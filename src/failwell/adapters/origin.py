@@ -8,7 +8,7 @@ everywhere, and so does the class of a library that names its own failures.
 from dataclasses import replace
 from typing import get_args
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.errors.facts import Evidence, Origin
 from failwell.errors.kind_registry import KINDS
 
@@ -41,7 +41,9 @@ _NOT_JSON = "python.JSONDecodeError"
 """A text that is no JSON is data. In the program's own code nothing says whose."""
 
 
-def seen_from(reading: Reading, origin: Origin, saw: str, *, by_library: bool = False) -> Reading:
+def seen_from(
+    reading: Classification, origin: Origin, saw: str, *, by_library: bool = False
+) -> Classification:
     """`reading` of a foreign exception, seen from the border that says where the error arose.
 
     Args:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from failwell.adapters.classification import Reading, Rule
+from failwell.adapters.classification import Classification, Rule
 from failwell.errors.facts import Evidence
 from failwell.errors.fault import Fault
 from failwell.errors.kind_registry import kind as registered_kind
@@ -35,9 +35,11 @@ class ExceptionAdapter:
         self.kind = kind
         self.provider = provider
 
-    def __call__(self, error: BaseException) -> Reading:
+    def __call__(self, error: BaseException) -> Classification:
         if not self.kind.startswith("provider."):
-            return Reading.from_rule(kind=self.kind, rule=self._rule, saw=self.name, provider=self.provider)
+            return Classification.from_rule(
+                kind=self.kind, rule=self._rule, saw=self.name, provider=self.provider
+            )
         from failwell.adapters.classify import classify
         from failwell.adapters.sdk_exceptions import gather
 
@@ -47,7 +49,7 @@ class ExceptionAdapter:
         """The kind, whatever the exception holds."""
         return self.kind
 
-    def classified(self, reading: Reading) -> Reading:
+    def classified(self, reading: Classification) -> Classification:
         """What was read of a reply, under the registered kind."""
         first = Evidence(rule=self._rule, basis="type", saw=self.name)
         provider = reading.provider or self.provider

@@ -9,7 +9,7 @@ import sys
 from functools import lru_cache
 from importlib import import_module
 
-from failwell.adapters.classification import Adapter, Reading
+from failwell.adapters.classification import Adapter, Classification
 from failwell.adapters.registrations import (
     ExceptionAdapter,
     load_adapters,
@@ -20,7 +20,7 @@ from failwell.adapters.text.message import read_message, read_reply
 from failwell.adapters.traceback_frames import read_placed
 from failwell.errors.known_libraries import HOMES
 
-Entry = Reading | Adapter
+Entry = Classification | Adapter
 Table = dict[str, Entry]
 
 
@@ -84,7 +84,7 @@ def _says_less(cls: type, above: type, entry: Entry) -> bool:
         )
         return nearest is not TimeoutError
     # An `ImportError` is a bug too, unless its message speaks of a library of the system.
-    return above is ImportError or (isinstance(entry, Reading) and entry.kind == "internal.bug")
+    return above is ImportError or (isinstance(entry, Classification) and entry.kind == "internal.bug")
 
 
 def _entry_of(cls: type) -> Entry | None:
@@ -95,7 +95,7 @@ def _entry_of(cls: type) -> Entry | None:
 when_registered(_entries.clear)
 
 
-def read(error: BaseException) -> Reading | None:
+def read(error: BaseException) -> Classification | None:
     """The first reading of an adapter, or `None` if no class of the exception is known."""
     if type(error).__module__ == "builtins":
         placed = read_placed(error)
@@ -108,7 +108,7 @@ def read(error: BaseException) -> Reading | None:
         if reading is not None:
             return reading
     for entry, exact in known:
-        if isinstance(entry, Reading):
+        if isinstance(entry, Classification):
             if exact or not entry.exact:
                 reply_only = _PLAIN.get(entry.rule)
                 printed = None if reply_only is None else read_message(error, reply_only=reply_only)

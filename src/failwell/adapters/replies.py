@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import parse_body
 from failwell.errors.foreign_objects import safe_getattr
 
@@ -63,7 +63,7 @@ class Answer:
         self.broken_call = False
         self.stops: list[str] = []
         self.error: Any = None
-        self.failure: Reading | None = None
+        self.failure: Classification | None = None
         """A failure that the reply reports and that is classified already."""
         self.usage: dict[str, int] = {}
         self.model: str | None = None

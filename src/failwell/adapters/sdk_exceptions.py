@@ -1,4 +1,4 @@
-"""Reading an SDK's exception without its SDK: status, headers, body, codes, causes.
+"""Reads an SDK's exception without its SDK: status, headers, body, codes, causes.
 
 Attributes are read one by one and each may raise. Nothing is fetched: a body counts only if
 the client has read it already. The result is one `Facts`, for the rules to judge.
@@ -11,7 +11,7 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, cast
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
@@ -75,7 +75,7 @@ class SdkAdapter:
     def __init__(self, facts: Callable[[BaseException], Facts]) -> None:
         self.facts = facts
 
-    def __call__(self, error: BaseException) -> Reading:
+    def __call__(self, error: BaseException) -> Classification:
         return classify(self.facts(error))
 
     def kind_of(self, error: BaseException) -> str:

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NamedTuple
 
-from failwell.adapters.classification import Adapter, Reading
+from failwell.adapters.classification import Adapter, Classification
 from failwell.errors.causes import below, traceback_of
 from failwell.errors.foreign_code import is_installed_file
 from failwell.errors.foreign_objects import int_attr, safe_getattr
@@ -156,7 +156,7 @@ PLACES: dict[str, str] = {
 _MOST_FRAMES = 400
 
 
-def read_placed(error: BaseException) -> Reading | None:
+def read_placed(error: BaseException) -> Classification | None:
     """The reading of a built-in exception by the library that raised it; `None` if that library has no rule."""
     loaded = [top for top in PLACES if top in sys.modules]
     if loaded:
@@ -214,7 +214,7 @@ def _module(frame: FrameType) -> str:
     return name if isinstance(name, str) else ""
 
 
-def memory_in(error: BaseException) -> Reading | None:
+def memory_in(error: BaseException) -> Classification | None:
     """A shortage of memory, recognised by its message; `None` for anything else.
 
     Libraries with a native core raise Python's bare class for it, and no frame of theirs is left.
@@ -233,7 +233,7 @@ def memory_in(error: BaseException) -> Reading | None:
 _DEVICE_WORDS = ("CUDA", "cuda", "CUDNN", "CUBLAS", "NCCL", "nccl", "HIP", "hip", "NVIDIA")
 
 
-def device_in(error: BaseException) -> Reading | None:
+def device_in(error: BaseException) -> Classification | None:
     """The status of a GPU runtime that the message names; `None` for anything else.
 
     torch raises Python's bare class out of native code, so that the status is all that is left.
@@ -246,15 +246,15 @@ def device_in(error: BaseException) -> Reading | None:
     if device is None:
         return None
     kind, saw = device
-    return Reading.from_rule(kind=kind, rule=f"gpu.{saw}", basis="code", saw=saw)
+    return Classification.from_rule(kind=kind, rule=f"gpu.{saw}", basis="code", saw=saw)
 
 
-def _threads_in(error: BaseException) -> Reading | None:
+def _threads_in(error: BaseException) -> Classification | None:
     """Python's bare error for a thread that the system did not grant."""
     from failwell.adapters.sdk_exceptions import text_of
 
     if text_of(error) != "can't start new thread":
         return None
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="resource.exhausted", rule="python.RuntimeError.thread", basis="message", saw="thread"
     )

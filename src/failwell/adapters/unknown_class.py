@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import STRUCTURES, Facts
+from failwell.adapters.log_records.reading import is_misuse, read_saved, saved_facts
 from failwell.adapters.registry import ANSWERING
-from failwell.adapters.saved.reading import is_misuse, read_saved, saved_facts
 from failwell.adapters.sdk_exceptions import gather
 from failwell.adapters.traceback_frames import innermost
 from failwell.errors.axes import Category
@@ -40,8 +40,8 @@ _OF_SERVERS = lazy_regex(r"unavailable|overload|badgateway|internalserver", re.I
 
 
 def read_unknown(
-    error: BaseException, origin: Origin, by_text: Reading | None, of_library: bool
-) -> Reading | None:
+    error: BaseException, origin: Origin, by_text: Classification | None, of_library: bool
+) -> Classification | None:
     """What the class, the words and the attributes of `error` say, if anything.
 
     `by_text` is what the facts in its message say, if there are any; `of_library`, whether an installed library made or raised it.
@@ -68,8 +68,8 @@ def read_unknown(
 
 
 def _of_class(
-    reading: Reading, facts: Facts, origin: Origin, *, of_library: bool, has_reply: bool
-) -> Reading | None:
+    reading: Classification, facts: Facts, origin: Origin, *, of_library: bool, has_reply: bool
+) -> Classification | None:
     """The reading of a class that no table knows, as far as it counts where the failure arose."""
     if of_library and (has_reply or facts.phase is not None):
         return reading
@@ -87,12 +87,12 @@ def _of_class(
     return _without_repeat(reading)
 
 
-def _blames_input(reading: Reading) -> bool:
+def _blames_input(reading: Classification) -> bool:
     known = KINDS.get(reading.kind)
     return known is not None and known.category is Category.USER_INPUT
 
 
-def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
+def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Classification | None:
     """The same for an exception that was printed. `of_library`: whether code of an installed library raised it."""
     name = str(row.get("exception_class") or "")
     top = name.partition(".")[0]
@@ -107,7 +107,7 @@ def read_unknown_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool
     return _of_class(reading, saved_facts(row), origin, of_library=not is_own, has_reply=False)
 
 
-def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Reading | None:
+def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -> Classification | None:
     if origin != "call" and not (origin == "code" and of_library):
         return None
     reading = read_saved(row)
@@ -121,7 +121,7 @@ def _of_plain_row(row: Mapping[str, Any], origin: Origin, *, of_library: bool) -
     return _without_repeat(reading)
 
 
-def _read(cls: type, facts: Facts) -> Reading | None:
+def _read(cls: type, facts: Facts) -> Classification | None:
     row = _row(cls, facts)
     if (
         facts.status is not None
@@ -153,5 +153,5 @@ def _unknown_bases(cls: type) -> Iterator[type]:
     return islice(bases, _MOST_BASES)
 
 
-def _without_repeat(reading: Reading) -> Reading:
+def _without_repeat(reading: Classification) -> Classification:
     return replace(reading, retryable=False)

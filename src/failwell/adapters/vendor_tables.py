@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Entry, Table, read
 from failwell.errors.causes import below
 from failwell.errors.foreign_objects import safe_call, safe_getattr
@@ -29,15 +29,17 @@ def last_attempt(error: object) -> BaseException | None:
 
 def carries(
     inner: BaseException | None, rule: str, *, otherwise: str = "internal.unknown", **facts: Any
-) -> Reading:
+) -> Classification:
     """The reading of an envelope: the inner exception decides, or `otherwise` if its kind is unknown."""
-    return Reading.from_rule(kind=otherwise, rule=rule, inner=inner, **facts)
+    return Classification.from_rule(kind=otherwise, rule=rule, inner=inner, **facts)
 
 
-def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
+def bad_answer(error: BaseException, rule: str, **facts: Any) -> Classification:
     """A model's answer that did not pass a check: which fields and rules, nothing of the answer."""
     known = read(error)
-    reading = Reading.from_rule(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
+    reading = Classification.from_rule(
+        kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts
+    )
     if known is None or known.fields_invalid is None:
         return reading
     fields = tuple(known.fields_invalid)
@@ -54,7 +56,7 @@ _HOLDERS = ("cause", "inner_exception", "original_error")
 def rows(library: str, names: Mapping[str, str], **facts: Any) -> Table:
     """Rows for classes that name a kind: kind → class names, separated by spaces."""
     return {
-        name: Reading.from_rule(kind=kind, rule=f"{library}.{name}", saw=name, **facts)
+        name: Classification.from_rule(kind=kind, rule=f"{library}.{name}", saw=name, **facts)
         for kind, classes in names.items()
         for name in classes.split()
     }
@@ -68,7 +70,7 @@ def envelopes(library: str, names: Mapping[str, str]) -> Table:
 
 
 def _envelope(library: str, name: str, kind: str) -> Entry:
-    def read_inner(error: BaseException) -> Reading:
+    def read_inner(error: BaseException) -> Classification:
         return carries(inner_of(error), f"{library}.{name}", otherwise=kind, saw=type(error).__name__)
 
     return read_inner

@@ -11,7 +11,7 @@ from json import loads
 from typing import Any, cast
 
 from failwell.adapters.describe import describe, new_id
-from failwell.adapters.saved.peer import claimed_kind, report_of_claim
+from failwell.adapters.log_records.peer import claimed_kind, report_of_claim
 from failwell.delivery.plain_text import finite, json_text
 from failwell.errors.faults import ToolTerminal
 from failwell.errors.foreign_objects import safe_getattr

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any, Unpack, cast
 
 from failwell.adapters.checked_replies import checked
-from failwell.adapters.saved.log_record import fields_of
+from failwell.adapters.log_records.log_record import fields_of
 from failwell.adapters.vendors.claude_agent_sdk import read_result
 from failwell.agents.tool_errors import ToolCalls, ToolFailure
 from failwell.calls.model_calls import ModelCalls, refuse_options

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.adapters.saved.reading import read_saved
+from failwell.adapters.log_records.reading import read_saved
 from failwell.adapters.words import reader
 from failwell.adapters.words.grammar import LEXICON, Hit, concepts_of_code
 from failwell.adapters.words.reader import forget, statement_of

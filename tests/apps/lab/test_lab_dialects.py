@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failwell.adapters.saved.reading import read_saved
+from failwell.adapters.log_records.reading import read_saved
 from failwell.errors.axes import Category
 from failwell.testing.laboratory.delay_forms import FORMS
 from failwell.testing.laboratory.dialects.table import dialect, dialect_names

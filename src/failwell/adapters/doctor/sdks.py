@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.origin import VERDICTS
@@ -157,7 +157,7 @@ def judge(module: str, name: str, mro: Iterable[tuple[str, str]], *, carries: bo
             # Whatever its class, a group is read by its members.
             return KnownClass(full, "inherited", above_name)
         entry = find(above_module, above_name)
-        if entry is None or (place and isinstance(entry, Reading) and entry.exact):
+        if entry is None or (place and isinstance(entry, Classification) and entry.exact):
             continue
         if place == 0:
             return KnownClass(full, "mapped", above_name)

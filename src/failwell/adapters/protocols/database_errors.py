@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.sdk_exceptions import names_of
 from failwell.errors.axes import Blame, Certainty
 from failwell.errors.facts import ProviderMetadata
@@ -25,11 +25,11 @@ _PEP_249: dict[str, str] = {
 
 def server_error(
     error: BaseException, kind: str, *, server: str, sdk: str, code: str, label: str, name: str | None = None, **facts: Any
-) -> Reading:  # fmt: skip
+) -> Classification:  # fmt: skip
     """The reading of an error that the server sent as `code`; `label` says what sort of code it is."""
     shown = f"{label} {code}" if name is None else f"{label} {code} {name}"
     certainty = Certainty.NOT_SENT if kind == "provider.connection" else Certainty.REJECTED
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind,
         rule=f"{server}.{code}",
         basis="code",
@@ -44,10 +44,10 @@ def server_error(
     )
 
 
-def client_error(error: BaseException, kind: str, *, server: str, sdk: str, **facts: Any) -> Reading:
+def client_error(error: BaseException, kind: str, *, server: str, sdk: str, **facts: Any) -> Classification:
     """The reading of an error that the driver found itself, by its class."""
     name = type(error).__name__
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind,
         rule=f"{sdk}.{name}",
         saw=name,
@@ -57,7 +57,7 @@ def client_error(error: BaseException, kind: str, *, server: str, sdk: str, **fa
     )
 
 
-def by_class(error: BaseException, *, server: str, sdk: str) -> Reading:
+def by_class(error: BaseException, *, server: str, sdk: str) -> Classification:
     """What PEP 249's class of the error says, where no code is known."""
     kind = next((_PEP_249[name] for name in names_of(error) if name in _PEP_249), "provider.unknown")
     return client_error(error, kind, server=server, sdk=sdk)

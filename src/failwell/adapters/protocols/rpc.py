@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.protocols.wire import HTTP_OF_GRPC, kind_of_grpc
@@ -42,7 +42,7 @@ _MOST = 32
 def read_rpc(
     word: str, message: str, *, sdk: str, name: str, provider: str | None = None,
     headers: dict[str, str] | None = None, details: bytes = b"", cancelled_here: bool = False,
-) -> Reading:  # fmt: skip
+) -> Classification:  # fmt: skip
     """The reading of one failed call: its status word, its text, its trailing metadata."""
     metadata = headers or {}
     body = {"details": list(details_of(details))} if details else None
@@ -51,7 +51,7 @@ def read_rpc(
         # A server can send the word as well; only the client knows whether this program cancelled the call.
         ended_here = cancelled_here or any(words in message for words in _CLOSING)
         kind = "cancel.run" if word == "CANCELLED" and ended_here else kind_of_grpc(word)
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind=kind or "provider.unknown", rule=f"grpc.{word}", basis="code", saw=word, provider=provider
         )
     too_large = word == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(message) is not None

@@ -7,7 +7,7 @@
 import errno
 from collections.abc import Iterable
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 
 _NAMES: dict[str, Iterable[str]] = {
     "resource.disk": ("ENOSPC", "EDQUOT", "EFBIG"),
@@ -168,13 +168,13 @@ NAME_BY_TRANSLATION: dict[str, str] = {
 TRANSLATIONS_IN_ASCII = tuple(sentence for sentence in NAME_BY_TRANSLATION if sentence.isascii())
 
 
-def read_errno(name: str) -> Reading | None:
+def read_errno(name: str) -> Classification | None:
     """The reading of an operating system's error by its name; `None` if the name is not known."""
     kind = KIND_BY_NAME.get(name)
     if kind is None:
         return None
     details: dict[str, object] = {"errno": name}
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details
     )
 

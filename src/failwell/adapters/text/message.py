@@ -6,7 +6,7 @@ nothing here; a message without a fact leaves the class to decide.
 Takes off what a program that passes on the output of others puts before each line: journald, torchrun, Docker Compose.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.text.first_look import may_hold_facts
 from failwell.errors.causes import instance_dict
 from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
@@ -18,7 +18,7 @@ _STATUSES = ("status_code", "status", "http_status")
 _PARTS_OF_A_REPLY = ("body", "reason", "response", "http_resp")
 
 
-def read_reply(error: BaseException) -> Reading | None:
+def read_reply(error: BaseException) -> Classification | None:
     """The reading of an exception that no table knows by the reply that it holds; `None` if it holds none.
 
     A reply is an object with an error status and headers. Clients that were generated from an OpenAPI document keep
@@ -41,7 +41,7 @@ def read_reply(error: BaseException) -> Reading | None:
     return classify(facts)
 
 
-def read_message(error: BaseException, *, reply_only: bool = False) -> Reading | None:
+def read_message(error: BaseException, *, reply_only: bool = False) -> Classification | None:
     """What the facts in the message of `error` decide; `None` if it holds none.
 
     `reply_only`: only a reply's status or a service's code counts, for classes that a program raises about its own input.

@@ -228,8 +228,8 @@ _LOG_LINE = lazy_regex(
     r"^\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ]?|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)[^\n]{0,60}?",
     re.MULTILINE,
 )
-_LOUD = lazy_regex(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
-_CALM = lazy_regex(
+_ERROR_LINE = lazy_regex(r"\b(?:ERROR|FATAL|CRITICAL|error|fatal|ERR|panic|Exception|failed|Failed)\b")
+_INFO_LINE = lazy_regex(
     r"[^\n]{0,100}?(?:\b(?:INFO|DEBUG|TRACE)\b|\b(?:level|severity)\W{1,3}(?:info|debug|trace)\b|\[(?:info|debug|trace)\])"
 )
 """The head of a record that speaks of no failure of its own, whatever words are in it."""
@@ -376,8 +376,8 @@ def _deciding_record(text: str) -> str:
     end = len(text)
     for start in reversed(starts):
         record = text[start:end]
-        if _LOUD.search(record) is not None:
-            if _CALM.match(record) is None:
+        if _ERROR_LINE.search(record) is not None:
+            if _INFO_LINE.match(record) is None:
                 return record
             loud = loud or record
         end = start

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 from failwell.adapters.classify import classify, shortfall_of
 from failwell.adapters.facts import Facts, Objects, as_objects, message_of
 from failwell.adapters.protocols.devices import device_status
@@ -34,7 +34,9 @@ _DEVICE_WORDS = ("cu", "hip", "mps", "nccl", "nvidia", "xpu")
 """A piece of every status and sentence of a GPU runtime."""
 
 
-def read_printed(facts: TextFacts, base: Facts | None = None, now: datetime | None = None) -> Reading | None:
+def read_printed(
+    facts: TextFacts, base: Facts | None = None, now: datetime | None = None
+) -> Classification | None:
     """The reading that the facts of a text decide alone; `None` where only words are left.
 
     `base` holds what is known beside the text: the provider, the SDK, the class of the exception.
@@ -78,14 +80,16 @@ def has_known_code(facts: TextFacts) -> bool:
     return any(is_known_code(code) for code in facts.codes)
 
 
-def _by_tool(tool: ToolFacts, facts: TextFacts, known: Facts) -> Reading:
+def _by_tool(tool: ToolFacts, facts: TextFacts, known: Facts) -> Classification:
     """What a command-line tool or a library is known to print."""
     if tool.tool == "assert" and (device := _by_device(facts)) is not None:
         # A library asserts that a call of the GPU's runtime succeeded.
         return device
     if tool.tool == "pydantic":
         # As the exception itself would be read: who gave the data is known where it arose.
-        return Reading.from_rule(kind=tool.kind or "", rule="pydantic.ValidationError", saw="ValidationError")
+        return Classification.from_rule(
+            kind=tool.kind or "", rule="pydantic.ValidationError", saw="ValidationError"
+        )
     if tool.kind is not None:
         return _rule(tool.kind, tool.rule, tool.tool, "message")
     if tool.exit_code is not None:
@@ -93,7 +97,7 @@ def _by_tool(tool: ToolFacts, facts: TextFacts, known: Facts) -> Reading:
     return classify(_merged(facts, known, phase=tool.phase))
 
 
-def _by_device(facts: TextFacts) -> Reading | None:
+def _by_device(facts: TextFacts) -> Classification | None:
     """What the runtime of a GPU said."""
     low = facts.message.lower()
     device = device_status(facts.message) if any(word in low for word in _DEVICE_WORDS) else None
@@ -103,7 +107,7 @@ def _by_device(facts: TextFacts) -> Reading | None:
     return replace(reading, resource_shortfall=shortfall_of(device[0], facts.message))
 
 
-def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
+def _by_system(facts: TextFacts, known: Facts) -> Classification | None:
     """What the transport, the operating system or the process said."""
     phase = facts.phase
     if phase is None and facts.errno is not None:
@@ -128,7 +132,7 @@ def _by_system(facts: TextFacts, known: Facts) -> Reading | None:
     return None
 
 
-def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
+def _by_class(facts: TextFacts, known: Facts) -> Classification | None:
     """What the classes of the chain say, the root cause first; last, that a process failed at all."""
     for error in reversed(facts.errors):
         if not error.name or error.name.partition(".")[0] in HOMES:
@@ -137,7 +141,7 @@ def _by_class(facts: TextFacts, known: Facts) -> Reading | None:
         if kind is not None:
             # The class's own name is one of a table; its package is foreign text.
             name = _last(error.name).rpartition("$")[2]
-            return Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
+            return Classification.from_rule(kind=kind, rule=f"class.{name}", saw=name)
     if facts.errors and facts.errors[0].name.partition(".")[0] in HOMES:
         return None
     # A name may stand for a status or a code of a service.
@@ -176,8 +180,8 @@ def _sentences(text: str, body: Any) -> str:
     return f"{said}\n{text}"[:4_000] if said and not text.startswith(said) else text[:4_000]
 
 
-def _rule(kind: str, rule: str, saw: str, basis: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"text.{rule}", basis=basis, saw=saw)
+def _rule(kind: str, rule: str, saw: str, basis: str) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"text.{rule}", basis=basis, saw=saw)
 
 
 def _outermost(facts: TextFacts) -> str:

@@ -4,7 +4,7 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
 from failwell.adapters.registry import Table
@@ -27,11 +27,11 @@ def _refine(error: BaseException, facts: Facts) -> None:
 _read = adapter(None, "aiohttp", _refine)
 
 
-def _row(kind: str, name: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"aiohttp.{name}", saw=name)
+def _row(kind: str, name: str) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"aiohttp.{name}", saw=name)
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A total timeout, which aiohttp raises as Python's own class and without a word."""
     if not isinstance(error, TimeoutError):
         return None

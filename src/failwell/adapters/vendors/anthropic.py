@@ -4,7 +4,7 @@ An error event inside a stream is a status error whose status is the stream's 20
 in its type. Low credit comes as a 400 that says so only in words.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, provider_of
@@ -21,7 +21,7 @@ TABLES: dict[str, Table] = {
     "anthropic": {
         "AnthropicError": adapter("anthropic", "anthropic", _refine),
         # Raised by the application's middleware to say that the call may be repeated.
-        "RetryableError": Reading.from_rule(
+        "RetryableError": Classification.from_rule(
             kind="provider.unavailable",
             rule="anthropic.RetryableError",
             saw="RetryableError",
@@ -29,7 +29,7 @@ TABLES: dict[str, Table] = {
             provider="anthropic",
         ),
         # A message from outside with a foreign signature.
-        "APIWebhookValidationError": Reading.from_rule(
+        "APIWebhookValidationError": Classification.from_rule(
             kind="validation.input_invalid",
             rule="anthropic.APIWebhookValidationError",
             saw="APIWebhookValidationError",

@@ -6,7 +6,7 @@ send and failures to read the reply are two different families.
 
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, transport
@@ -36,8 +36,8 @@ def _refine(error: BaseException, facts: Facts) -> None:
 _read = adapter("azure", "azure-core", _refine)
 
 
-def _row(kind: str, name: str) -> Reading:
-    return Reading.from_rule(
+def _row(kind: str, name: str) -> Classification:
+    return Classification.from_rule(
         kind=kind, rule=f"azure_core.{name}", saw=name, provider="azure", certainty=Certainty.NOT_SENT
     )
 
@@ -48,7 +48,7 @@ TABLES: dict[str, Table] = {
         "CredentialUnavailableError": _row("provider.auth", "CredentialUnavailableError"),
         "AuthenticationRequiredError": _row("provider.auth", "AuthenticationRequiredError"),
         "SerializationError": _row("validation.input_invalid", "SerializationError"),
-        "DeserializationError": Reading.from_rule(
+        "DeserializationError": Classification.from_rule(
             kind="provider.output_invalid", rule="azure_core.DeserializationError", saw="DeserializationError"
         ),
     }

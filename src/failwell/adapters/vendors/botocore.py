@@ -7,7 +7,7 @@ was not sent.
 
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, as_objects, codes_and_message
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import SdkAdapter, adapter, id_in, names_of, transport
@@ -62,7 +62,7 @@ def _mapping(value: object) -> dict[str, Any]:
 def _local(kind: str, *names: str) -> Table:
     """Errors that botocore finds before it sends anything."""
     return {
-        name: Reading.from_rule(
+        name: Classification.from_rule(
             kind=kind, rule=f"botocore.{name}", saw=name, provider="aws", certainty=Certainty.NOT_SENT
         )
         for name in names
@@ -100,7 +100,7 @@ TABLES: dict[str, Table] = {
         **_local("internal.bug", "UndefinedModelAttributeError"),
         **_local("extension.dependency_missing", "MissingDependencyException", "MD5UnavailableError"),
         **{
-            name: Reading.from_rule(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
+            name: Classification.from_rule(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
             for name in ("ResponseParserError", "EventStreamParseError", "ParserError", "ChecksumError", "FlexibleChecksumError")
         },
     },

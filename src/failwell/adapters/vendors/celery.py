@@ -1,6 +1,6 @@
 """celery with kombu and billiard: its own signals, the broker, and what became of a worker's process."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
@@ -10,7 +10,7 @@ from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.lazy_regex import lazy_regex
 
 
-def _again(error: BaseException) -> Reading:
+def _again(error: BaseException) -> Classification:
     """A task that asked to be run again: the failure that it did so for, and the wait that it asked for."""
     held, when = safe_getattr(error, "exc"), safe_getattr(error, "when")
     inner = held if isinstance(held, BaseException) else inner_of(error)
@@ -22,11 +22,11 @@ def _again(error: BaseException) -> Reading:
 _SIGNAL = lazy_regex(r"\bsignal (\d{1,2})\b|\bexitcode (\d{1,3})\b")
 
 
-def _lost(error: BaseException) -> Reading:
+def _lost(error: BaseException) -> Classification:
     """A worker's process that ended: the message names the signal or the exit code."""
     ended = _SIGNAL.search(text_of(error))
     if ended is None or ended[2] == "0":
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="worker.crashed", rule="billiard.WorkerLostError", saw="WorkerLostError"
         )
     return read_exit(-int(ended[1]) if ended[1] else int(ended[2]))

@@ -6,7 +6,7 @@ provider's words are, and not kept.
 
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
@@ -43,17 +43,19 @@ _STATES: dict[str, str] = {
 """How a message about the connection begins → kind."""
 
 
-def read_result(result: object) -> Reading:
+def read_result(result: object) -> Classification:
     """The reading of an error result: a `ResultError`, or a `ResultMessage` whose `is_error` is true."""
     name = type(result).__name__
     reasons = (str_attr(result, "terminal_reason"), str_attr(result, "subtype"))
     known = next((reason for reason in reasons if reason in _REASONS), None)
     status = int_attr(result, "api_error_status")
     if known is not None and status is None:
-        return Reading.from_rule(kind=_REASONS[known], rule=f"{_LIBRARY}.{name}", basis="code", saw=known)
+        return Classification.from_rule(
+            kind=_REASONS[known], rule=f"{_LIBRARY}.{name}", basis="code", saw=known
+        )
     return _said(
         status, [plain_str(safe_getattr(result, "result")), *_texts(result)], f"{_LIBRARY}.{name}"
-    ) or Reading.from_rule(kind="provider.unknown", rule=f"{_LIBRARY}.{name}", saw=name)
+    ) or Classification.from_rule(kind="provider.unknown", rule=f"{_LIBRARY}.{name}", saw=name)
 
 
 def _texts(result: object) -> list[str | None]:
@@ -61,7 +63,7 @@ def _texts(result: object) -> list[str | None]:
     return [plain_str(text) for text in cast("list[object]", errors)[:8]] if isinstance(errors, list) else []
 
 
-def _said(status: int | None, texts: list[str | None], rule: str) -> Reading | None:
+def _said(status: int | None, texts: list[str | None], rule: str) -> Classification | None:
     """What the status and the words of the failing call say, as a provider's reply would."""
     text = "\n".join(text for text in texts if text)[:_LONGEST]
     facts = Facts(provider="anthropic", sdk=_LIBRARY, status=status, message=text)
@@ -71,7 +73,7 @@ def _said(status: int | None, texts: list[str | None], rule: str) -> Reading | N
     return None if reading.kind == "provider.unknown" else reading.by(rule, reading.kind)
 
 
-def _ended(error: BaseException) -> Reading:
+def _ended(error: BaseException) -> Classification:
     """The program ended: what it printed last says more than its exit code, unless a signal ended it."""
     code = int_attr(error, "exit_code")
     by_exit = None if code is None else read_exit(code)
@@ -82,7 +84,7 @@ def _ended(error: BaseException) -> Reading:
     return printed or by_exit or carries(inner, f"{_LIBRARY}.ProcessError", otherwise="worker.crashed")
 
 
-def _connection(error: BaseException) -> Reading:
+def _connection(error: BaseException) -> Classification:
     text = text_of(error).lower()
     kind = next((kind for start, kind in _STATES.items() if text.startswith(start)), "worker.start_failed")
     return carries(
@@ -90,7 +92,7 @@ def _connection(error: BaseException) -> Reading:
     )
 
 
-def _any(error: BaseException) -> Reading:
+def _any(error: BaseException) -> Classification:
     return carries(inner_of(error), f"{_LIBRARY}.ClaudeSDKError", otherwise="internal.unknown")
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.errors.foreign_objects import safe_getattr
 
 
-def _tried(error: BaseException) -> Reading:
+def _tried(error: BaseException) -> Classification:
     errors: Any = safe_getattr(error, "errors")
     last = cast("list[object]", errors)[-1] if isinstance(errors, list) and errors else None
     inner = last if isinstance(last, BaseException) else inner_of(error)

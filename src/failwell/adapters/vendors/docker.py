@@ -1,6 +1,6 @@
 """docker: the daemon answers over HTTP; a container that failed is read by its exit code."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
@@ -19,7 +19,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
 _reply = adapter("docker", "docker", _refine)
 
 
-def _answered(error: BaseException) -> Reading:
+def _answered(error: BaseException) -> Classification:
     facts = _reply.facts(error)
     reading = classify(facts)
     if facts.status in _NAMED:
@@ -29,19 +29,23 @@ def _answered(error: BaseException) -> Reading:
     return reading
 
 
-def _failed(error: BaseException) -> Reading:
+def _failed(error: BaseException) -> Classification:
     """The client's own error: most often the daemon cannot be reached, which its causes tell."""
     text = text_of(error)
     # The socket of the daemon is a file.
     if "PermissionError" in text or "Permission denied" in text:
-        return Reading.from_rule(kind="provider.permission", rule="docker.PermissionError", provider="docker")
+        return Classification.from_rule(
+            kind="provider.permission", rule="docker.PermissionError", provider="docker"
+        )
     if "FileNotFoundError" in text or "ConnectionRefusedError" in text or "Connection refused" in text:
-        return Reading.from_rule(kind="extension.dependency_missing", rule="docker.daemon", provider="docker")
+        return Classification.from_rule(
+            kind="extension.dependency_missing", rule="docker.daemon", provider="docker"
+        )
     inner = cause_of(error)
     return carries(inner, f"docker.{type(error).__name__}", otherwise="provider.unknown", provider="docker")
 
 
-def _container(error: BaseException) -> Reading | None:
+def _container(error: BaseException) -> Classification | None:
     code = int_attr(error, "exit_status")
     return None if code is None else read_exit(code)
 

@@ -1,6 +1,6 @@
 """docling: a document that cannot be converted is its input's fault, whatever class says so."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter
 from failwell.adapters.traceback_frames import memory_in
@@ -8,9 +8,9 @@ from failwell.adapters.vendor_tables import rows
 from failwell.adapters.vendors.pypdfium2 import unreadable
 
 
-def _conversion(error: BaseException) -> Reading:
+def _conversion(error: BaseException) -> Classification:
     # docling wraps what its models raise, and they run on the graphics card.
-    return memory_in(error) or Reading.from_rule(
+    return memory_in(error) or Classification.from_rule(
         kind="validation.input_invalid",
         rule="docling.ConversionError",
         saw=type(error).__name__,
@@ -18,7 +18,7 @@ def _conversion(error: BaseException) -> Reading:
     )
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of docling or a parser below it."""
     return memory_in(error) or unreadable(error, "docling")
 

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, as_objects, codes_and_message
 from failwell.adapters.protocols.stores import kind_of_elasticsearch
 from failwell.adapters.registry import Table
@@ -60,7 +60,7 @@ def _errors(error: BaseException) -> list[BaseException]:
 
 
 def _typed(read: Any) -> Any:
-    def read_type(error: BaseException) -> Reading:
+    def read_type(error: BaseException) -> Classification:
         facts: Facts = read.facts(error)
         for code in facts.codes:
             kind = kind_of_elasticsearch(code, facts.message)

@@ -4,7 +4,7 @@ Its message may be a list of validation items. A used-up balance is a 403 that s
 `error_type` names what the queue's runner met, such as a start that took too long.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter
@@ -27,7 +27,7 @@ TABLES: dict[str, Table] = {
     "fal_client": {
         "FalClientError": _read,
         "RealtimeError": _read,
-        "MissingCredentialsError": Reading.from_rule(
+        "MissingCredentialsError": Classification.from_rule(
             kind="provider.auth",
             rule="fal_client.MissingCredentialsError",
             saw="MissingCredentialsError",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.registry import Table, read
 from failwell.adapters.sdk_exceptions import adapter, body_of
@@ -85,24 +85,24 @@ _genai = adapter("google", "google-genai", _refine)
 _api_core = adapter("google", "google-api-core", _call)
 
 
-def _retried(error: BaseException) -> Reading | None:
+def _retried(error: BaseException) -> Classification | None:
     # It says only that retries were given up; what went wrong each time is its cause.
     cause = safe_getattr(error, "cause")
     return read(cause) if isinstance(cause, BaseException) else None
 
 
-def _continued(error: BaseException) -> Reading:
+def _continued(error: BaseException) -> Classification:
     # Earlier parts of the answer were generated and billed, whatever stopped the next one.
     cause = error.__cause__
     reading = None if cause is None else read(cause)
     if reading is None:
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="provider.stream_interrupted", rule="google.ContinuationInterruptedError", provider="google"
         )
     return replace(reading, certainty=Certainty.PARTIAL)
 
 
-def _transport(error: BaseException) -> Reading | None:
+def _transport(error: BaseException) -> Classification | None:
     # Fetching a token failed on the way: the call it was for was never sent.
     reading = _auth_transport(error)
     return (
@@ -115,11 +115,11 @@ def _transport(error: BaseException) -> Reading | None:
 _auth_transport = adapter("google", "google-auth")
 
 
-def _row(kind: str, name: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"google.{name}", saw=name, provider="google")
+def _row(kind: str, name: str) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"google.{name}", saw=name, provider="google")
 
 
-def _not_sent(kind: str, name: str) -> Reading:
+def _not_sent(kind: str, name: str) -> Classification:
     return replace(_row(kind, name), certainty=Certainty.NOT_SENT)
 
 

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.vendor_tables import carries, inner_of
 from failwell.errors.foreign_objects import str_attr
 
@@ -20,7 +20,7 @@ _KINDS: dict[int, str] = {
 }
 
 
-def read_tool_error(error: BaseException) -> Reading:
+def read_tool_error(error: BaseException) -> Classification:
     """The reading of a `ToolExecutionError`: by its HTTP error, or else by what it carries."""
     word = (str_attr(error, "error_type") or "").upper()
     status = int(word) if word.isascii() and word.isdigit() and len(word) == 3 else _status(word)
@@ -28,7 +28,7 @@ def read_tool_error(error: BaseException) -> Reading:
     rule = "google.adk.ToolExecutionError"
     if kind is None or kind == "tool.failed":
         return carries(inner_of(error), rule, otherwise="tool.failed", saw=word or "ToolExecutionError")
-    return Reading.from_rule(kind=kind, rule=rule, basis="code", saw=word)
+    return Classification.from_rule(kind=kind, rule=rule, basis="code", saw=word)
 
 
 def _status(name: str) -> int | None:

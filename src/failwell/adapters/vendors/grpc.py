@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.rpc import read_rpc
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import cause_of, rows
@@ -11,7 +11,7 @@ from failwell.errors.foreign_objects import safe_call, safe_getattr, str_attr
 _PACKED = "grpc-status-details-bin"
 
 
-def _read(error: BaseException) -> Reading | None:
+def _read(error: BaseException) -> Classification | None:
     word = str_attr(_answer(error, "code"), "name")
     if word is None:
         # The base class itself is also what interceptors and test doubles raise.
@@ -19,7 +19,7 @@ def _read(error: BaseException) -> Reading | None:
         return (
             None
             if cause is None
-            else Reading.from_rule(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
+            else Classification.from_rule(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
         )
     details_text = _answer(error, "details")
     trailers = list(_pairs(_answer(error, "trailing_metadata")))

@@ -6,7 +6,7 @@ calls anybody is named in a second table.
 
 import re
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, as_objects, codes_and_message, parse_body
 from failwell.adapters.registry import Table
@@ -96,7 +96,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
         facts.codes = ("missing_api_key",)
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A `ValueError` of exa_py: it prints the status and the body of the reply into its text."""
     if type(error) is not ValueError:
         return None
@@ -110,13 +110,13 @@ def raised(error: BaseException) -> Reading | None:
                   codes=tuple(codes), message=message, body=body)
         )  # fmt: skip
     if _NO_KEY.search(text):
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="provider.auth", rule="exa_py.ValueError", provider="exa", certainty=Certainty.NOT_SENT
         )
     return None
 
 
-def _limited(error: BaseException) -> Reading:
+def _limited(error: BaseException) -> Classification:
     """Tavily without a key: a limit that says how long its window is."""
     wait = int_attr(error, "retry_after_seconds")
     facts = Facts(
@@ -133,7 +133,7 @@ def _tables() -> dict[str, Table]:
         tables[module] = dict.fromkeys(roots.split(), read)
         for kind, names in _LOCAL.get(module, {}).items():
             for name in names.split():
-                tables[module][name] = Reading.from_rule(
+                tables[module][name] = Classification.from_rule(
                     kind=kind, rule=f"{module}.{name}", saw=name, provider=provider
                 )
     tables["tavily"]["TavilyKeylessLimitError"] = _limited

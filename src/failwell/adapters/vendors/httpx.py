@@ -4,7 +4,7 @@ The two families share names and no class, so one table serves both. What a tran
 depends on how far the call got, and its class says so.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter
@@ -26,7 +26,7 @@ def _table(sdk: str) -> Table:
         "HTTPError": read,
         "InvalidURL": read,
         "StreamError": read,
-        "CookieConflict": Reading.from_rule(
+        "CookieConflict": Classification.from_rule(
             kind="internal.bug", rule=f"{sdk}.CookieConflict", saw="CookieConflict"
         ),
         # httpcore's roots

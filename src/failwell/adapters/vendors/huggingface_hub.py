@@ -4,7 +4,7 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, gather
@@ -34,8 +34,8 @@ def _generation(error: BaseException, facts: Facts) -> None:
 _read = adapter(_PROVIDER, _SDK, _refine)
 
 
-def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
-    return Reading.from_rule(
+def _row(kind: str, name: str, certainty: Certainty | None = None) -> Classification:
+    return Classification.from_rule(
         kind=kind, rule=f"huggingface_hub.{name}", saw=name, provider=_PROVIDER, certainty=certainty
     )
 

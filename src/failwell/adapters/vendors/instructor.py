@@ -7,7 +7,7 @@ exceptions too; of a completion only the model, the stop reason and the counts a
 
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.replies import STOPS, word_of
 from failwell.adapters.traceback_frames import innermost, tops_of
@@ -19,13 +19,13 @@ _ANSWERS = ("ValidationError", "JSONDecodeError", "AsyncValidationError", "Respo
 """What instructor itself asks the model again for."""
 
 
-def _retried(error: BaseException) -> Reading:
+def _retried(error: BaseException) -> Classification:
     rule = f"instructor.{type(error).__name__}"
     tries = int_attr(error, "n_attempts")
     details = {} if tries is None else {"attempts": tries}
     inner = _inside(error)
     if inner is None:
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="provider.unknown", rule=rule, saw=type(error).__name__, details=details
         )
     if type(inner).__name__ in _ANSWERS:
@@ -47,7 +47,7 @@ def _inside(error: BaseException) -> BaseException | None:
     return listed if stumbled and listed is not None else inner
 
 
-def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
+def _stopped(error: BaseException, details: dict[str, Any]) -> Classification | None:
     """Why the model stopped, where that is the reason for the answer's poor form."""
     answer = safe_getattr(error, "last_completion")
     choice = _item(safe_getattr(answer, "choices"), 0)
@@ -55,7 +55,7 @@ def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
         word_of(safe_getattr(choice, "finish_reason") or safe_getattr(answer, "stop_reason")) or ""
     )
     if stop == "refused" or safe_getattr(safe_getattr(choice, "message"), "refusal") is not None:
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="provider.content_refused",
             rule="instructor.stop_reason",
             basis="code",
@@ -71,10 +71,10 @@ def _item(container: Any, place: int) -> object:
     return cast("list[object]", container)[place] if isinstance(container, list) and container else None
 
 
-def _asserted(inner: BaseException, details: dict[str, Any]) -> Reading:
+def _asserted(inner: BaseException, details: dict[str, Any]) -> Classification:
     # instructor checks answers with `assert`; one of these checks finds the model's refusal.
     refused = str(inner).lower().startswith("unable to")
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.content_refused" if refused else "provider.output_invalid",
         rule="instructor.AssertionError",
         saw="AssertionError",
@@ -83,7 +83,7 @@ def _asserted(inner: BaseException, details: dict[str, Any]) -> Reading:
     )
 
 
-def _cut(error: BaseException) -> Reading:
+def _cut(error: BaseException) -> Classification:
     answer = safe_getattr(error, "last_completion")
     model = str_attr(answer, "model")
     choice = _item(safe_getattr(answer, "choices"), 0)
@@ -93,7 +93,7 @@ def _cut(error: BaseException) -> Reading:
         "input_tokens": int_attr(usage, "prompt_tokens", "input_tokens"),
         "output_tokens": int_attr(usage, "completion_tokens", "output_tokens"),
     }
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.output_truncated",
         rule="instructor.IncompleteOutputException",
         saw="IncompleteOutputException",
@@ -113,7 +113,7 @@ def _cut_words(model: str | None, known: dict[str, Any]) -> str:
     return f"The structured answer reached its length limit before it was complete{f' ({suffix})' if suffix else ''}."
 
 
-def _carried(error: BaseException) -> Reading:
+def _carried(error: BaseException) -> Classification:
     return carries(cause_of(error), f"instructor.{type(error).__name__}", otherwise="provider.unknown")
 
 

@@ -1,19 +1,19 @@
 """jax: the runtime's errors begin with a status word, and memory is one of them."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import needed_mb, shortfall_of
 from failwell.adapters.protocols.devices import device_status, kind_of_xla, xla_word
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 
 
-def _xla(error: BaseException) -> Reading:
+def _xla(error: BaseException) -> Classification:
     text = text_of(error)
     status = xla_word(text)
     if status == "RESOURCE_EXHAUSTED":
         # On a GPU it gives the requested size and not the free memory.
         needed = needed_mb(text)
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="resource.gpu_memory",
             rule="jax.RESOURCE_EXHAUSTED",
             basis="code",
@@ -24,12 +24,12 @@ def _xla(error: BaseException) -> Reading:
     device = device_status(text)
     if device is not None:
         kind, saw = device
-        return Reading.from_rule(kind=kind, rule=f"jax.{saw}", basis="code", saw=saw)
+        return Classification.from_rule(kind=kind, rule=f"jax.{saw}", basis="code", saw=saw)
     # A Python function that the program handed to jax failed inside it.
     called_back = status == "INTERNAL" and "callback" in text[:200].lower()
     kind = "internal.bug" if called_back else kind_of_xla(status) or "internal.unknown"
     name = type(error).__name__
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind, rule=f"jax.{status or name}", basis="code" if status else "type", saw=status or name
     )
 

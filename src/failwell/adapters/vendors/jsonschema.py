@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import rows
 from failwell.errors.field_paths import declared_names, field_details, field_path, whole_path
 from failwell.errors.foreign_objects import safe_getattr, str_attr
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     parts = _parts(safe_getattr(error, "absolute_path", "instance_path", "path"))
     path = field_path(parts, _declared(error))
     rule = str_attr(error, "validator") or _keyword(safe_getattr(error, "kind"))
     broken = f" breaks `{rule}`" if rule else " is not valid"
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.shape_invalid",
         rule="jsonschema.ValidationError",
         saw="ValidationError",

@@ -4,7 +4,7 @@ Where the exception is an SDK's as well, that SDK's adapter comes first along th
 holds is read here. `OutputParserException` keeps the model's answer; it is never read.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk_exceptions import adapter
@@ -35,11 +35,13 @@ def _refine(error: BaseException, facts: Facts) -> None:
 _model = adapter(None, "langchain_core", _refine)
 
 
-def _carried(error: BaseException) -> Reading | None:
+def _carried(error: BaseException) -> Classification | None:
     inner = cause_of(error)
     known = inner is not None and bool(entries(type(inner)))
     return (
-        Reading.from_rule(kind="internal.unknown", rule="langchain_core.LangChainException", inner=inner)
+        Classification.from_rule(
+            kind="internal.unknown", rule="langchain_core.LangChainException", inner=inner
+        )
         if known
         else None
     )

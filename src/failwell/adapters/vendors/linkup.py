@@ -6,7 +6,7 @@ reply with its headers stays behind in the client's frame.
 
 from dataclasses import replace
 
-from failwell.adapters.classification import Adapter, Phase, Reading
+from failwell.adapters.classification import Adapter, Classification, Phase
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
@@ -26,7 +26,7 @@ _STATUS = lazy_regex(r"\((\d{3})\)")
 def _entry(kind: str | None) -> Adapter:
     """An adapter for one class; without a kind, the status in the text decides."""
 
-    def read(error: BaseException) -> Reading:
+    def read(error: BaseException) -> Classification:
         text = text_of(error)
         match = _STATUS.search(text)
         status = int(match.group(1)) if match else None
@@ -56,7 +56,7 @@ def _is(kind: str | None, *names: str) -> Table:
     return dict.fromkeys(names, _entry(kind))
 
 
-def _timeout(error: BaseException) -> Reading:
+def _timeout(error: BaseException) -> Classification:
     cause = cause_of(error)
     phase: Phase | None = None if cause is None else transport(cause)[0]
     return classify(
@@ -71,7 +71,7 @@ def _timeout(error: BaseException) -> Reading:
     )
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of linkup's client."""
     if type(error) is not ValueError:
         return None

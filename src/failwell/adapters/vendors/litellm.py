@@ -5,7 +5,7 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk_exceptions import gather
@@ -34,7 +34,7 @@ _INVENTED = frozenset({"throttling_error", "429"})
 """What every `RateLimitError` holds, whatever the provider said. The words of the provider are in its message."""
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     rule = f"litellm.{type(error).__name__}"
     provider, model = str_attr(error, "llm_provider"), str_attr(error, "model")
     headers = lower_headers(safe_getattr(error, "litellm_response_headers"))
@@ -74,7 +74,7 @@ def _is_caught(link: BaseException) -> bool:
     return bool(entries(type(link))) and "litellm" in tops_of(link)
 
 
-def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Reading:
+def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Classification:
     facts = gather(error, provider, "litellm")
     facts.headers = headers
     facts.codes = tuple(code for code in facts.codes if code not in _INVENTED)
@@ -85,10 +85,10 @@ def _own(error: BaseException, headers: dict[str, str], provider: str | None) ->
     return classify(facts)
 
 
-def _cooling(error: BaseException) -> Reading:
+def _cooling(error: BaseException) -> Classification:
     wait = safe_getattr(error, "cooldown_time")
     known = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.unavailable",
         rule="litellm.RouterRateLimitError",
         saw=type(error).__name__,

@@ -3,7 +3,7 @@
 A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.vendor_tables import carries, cause_of, envelopes, rows
@@ -37,7 +37,7 @@ _CLOSED, _TIMED_OUT = "connection closed", "timed out while waiting for response
 """What the SDK says itself, with a code or, in some releases and in logs, without."""
 
 
-def _rpc_error(error: BaseException) -> Reading:
+def _rpc_error(error: BaseException) -> Classification:
     holder = safe_getattr(error, "error") or error
     code = int_attr(holder, "code")
     text = (str_attr(holder, "message", limit=200) or text_of(error)[:200]).lower()
@@ -49,7 +49,7 @@ def _rpc_error(error: BaseException) -> Reading:
         kind = "tool.not_found"
     elif code is None and text.startswith(_TIMED_OUT):
         kind = "tool.timeout"
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind,
         rule="mcp.MCPError",
         basis="type" if code is None else "code",
@@ -58,7 +58,7 @@ def _rpc_error(error: BaseException) -> Reading:
     )
 
 
-def _tool(error: BaseException) -> Reading:
+def _tool(error: BaseException) -> Classification:
     return carries(
         cause_of(error), f"mcp.{type(error).__name__}", otherwise="tool.failed", saw=type(error).__name__
     )

@@ -4,7 +4,7 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter
@@ -25,8 +25,8 @@ def _refine(error: BaseException, facts: Facts) -> None:
 _read = adapter("mistral", "mistralai", _refine)
 
 
-def _row(kind: str, name: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"mistralai.{name}", saw=name, provider="mistral")
+def _row(kind: str, name: str) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"mistralai.{name}", saw=name, provider="mistral")
 
 
 TABLES: dict[str, Table] = {

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.database_errors import client_error, server_error
 from failwell.adapters.protocols.stores import kind_of_mongodb
 from failwell.adapters.registry import Table
@@ -15,7 +15,7 @@ _SERVER, _SDK = "mongodb", "pymongo"
 _MOST = 16
 
 
-def _failed(error: BaseException) -> Reading:
+def _failed(error: BaseException) -> Classification:
     """An answer of the server with a code, labels, or the errors of single writes."""
     code = int_attr(error, "code") or _write_code(safe_getattr(error, "details"))
     labels = _labels(error)
@@ -58,7 +58,7 @@ def _write_code(details: Any) -> int | None:
     return None
 
 
-def _reconnect(error: BaseException) -> Reading:
+def _reconnect(error: BaseException) -> Classification:
     """A connection that failed. Before a command was sent nothing happened; after it nobody knows."""
     name = type(error).__name__
     if name == "NotPrimaryError":

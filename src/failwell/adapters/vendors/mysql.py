@@ -1,6 +1,6 @@
 """PyMySQL, mysqlclient, aiomysql and MySQL's own connector: the number decides, then the SQLSTATE."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.database_errors import by_class, client_error, server_error
 from failwell.adapters.protocols.sql import condition_of, kind_of_mysql, kind_of_sqlstate
 from failwell.adapters.registry import Table
@@ -12,7 +12,7 @@ _SERVER = "mysql"
 _CLOSED = ("already closed", "not connected", "connection not available")
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     sdk = type(error).__module__.partition(".")[0]
     number = _number(error)
     state = str_attr(error, "sqlstate")

@@ -4,7 +4,7 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
@@ -21,7 +21,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
         facts.in_stream, facts.status = True, 500
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of ollama's client."""
     if not isinstance(error, ConnectionError) or error.errno is not None:
         return None
@@ -34,7 +34,7 @@ def raised(error: BaseException) -> Reading | None:
 TABLES: dict[str, Table] = {
     "ollama": {
         "ResponseError": adapter("ollama", "ollama", _refine),
-        "RequestError": Reading.from_rule(
+        "RequestError": Classification.from_rule(
             kind="validation.input_invalid", rule="ollama.RequestError", saw="RequestError", provider="ollama"
         ),
     }

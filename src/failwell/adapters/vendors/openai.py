@@ -4,7 +4,7 @@
 status; a connection error says only "Connection error." and keeps the rest in its cause.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, in_stream, provider_of
@@ -24,7 +24,7 @@ TABLES: dict[str, Table] = {
         "OpenAIError": adapter("openai", "openai", _refine),
         # Nothing was called: a client without an address, a full queue on this side, and a
         # message from outside with a foreign signature.
-        "_AmbiguousModuleClientUsageError": Reading.from_rule(
+        "_AmbiguousModuleClientUsageError": Classification.from_rule(
             kind="validation.config_invalid",
             rule="openai.AmbiguousModuleClientUsageError",
             saw="AmbiguousModuleClientUsageError",

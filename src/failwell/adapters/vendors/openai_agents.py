@@ -5,7 +5,7 @@
 
 from dataclasses import replace
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.adapters.vendors.process import read_exit
@@ -42,7 +42,7 @@ _SANDBOX: dict[str, str] = {
 """The beginning of a sandbox's error code → kind; the first that fits decides."""
 
 
-def _sandbox(error: BaseException) -> Reading:
+def _sandbox(error: BaseException) -> Classification:
     exit_code = int_attr(error, "exit_code")
     if exit_code is not None:
         return read_exit(exit_code)
@@ -52,11 +52,11 @@ def _sandbox(error: BaseException) -> Reading:
     rule = f"agents.{type(error).__name__}"
     if kind is None:
         return carries(inner_of(error), rule, otherwise="internal.sandbox_error", saw=type(error).__name__)
-    reading = Reading.from_rule(kind=kind, rule=rule, basis="code", saw=code)
+    reading = Classification.from_rule(kind=kind, rule=rule, basis="code", saw=code)
     return replace(reading, retryable=False) if repeat is False else reading
 
 
-def _mistake(error: BaseException) -> Reading:
+def _mistake(error: BaseException) -> Classification:
     """A mistake in how an agent was put together; the same class carries what a tool raised."""
     inner = inner_of(error)
     kind = "validation.config_invalid" if inner is None else "tool.failed"

@@ -3,7 +3,7 @@
 SFTP raises `OSError` with the number of the remote system's error, which is read like a local one.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.vendor_tables import rows
@@ -23,7 +23,7 @@ _NOT_SENT = (
 )  # fmt: skip
 
 
-def _ssh(error: BaseException) -> Reading:
+def _ssh(error: BaseException) -> Classification:
     low = text_of(error).lower()
     if "authentication methods" in low:
         return _row("provider.auth", "SSHException", Certainty.NOT_SENT)
@@ -34,13 +34,13 @@ def _ssh(error: BaseException) -> Reading:
     return _row("provider.outcome_unknown", "SSHException")
 
 
-def _channel(error: BaseException) -> Reading:
+def _channel(error: BaseException) -> Classification:
     kind = _CHANNEL.get(int_attr(error, "code") or 0, "provider.unknown")
     return _row(kind, "ChannelException", Certainty.NOT_SENT)
 
 
-def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"paramiko.{name}", saw=name, certainty=certainty)
+def _row(kind: str, name: str, certainty: Certainty | None = None) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"paramiko.{name}", saw=name, certainty=certainty)
 
 
 TABLES: dict[str, Table] = {

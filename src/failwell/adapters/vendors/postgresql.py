@@ -4,7 +4,7 @@ libpq does not hand on the SQLSTATE of a connection that the server refused, so 
 it are read by the sentences of PostgreSQL and libpq for those states.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import NOT_SENT
 from failwell.adapters.protocols.database_errors import by_class, client_error, server_error
 from failwell.adapters.protocols.sql import class_names, condition_of, kind_of_sqlstate, sqlstate_of
@@ -46,7 +46,7 @@ _MISSING: tuple[tuple[str, str], ...] = (("database ", "3D000"), ("role ", "2800
 _CLOSED = ("connection is closed", "connection already closed", "connection not open", "pool is closed")
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     sdk = type(error).__module__.partition(".")[0]
     code = str_attr(error, "sqlstate", "pgcode") or sqlstate_of(type(error).__name__)
     text = text_of(error)
@@ -76,13 +76,13 @@ def _by_sentence(low: str) -> str | None:
     return None if phase is None else "08001" if phase in NOT_SENT else "08006"
 
 
-def _not_sent(error: BaseException) -> Reading:
+def _not_sent(error: BaseException) -> Classification:
     """A connection that was not open: the statement never left."""
     sdk = type(error).__module__.partition(".")[0]
     return client_error(error, "provider.connection", server=_SERVER, sdk=sdk, certainty=Certainty.NOT_SENT)
 
 
-def _interface(error: BaseException) -> Reading:
+def _interface(error: BaseException) -> Classification:
     """Asyncpg's own findings, and those of psycopg: a closed connection, or a misuse."""
     if any(words in text_of(error).lower() for words in _CLOSED) or transport(error)[0] is not None:
         return _not_sent(error)

@@ -3,7 +3,7 @@
 import signal
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.system_errors import KIND_BY_NTSTATUS, is_ntstatus
 from failwell.adapters.registry import Table
 from failwell.errors.faults import OOM_ASSUMED
@@ -39,7 +39,7 @@ _OUT_OF_MEMORY = (
 )
 
 
-def read_exit(code: int, output: object = None) -> Reading:
+def read_exit(code: int, output: object = None) -> Classification:
     """What an exit code says: negative or above 128, the signal that ended the process.
 
     Args:
@@ -54,7 +54,7 @@ def read_exit(code: int, output: object = None) -> Reading:
             kind, why = "resource.system_memory", "it found no memory"
         # Nothing here counts what the kernel killed, so a SIGKILL is only taken for a want of memory.
         assumed: dict[str, Any] = {"out_of_memory": "assumed"} if kind == "worker.oom" else {}
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind=kind,
             rule=f"process.{name}",
             basis="code",
@@ -65,7 +65,7 @@ def read_exit(code: int, output: object = None) -> Reading:
         )
     by_code = _BY_EXIT.get(code) or KIND_BY_NTSTATUS.get(code & 0xFFFFFFFF)
     kind, why = by_code or ("internal.script_error", "it reported a failure")
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind,
         rule="process.exit"
         if by_code is None
@@ -91,15 +91,15 @@ def _ran_out_of_memory(output: object) -> bool:
     return isinstance(output, str) and any(sign in output[-_LAST_OUTPUT:] for sign in _OUT_OF_MEMORY)
 
 
-def _called(error: BaseException) -> Reading | None:
+def _called(error: BaseException) -> Classification | None:
     code = int_attr(error, "returncode")
     return None if code is None else read_exit(code, safe_getattr(error, "stderr", "output"))
 
 
-def _expired(error: BaseException) -> Reading:
+def _expired(error: BaseException) -> Classification:
     limit = safe_getattr(error, "timeout")
     known = isinstance(limit, int | float)
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="internal.script_timeout",
         rule="process.TimeoutExpired",
         saw="TimeoutExpired",
@@ -113,7 +113,7 @@ TABLES: dict[str, Table] = {
         "CalledProcessError": _called,
         "TimeoutExpired": _expired,
         # Raised by hand of the module itself, when a child could not be prepared.
-        "SubprocessError": Reading.from_rule(
+        "SubprocessError": Classification.from_rule(
             kind="internal.spawn_failed", rule="process.SubprocessError", exact=True, saw="SubprocessError"
         ),
     }

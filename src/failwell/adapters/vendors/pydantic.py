@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import text_of
 from failwell.adapters.traceback_frames import reply_in, unparsed_reply
@@ -21,7 +21,7 @@ _SETTINGS = "Settings"
 """How the models that pydantic-settings fills from the environment are named."""
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     reading = _invalid_data(error)
     if not _is_reply(error):
         return reading
@@ -52,7 +52,7 @@ def _is_reply(error: BaseException) -> bool:
     return parsed is not None and (title.endswith(_REPLIES) or reply_in(error, parsed.client) is not None)
 
 
-def _error_instead(error: BaseException) -> Reading | None:
+def _error_instead(error: BaseException) -> Classification | None:
     """The error that a provider sent where its client expects a piece of an answer, judged like any other."""
     from failwell.adapters.classify import classify
     from failwell.adapters.facts import Facts, codes_of, message_of
@@ -80,11 +80,11 @@ def _error_in(row: Any) -> dict[str, Any] | None:
     return body if is_error else None
 
 
-def _invalid_data(error: BaseException) -> Reading:
+def _invalid_data(error: BaseException) -> Classification:
     fields = _fields(error)
     names = ", ".join(f"`{where}` ({why})" for where, _, why in fields[:5])
     more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.config_invalid" if _title(error).endswith(_SETTINGS) else "validation.shape_invalid",
         rule="pydantic.ValidationError",
         saw="ValidationError",
@@ -129,22 +129,24 @@ def _field(row: Any) -> tuple[str, str, str] | None:
 TABLES: dict[str, Table] = {
     "pydantic_core": {
         "ValidationError": _read,
-        "SchemaError": Reading.from_rule(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
+        "SchemaError": Classification.from_rule(
+            kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"
+        ),
     },
     "fastapi": {
         **{
-            name: Reading.from_rule(kind="validation.input_invalid", rule=f"fastapi.{name}", saw=name)
+            name: Classification.from_rule(kind="validation.input_invalid", rule=f"fastapi.{name}", saw=name)
             for name in ("ValidationException", "RequestValidationError", "WebSocketRequestValidationError")
         },
         # What a route returned does not fit the type that it declares, or the application is put together wrongly.
         **{
-            name: Reading.from_rule(kind="internal.bug", rule=f"fastapi.{name}", saw=name)
+            name: Classification.from_rule(kind="internal.bug", rule=f"fastapi.{name}", saw=name)
             for name in ("ResponseValidationError", "FastAPIError", "PydanticV1NotSupportedError")
         },
     },
     "pydantic": {
         "ValidationError": _read,
-        "PydanticUserError": Reading.from_rule(
+        "PydanticUserError": Classification.from_rule(
             kind="internal.bug", rule="pydantic.PydanticUserError", saw="PydanticUserError"
         ),
     },

@@ -7,7 +7,7 @@ worst member, like any group.
 
 import re
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, gather
@@ -76,7 +76,7 @@ def _add(facts: Facts, below: Facts) -> None:
 _reply = adapter(None, "pydantic_ai", _refine)
 
 
-def _model(error: BaseException) -> Reading:
+def _model(error: BaseException) -> Classification:
     cause = cause_of(error)
     name = "" if cause is None else type(cause).__name__
     reading = None if name in _UNREADABLE else _reply(error)
@@ -86,19 +86,19 @@ def _model(error: BaseException) -> Reading:
     return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=str_attr(error, "model_name"))
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of pydantic-ai: an answer without what its models look for."""
     if type(error) is not IndexError or not innermost(error).startswith("pydantic_ai.models"):
         return None
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.output_invalid", rule="pydantic_ai.IndexError", basis="origin", saw="IndexError"
     )
 
 
-def _mistake(error: BaseException) -> Reading:
+def _mistake(error: BaseException) -> Classification:
     # The same class says that an agent was put together wrongly and that a key is not set.
     missing = _KEY.search(str_attr(error, "message", limit=500) or "") is not None
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.auth" if missing else "validation.config_invalid",
         rule="pydantic_ai.UserError",
         saw="UserError",
@@ -139,7 +139,7 @@ TABLES: dict[str, Table] = {
         ),
         # The root of what a run raises; raised itself where a run was driven wrongly. A class below it that
         # is not known here says nothing of the kind.
-        "AgentRunError": Reading.from_rule(
+        "AgentRunError": Classification.from_rule(
             kind="internal.bug", rule="pydantic_ai.AgentRunError", exact=True, saw="AgentRunError"
         ),
         # Signals for pydantic-ai itself: one that escapes was raised outside of a run.

@@ -1,6 +1,6 @@
 """pypdfium2: what PDFium could not read, by its error code; the file is at fault, not the program."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.vendors.python import read_oserror
 from failwell.errors.foreign_objects import int_attr
@@ -14,9 +14,9 @@ _REASONS = {
 }
 
 
-def _pdfium(error: BaseException) -> Reading:
+def _pdfium(error: BaseException) -> Classification:
     reason = _REASONS.get(int_attr(error, "err_code") or 0)
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.input_invalid",
         rule="pypdfium2.PdfiumError",
         saw="PdfiumError",
@@ -25,12 +25,12 @@ def _pdfium(error: BaseException) -> Reading:
     )
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of a reader of documents: the document is at fault."""
     return unreadable(error, "pypdfium2")
 
 
-def unreadable(error: BaseException, library: str) -> Reading | None:
+def unreadable(error: BaseException, library: str) -> Classification | None:
     """What a builtin exception from a reader of documents says about the document."""
     if isinstance(error, OSError):
         known = read_oserror(error)
@@ -39,7 +39,7 @@ def unreadable(error: BaseException, library: str) -> Reading | None:
             return known
     elif not isinstance(error, ValueError) and type(error) is not RuntimeError:
         return None
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.input_invalid",
         rule=f"{library}.{type(error).__name__}",
         basis="origin",

@@ -4,7 +4,7 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.system_errors import NAME_BY_NUMBER, read_errno
 from failwell.adapters.registry import Table
 from failwell.adapters.text.message import read_message
@@ -15,12 +15,12 @@ from failwell.errors.foreign_objects import int_attr, safe_call, safe_getattr
 from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.safe_str import arguments_text
 
-_UNDECODED = Reading.from_rule(
+_UNDECODED = Classification.from_rule(
     kind="validation.input_invalid", rule="python.UnicodeDecodeError", saw="UnicodeDecodeError"
 )
 
 
-def _of_a_reply(error: BaseException) -> Reading | None:
+def _of_a_reply(error: BaseException) -> Classification | None:
     """Text that a client library could not parse is a provider's answer, not the caller's input."""
     from failwell.adapters.traceback_frames import unparsed_reply
 
@@ -41,7 +41,7 @@ def _of_a_reply(error: BaseException) -> Reading | None:
                 headers=lower_headers(reply.headers),
             )
         )
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="provider.output_invalid",
         rule="provider.unparsed_reply",
         basis="origin",
@@ -53,15 +53,15 @@ def _of_a_reply(error: BaseException) -> Reading | None:
     )
 
 
-def _json(error: BaseException) -> Reading:
+def _json(error: BaseException) -> Classification:
     return _of_a_reply(error) or _no_json(error)
 
 
-def _no_json(error: BaseException) -> Reading:
+def _no_json(error: BaseException) -> Classification:
     line, column = safe_getattr(error, "lineno"), safe_getattr(error, "colno")
     where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
     at = f" at line {line}, column {column}" if where else ""
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.shape_invalid",
         rule="python.JSONDecodeError",
         saw="JSONDecodeError",
@@ -70,10 +70,10 @@ def _no_json(error: BaseException) -> Reading:
     )
 
 
-def _missing_module(error: BaseException) -> Reading:
+def _missing_module(error: BaseException) -> Classification:
     name = safe_getattr(error, "name")
     known = isinstance(name, str) and name.replace(".", "").replace("_", "").isalnum()
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="extension.dependency_missing",
         rule="python.ModuleNotFoundError",
         saw="ModuleNotFoundError",
@@ -94,7 +94,7 @@ _NAME_OF = lazy_regex(
 """How Python says that a module lacks a name. `from partially initialized module` is a circle in the program and not meant."""
 
 
-def _import(error: BaseException) -> Reading | None:
+def _import(error: BaseException) -> Classification | None:
     """A name that a module does not have is a bug; a library of the system that is missing or too old is not."""
     text = safe_call(arguments_text, "", error)[:1_000]
     is_library = _LIBRARY.search(text) is not None or _is_of_another_release(text)
@@ -102,7 +102,7 @@ def _import(error: BaseException) -> Reading | None:
         # Its other base says more than that something is a bug.
         return None
     kind = "extension.dependency_missing" if is_library else "internal.bug"
-    return Reading.from_rule(kind=kind, rule="python.ImportError", saw="ImportError")
+    return Classification.from_rule(kind=kind, rule="python.ImportError", saw="ImportError")
 
 
 def _is_of_another_release(text: str) -> bool:
@@ -111,12 +111,12 @@ def _is_of_another_release(text: str) -> bool:
     return match is not None and (match["place"] is not None or is_known_library(match["top"]))
 
 
-def _exit(error: BaseException) -> Reading:
+def _exit(error: BaseException) -> Classification:
     code = safe_getattr(error, "code")
     if code is None or code == 0:
-        return Reading.from_rule(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
+        return Classification.from_rule(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
     number = code if isinstance(code, int) else 1
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="internal.script_error",
         rule="python.SystemExit",
         saw=f"SystemExit({number})",
@@ -127,7 +127,9 @@ def _exit(error: BaseException) -> Reading:
 
 # `RuntimeError` itself is what Python raises when it is misused. A library's subclass of it may be
 # anything, so only the exact class is read as a program error.
-_MISUSE = Reading.from_rule(kind="internal.bug", rule="python.RuntimeError", exact=True, saw="RuntimeError")
+_MISUSE = Classification.from_rule(
+    kind="internal.bug", rule="python.RuntimeError", exact=True, saw="RuntimeError"
+)
 
 
 _BY_CLASS = {
@@ -147,7 +149,7 @@ _BY_CLASS = {
 """For errors that were raised by hand, without a number."""
 
 
-def read_oserror(error: BaseException) -> Reading:
+def read_oserror(error: BaseException) -> Classification:
     """What the errno says; without one, what the class says; else an unnamed failure of the system."""
     number = int_attr(error, "errno")
     known = None if number is None else read_errno(NAME_BY_NUMBER.get(number, ""))
@@ -159,13 +161,15 @@ def read_oserror(error: BaseException) -> Reading:
             # By name, since an error that was read from a text has a class of its own.
             is_base = cls.__name__ == ConnectionError.__name__
             printed = read_message(error) if number is None and is_base else None
-            return printed or Reading.from_rule(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
+            return printed or Classification.from_rule(
+                kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__
+            )
     if number is None:
         # Raised by hand, for anything: a fact in the message says more than the class.
-        return read_message(error) or Reading.from_rule(
+        return read_message(error) or Classification.from_rule(
             kind="internal.io_error", rule="python.OSError", saw="OSError"
         )
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="internal.io_error", rule="python.OSError", basis="errno", saw=f"errno {number}"
     )
 

@@ -3,14 +3,14 @@
 A `RayTaskError` is an instance of the task's exception as well; the original is in `cause`.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import carries, envelopes, inner_of, rows
 from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr
 
 
-def _task(error: BaseException) -> Reading:
+def _task(error: BaseException) -> Classification:
     held = safe_getattr(error, "cause", "_original_exception")
     inner = held if isinstance(held, BaseException) else inner_of(error)
     return carries(inner, f"ray.{type(error).__name__.partition('(')[0]}", otherwise="internal.unknown")

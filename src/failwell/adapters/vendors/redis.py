@@ -1,6 +1,6 @@
 """redis and valkey: an error reply begins with its code; redis-py turns some of the codes into classes."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.protocols.database_errors import client_error, server_error
@@ -29,7 +29,7 @@ _PREFIXES: dict[str, str] = {
 """Classes of redis-py that stand for a code, which it then takes off the text."""
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     text = text_of(error)
     word = str_attr(error, "status_code") or _PREFIXES.get(type(error).__name__)
     if word is not None and is_redis_prefix(word) and not text.startswith(word):
@@ -43,11 +43,11 @@ def _read(error: BaseException) -> Reading:
     return server_error(error, kind, server=_SERVER, sdk=_SERVER, code=text.partition(" ")[0], label="code")
 
 
-def _authentication(error: BaseException) -> Reading:
+def _authentication(error: BaseException) -> Classification:
     return client_error(error, "provider.auth", server=_SERVER, sdk=_SERVER, certainty=Certainty.NOT_SENT)
 
 
-def _connection(error: BaseException) -> Reading:
+def _connection(error: BaseException) -> Classification:
     """A connection that failed: its causes tell how far the command got."""
     text = text_of(error)
     # The server answers a connection too many with a reply like any other.

@@ -7,7 +7,7 @@ its error are read.
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.registry import Table
@@ -25,10 +25,10 @@ def _refine(error: BaseException, facts: Facts) -> None:
     facts.headers = lower_headers(safe_getattr(reply_in(error, "replicate"), "headers"))
 
 
-def _failed(error: BaseException) -> Reading:
+def _failed(error: BaseException) -> Classification:
     prediction = safe_getattr(error, "prediction")
     if str_attr(prediction, "status") in ("canceled", "aborted"):
-        return Reading.from_rule(
+        return Classification.from_rule(
             kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate"
         )
     text = str_attr(prediction, "error", limit=4_000) or ""
@@ -41,7 +41,7 @@ def _failed(error: BaseException) -> Reading:
     )
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of replicate's client: no token, or an error event of a stream."""
     if type(error) is ValueError:
         reading = _classified_as(error, words_of(error)[:500])
@@ -58,7 +58,7 @@ def raised(error: BaseException) -> Reading | None:
     return None
 
 
-def _classified_as(error: BaseException, text: str, **facts: Any) -> Reading:
+def _classified_as(error: BaseException, text: str, **facts: Any) -> Classification:
     if "nsfw" in text.lower():
         # What its safety checker says of a picture.
         facts = {**facts, "codes": ("content_filter",), "status": None}
@@ -76,7 +76,7 @@ TABLES: dict[str, Table] = {
         "ReplicateError": adapter("replicate", "replicate", _refine),
         "ModelError": _failed,
         "ReplicateException": adapter("replicate", "replicate"),
-        "WebhookValidationError": Reading.from_rule(
+        "WebhookValidationError": Classification.from_rule(
             kind="validation.input_invalid",
             rule="replicate.WebhookValidationError",
             saw="WebhookValidationError",

@@ -4,7 +4,7 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk_exceptions import adapter, transport
@@ -23,8 +23,8 @@ def _refine(error: BaseException, facts: Facts) -> None:
                 facts.phase = transport(nested)[0] if isinstance(nested, BaseException) else None
 
 
-def _row(kind: str, name: str, sdk: str) -> Reading:
-    return Reading.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name)
+def _row(kind: str, name: str, sdk: str) -> Classification:
+    return Classification.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name)
 
 
 _requests = adapter(None, "requests", _refine)

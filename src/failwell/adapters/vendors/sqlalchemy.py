@@ -1,6 +1,6 @@
 """SQLAlchemy: the driver's exception below it decides. A statement and its parameters are never read."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.protocols.database_errors import by_class
 from failwell.adapters.registry import Table
 from failwell.adapters.vendor_tables import carries, cause_of, rows
@@ -8,7 +8,7 @@ from failwell.errors.axes import Certainty
 from failwell.errors.foreign_objects import safe_getattr
 
 
-def _statement(error: BaseException) -> Reading:
+def _statement(error: BaseException) -> Classification:
     inner = safe_getattr(error, "orig")
     # A driver without an adapter here is read by the class that SQLAlchemy gives its error.
     own = by_class(error, server="database", sdk="sqlalchemy")
@@ -17,7 +17,7 @@ def _statement(error: BaseException) -> Reading:
     return own
 
 
-def _adapted(error: BaseException) -> Reading:
+def _adapted(error: BaseException) -> Classification:
     """The stand-in that SQLAlchemy makes of an asynchronous driver's error; the error itself is its cause."""
     own = by_class(error, server="database", sdk="sqlalchemy")
     return carries(cause_of(error), f"sqlalchemy.{type(error).__name__}", otherwise=own.kind)

@@ -1,6 +1,6 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.errors.foreign_objects import safe_call, str_attr
 from failwell.errors.lazy_regex import lazy_regex
@@ -51,22 +51,22 @@ _NAMED = lazy_regex(
 """Sentences that a name follows."""
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     code = str_attr(error, "sqlite_errorname") or _code_in(safe_call(words_of, "", error)[:60])
     if code is not None:
         # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
         primary = "_".join(code.split("_")[:2])
         kind = _BY_CODE.get(primary)
         if kind is not None:
-            return Reading.from_rule(
+            return Classification.from_rule(
                 kind=kind, rule=f"sqlite.{primary}", basis="code", saw=code, details={"sqlite_code": code}
             )
     text = safe_call(words_of, "", error) if code in (None, "SQLITE_ERROR") else ""
     for sentence, (kind, rule) in _ABSENT.items():
         if text.startswith(sentence):
-            return Reading.from_rule(kind=kind, rule=rule, saw=sentence.rstrip(": "))
+            return Classification.from_rule(kind=kind, rule=rule, saw=sentence.rstrip(": "))
     saw = code or type(error).__name__
-    return Reading.from_rule(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
+    return Classification.from_rule(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
 
 
 def _code_in(text: str) -> str | None:

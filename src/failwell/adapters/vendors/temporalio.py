@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts
 from failwell.adapters.protocols.rpc import read_rpc
@@ -38,7 +38,7 @@ _TIMEOUTS: dict[str, tuple[str, Certainty | None]] = {
 }
 
 
-def _application(error: BaseException) -> Reading:
+def _application(error: BaseException) -> Classification:
     details = safe_getattr(error, "details")
     recorded = report_in(details)
     encoded = None if recorded is not None else _model_error(details)
@@ -47,7 +47,7 @@ def _application(error: BaseException) -> Reading:
     veto = False if safe_getattr(error, "non_retryable") is True else None
     wait = safe_getattr(error, "next_retry_delay")
     has_delay = isinstance(wait, timedelta) and wait >= timedelta(0)
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=str(recorded["kind"]) if recorded is not None else known or "internal.unknown",
         rule="temporalio.ApplicationError",
         basis="declared" if recorded is not None else "code" if known else "type",
@@ -93,28 +93,28 @@ def _by_name(name: str | None) -> str | None:
         return None
     if isinstance(getattr(builtins, name, None), type):
         entry = find("builtins", name)
-        return entry.kind if isinstance(entry, Reading) else None
+        return entry.kind if isinstance(entry, Classification) else None
     by_class = classify(Facts(names=(name.lower(),), exception_type=name)).kind
     return None if by_class == "provider.unknown" else by_class
 
 
-def _timeout(error: BaseException) -> Reading:
+def _timeout(error: BaseException) -> Classification:
     word = str_attr(safe_getattr(error, "type"), "name") or ""
     kind, certainty = _TIMEOUTS.get(word, ("worker.timeout", None))
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind, rule="temporalio.TimeoutError", basis="code" if word else "type", saw=word or "TimeoutError",
         certainty=certainty,
     )  # fmt: skip
 
 
-def _server(error: BaseException) -> Reading:
+def _server(error: BaseException) -> Classification:
     veto = False if safe_getattr(error, "non_retryable") is True else None
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="worker.transient", rule="temporalio.ServerError", saw="ServerError", retryable=veto
     )
 
 
-def _rpc(error: BaseException) -> Reading:
+def _rpc(error: BaseException) -> Classification:
     word = str_attr(safe_getattr(error, "status"), "name") or "UNKNOWN"
     text = str_attr(error, "message", limit=4_000) or ""
     packed = safe_getattr(error, "raw_grpc_status")
@@ -125,9 +125,11 @@ def _rpc(error: BaseException) -> Reading:
 
 
 def _carried(otherwise: str) -> Any:
-    def read(error: BaseException) -> Reading:
+    def read(error: BaseException) -> Classification:
         name = type(error).__name__
-        return Reading.from_rule(kind=otherwise, rule=f"temporalio.{name}", saw=name, inner=cause_of(error))
+        return Classification.from_rule(
+            kind=otherwise, rule=f"temporalio.{name}", saw=name, inner=cause_of(error)
+        )
 
     return read
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, as_objects, codes_and_message, parse_body
 from failwell.adapters.protocols.database_errors import client_error, server_error
@@ -29,10 +29,10 @@ _NAMED = frozenset({404, 409})
 _NO_KEY = lazy_regex(r"\b(?:no|missing|provide[^.\n]{0,20}) api[ _-]?key", re.IGNORECASE)
 
 
-def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException], Reading]:
+def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException], Classification]:
     read = adapter(provider, sdk, refine)
 
-    def read_store(error: BaseException) -> Reading:
+    def read_store(error: BaseException) -> Classification:
         facts = read.facts(error)
         reading = classify(facts)
         if facts.status in _NAMED and facts.body is not None and reading.kind != "provider.rejected":
@@ -45,7 +45,7 @@ def _store(provider: str, sdk: str, refine: Refine) -> Callable[[BaseException],
 def _wraps(sdk: str, otherwise: str, *names: str) -> Table:
     """Envelopes around a transport's exception, which decides."""
 
-    def read(error: BaseException) -> Reading:
+    def read(error: BaseException) -> Classification:
         inner = safe_getattr(error, "source")
         inner = inner if isinstance(inner, BaseException) else cause_of(error)
         return carries(inner, f"{sdk}.{type(error).__name__}", otherwise=otherwise, provider=sdk)
@@ -61,7 +61,7 @@ def _qdrant(error: BaseException, facts: Facts) -> None:
     facts.message = message[:2_000] if isinstance(message, str) else body if isinstance(body, str) else ""
 
 
-def _qdrant_exhausted(error: BaseException) -> Reading:
+def _qdrant_exhausted(error: BaseException) -> Classification:
     wait = int_attr(error, "retry_after_s")
     headers = {} if wait is None else {"retry-after": str(wait)}
     return classify(
@@ -75,7 +75,7 @@ def _qdrant_exhausted(error: BaseException) -> Reading:
     )
 
 
-def _weaviate_status(error: BaseException) -> Reading:
+def _weaviate_status(error: BaseException) -> Classification:
     """A status of HTTP, or the number of a status of gRPC."""
     number = int_attr(error, "status_code")
     if number is not None and 0 < number < len(GRPC_WORDS):
@@ -99,7 +99,7 @@ _weaviate_reply = _store("weaviate", "weaviate-client", _weaviate)
 _GRPC = lazy_regex(r"StatusCode\.([A-Z_]{2,20})|^\[([A-Z_]{2,20})\] |status = StatusCode\.([A-Z_]{2,20})")
 
 
-def _weaviate_call(error: BaseException) -> Reading:
+def _weaviate_call(error: BaseException) -> Classification:
     """A call over gRPC: its error is the cause, or the context; some are only printed into the text."""
     inner = cause_of(error)
     if inner is not None:
@@ -124,12 +124,12 @@ def _pinecone(error: BaseException, facts: Facts) -> None:
         facts.codes = ("quota_exhausted", *facts.codes)
 
 
-def _pinecone_argument(error: BaseException) -> Reading:
+def _pinecone_argument(error: BaseException) -> Classification:
     kind = "provider.auth" if _NO_KEY.search(text_of(error)) else "validation.input_invalid"
     return client_error(error, kind, server="pinecone", sdk="pinecone", certainty=Certainty.NOT_SENT)
 
 
-def _milvus(error: BaseException) -> Reading:
+def _milvus(error: BaseException) -> Classification:
     sdk = "pymilvus"
     code = int_attr(error, "code")
     if code is None and (match := re.search(r"\(code=(\d{1,6}),", text_of(error))):
@@ -174,14 +174,14 @@ _MILVUS_CLASSES: dict[str, str] = dict.fromkeys(
 )
 
 
-def _milvus_unavailable(error: BaseException) -> Reading:
+def _milvus_unavailable(error: BaseException) -> Classification:
     """GRPC's `UNAVAILABLE`: no connection, or a server that answers so."""
     return read_rpc(
         "UNAVAILABLE", text_of(error), sdk="pymilvus", name=type(error).__name__, provider="milvus"
     )
 
 
-def _chroma(error: BaseException) -> Reading:
+def _chroma(error: BaseException) -> Classification:
     """By the class that the name in the body stands for. `code()` is the status that it would answer with."""
     method: Callable[[], Any] = safe_getattr(error, "code")
     status = safe_call(method, None) if callable(method) else None
@@ -201,7 +201,7 @@ def _chroma(error: BaseException) -> Reading:
     return client_error(error, kind, server="chroma", sdk="chromadb")
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A built-in exception that came out of chromadb: a body that it does not know, or a server that is not there."""
     reply = reply_in(error, "chromadb")
     if type(error) is Exception and reply is not None:

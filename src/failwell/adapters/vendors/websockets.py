@@ -2,7 +2,7 @@
 
 import re
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.protocols.wire import (
@@ -27,7 +27,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
     facts.message = message_of(body) or facts.message
 
 
-def _closed(error: BaseException) -> Reading:
+def _closed(error: BaseException) -> Classification:
     frame = safe_getattr(error, "rcvd")
     code = int_attr(frame, "code")
     reason = str_attr(frame, "reason", limit=500) or ""
@@ -45,7 +45,7 @@ def _closed(error: BaseException) -> Reading:
             classify(Facts(sdk="websockets", exception_type=type(error).__name__, status=status)), code
         )
     kind = kind_of_close_code(code) or "provider.stream_interrupted"
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind=kind,
         rule="websockets.ConnectionClosed",
         basis="code",
@@ -55,7 +55,7 @@ def _closed(error: BaseException) -> Reading:
     )
 
 
-def _with_close_code(reading: Reading, code: int) -> Reading:
+def _with_close_code(reading: Classification, code: int) -> Classification:
     from dataclasses import replace
 
     return replace(reading, certainty=Certainty.PARTIAL, details={**reading.details, "close_code": code})
@@ -65,7 +65,7 @@ def _word(reason: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", reason.lower())[:80].strip("_")
 
 
-def raised(error: BaseException) -> Reading | None:
+def raised(error: BaseException) -> Classification | None:
     """A builtin exception that came out of websockets: the handshake took too long."""
     if isinstance(error, TimeoutError) and "opening handshake" in text_of(error):
         return classify(Facts(sdk="websockets", exception_type="TimeoutError", phase="connect"))

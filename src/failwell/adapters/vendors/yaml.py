@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.registry import Table
 from failwell.errors.foreign_objects import int_attr, safe_getattr
 
 
-def _read(error: BaseException) -> Reading:
+def _read(error: BaseException) -> Classification:
     mark: Any = safe_getattr(error, "problem_mark", "context_mark")
     line, column = int_attr(mark, "line"), int_attr(mark, "column")
     where = {} if line is None or column is None else {"line": line + 1, "column": column + 1}
     at = f" at line {where['line']}, column {where['column']}" if where else ""
-    return Reading.from_rule(
+    return Classification.from_rule(
         kind="validation.shape_invalid",
         rule=f"yaml.{type(error).__name__}",
         saw=type(error).__name__,

@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     """Classify every line; a line that cannot be read is reported at once and counted at the end."""
     if args.text is not None:
         return _run_text(args)
-    from failwell.adapters.saved.log_record import classify
+    from failwell.adapters.log_records.log_record import classify
 
     lines = bad = 0
     for number, line in _lines(args.jsonl):

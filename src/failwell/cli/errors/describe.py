@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from json import JSONDecodeError, dumps, loads
 from typing import Any, NamedTuple, cast
 
-from failwell.adapters.saved.http_reply import describe_reply, parse_reply
-from failwell.adapters.saved.pasted import describe_pasted
+from failwell.adapters.log_records.http_reply import describe_reply, parse_reply
+from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.cli.exit_codes import Exit
 from failwell.cli.output import WIDTH, is_terminal, print_json, print_stderr, print_text, wants_color
 from failwell.cli.parser import Parser

@@ -14,8 +14,8 @@ from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
-from failwell.adapters.saved.http_reply import SavedReply, describe_reply
-from failwell.adapters.saved.peer import (
+from failwell.adapters.log_records.http_reply import SavedReply, describe_reply
+from failwell.adapters.log_records.peer import (
     as_evidence,
     claimed_kind,
     longer,

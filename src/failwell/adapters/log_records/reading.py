@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.classification import Phase, Reading
+from failwell.adapters.classification import Classification, Phase
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     STRUCTURES,
@@ -84,14 +84,16 @@ _ONLY_WRAPPING = frozenset(
     }
 )  # fmt: skip
 """Classes of .NET and Java that a runtime puts around whatever was thrown."""
-_BUG = Reading.from_rule(kind="internal.bug", rule="python.interpreter", basis="message", saw="an operation")
+_BUG = Classification.from_rule(
+    kind="internal.bug", rule="python.interpreter", basis="message", saw="an operation"
+)
 _LONGEST_SEARCHED = 4_000
 _SAY_LITTLE = ("provider.unknown", "provider.bad_request")
 UNKNOWN_KINDS = ("provider.unknown", "internal.unknown")
 _SYMBOL = lazy_regex(r"[A-Z][A-Z_]{3,60}|[a-z]{2,20}(?:_[a-z]{2,20}){1,5}")
 
 
-def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
+def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Classification:
     """The reading of one saved row. Missing and malformed values are ignored.
 
     Where the row has no status, code or phase of its own, its texts are read for them.
@@ -130,7 +132,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
             return inner
     if own is None and reading.kind == "provider.unknown":
         bugs = [error.name for error in text.errors if error.name in BUGS]
-        return Reading.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
+        return Classification.from_rule(kind="internal.bug", rule="cause", saw=bugs[-1]) if bugs else reading
     is_refused = _is_of_a_library(row, class_name, reading)
     # A class that a library made for one failure says more than words; Python's own classes say less.
     is_own = own is not None and (own.evidence[0].basis == "errno" or class_name not in GENERAL_CLASSES)
@@ -150,8 +152,8 @@ def is_misuse(message: str) -> bool:
 
 
 def _without_text(
-    facts: Facts, own: Reading | None, class_name: str, now: datetime | None, *, is_reply: bool
-) -> Reading | None:
+    facts: Facts, own: Classification | None, class_name: str, now: datetime | None, *, is_reply: bool
+) -> Classification | None:
     """What a reply, the transport or a class of Python's own decides, before the text is searched for facts."""
     if (
         facts.phase == "closed"
@@ -175,7 +177,7 @@ def _without_text(
     return own if class_name.startswith("subprocess.") or is_device or is_bug else None
 
 
-def _by_text_of(facts: Facts, now: datetime | None) -> Reading | None:
+def _by_text_of(facts: Facts, now: datetime | None) -> Classification | None:
     """The reading of what a body without a status says in its sentence and its codes, as a program would print both."""
     printed = read_printed(
         read_text("\n".join((facts.message, *facts.codes, *map(str.upper, facts.codes)))), facts, now
@@ -204,7 +206,7 @@ def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
-def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:
+def _inside(row: Mapping[str, Any], now: datetime | None) -> Classification | None:
     """The reading of the cause of a row whose own class says nothing; `None` if that is a plain error of Python's, or unknown."""
     causes = _dicts(row.get("cause_chain"))
     if not causes:
@@ -217,7 +219,7 @@ def _inside(row: Mapping[str, Any], now: datetime | None) -> Reading | None:
     return None if is_plain or below.kind in UNKNOWN_KINDS else below
 
 
-def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Reading) -> bool:
+def _is_of_a_library(row: Mapping[str, Any], class_name: str, reading: Classification) -> bool:
     """Whether a library refused its input with a class of Python that says nothing: a `RuntimeError` about two shapes."""
     if reading.kind != "provider.bad_request":
         return False
@@ -337,7 +339,7 @@ def _with_home(name: str, sdk: str | None) -> str:
     return f"{sdk}.{name}" if is_known else name
 
 
-def _own(dotted: str, message: str, output: object = None) -> Reading | None:
+def _own(dotted: str, message: str, output: object = None) -> Classification | None:
     """The reading of a class of the standard library that is known by name only."""
     module, _, name = dotted.rpartition(".")
     if module == "subprocess" and (code := _EXIT.search(message)):
@@ -347,7 +349,9 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
         cls = getattr(builtins, name, None)
         if is_javascript(message) or not (isinstance(cls, type) and issubclass(cls, BaseException)):
             kind = kind_of_class(name, message, in_javascript=is_javascript(message)) if name else None
-            return None if kind is None else Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
+            return (
+                None if kind is None else Classification.from_rule(kind=kind, rule=f"class.{name}", saw=name)
+            )
         if issubclass(cls, BaseExceptionGroup):
             # What it is depends on its members, which its name does not tell.
             return None
@@ -358,8 +362,8 @@ def _own(dotted: str, message: str, output: object = None) -> Reading | None:
         return read(error)
     entry = find(module, name) or (find(module, "Error") if name in _DB_API else None)
     if entry is None and (kind := kind_of_class(dotted, message)) is not None:
-        return Reading.from_rule(kind=kind, rule=f"class.{name}", saw=name)
-    if entry is None or isinstance(entry, Reading):
+        return Classification.from_rule(kind=kind, rule=f"class.{name}", saw=name)
+    if entry is None or isinstance(entry, Classification):
         return entry
     # An adapter reads an exception, so it gets one of that name.
     error = type(name, (Exception,), {"__module__": module})(message)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.describe import describe
+from failwell.adapters.log_records.reading import NO_LIBRARY, is_misuse, read_saved
 from failwell.adapters.origin import ORIGINS, seen_from
 from failwell.adapters.retry_after import LARGEST_SKEW, instant
-from failwell.adapters.saved.reading import NO_LIBRARY, is_misuse, read_saved
 from failwell.errors.facts import Origin
 from failwell.errors.fault import Fault
 from failwell.errors.headers import lower_headers
@@ -73,7 +73,7 @@ def _sent_at(date: str) -> datetime | None:
     return None if at is None or at > datetime.now(UTC) + LARGEST_SKEW else at
 
 
-def fields_of(reading: Reading) -> dict[str, Any]:
+def fields_of(reading: Classification) -> dict[str, Any]:
     """What an adapter read, as the fields of a fault that stands for it."""
     return {
         "kind": reading.kind,
@@ -93,7 +93,7 @@ def fields_of(reading: Reading) -> dict[str, Any]:
     }
 
 
-def evidence_of(reading: Reading) -> tuple[Evidence, ...]:
+def evidence_of(reading: Classification) -> tuple[Evidence, ...]:
     """The evidence of a reading of text that came from elsewhere, masked."""
     first, *runners_up = reading.evidence
     return (replace(first, saw=redact_text(first.saw, _LABEL_CAP)), *runners_up)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError, loads
 from typing import Any, cast
 
-from failwell.adapters.saved.log_record import classify
+from failwell.adapters.log_records.log_record import classify
 from failwell.errors.faults import Validation
 from failwell.errors.lazy_regex import lazy_regex
 from failwell.errors.report import ErrorReport

@@ -10,12 +10,12 @@ import re
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.classification import Reading
+from failwell.adapters.classification import Classification
 from failwell.adapters.describe import describe
+from failwell.adapters.log_records.log_record import evidence_of, fields_of
+from failwell.adapters.log_records.reading import read_saved
 from failwell.adapters.origin import seen_from
 from failwell.adapters.registry import entries
-from failwell.adapters.saved.log_record import evidence_of, fields_of
-from failwell.adapters.saved.reading import read_saved
 from failwell.adapters.sdk_exceptions import PHASES
 from failwell.adapters.text.class_names import is_javascript
 from failwell.adapters.text.message import without_prefixes
@@ -44,7 +44,7 @@ _FACTS = (
 """Sentences of the standard library whose numbers and names an adapter would read."""
 _HEADER = "Traceback (most recent call last)"
 _UNKNOWN = frozenset({"provider.unknown", "internal.unknown"})
-_LOUD = lazy_regex(
+_ERROR_LINE = lazy_regex(
     r"\b(?:errors?|fatal|critical|panick?(?:ed)?|exception|fail(?:ed|s|ure)?|unable|cannot|denied|refused|aborted|rejected)\b"
     r"|fehler|erreur|échec|ошибк|\berrore?\b|\berro\b|\bfall[oó]\b|错误|失败|异常|エラー|失敗|오류|실패",
     re.IGNORECASE,
@@ -111,7 +111,7 @@ def describe_pasted(
 class _Spoken(Fault):
     """What a provider's client printed, to build a report of."""
 
-    reading: Reading
+    reading: Classification
 
     def own_fields(self) -> dict[str, Any]:
         return {}
@@ -135,7 +135,7 @@ def _printed(
     """What another language or a command printed, as a fault with its causes; `None` if nothing is known about it."""
     facts = read_text(text)
     reading = read_saved({"message": text})
-    says_so = _LOUD.search(_CLEAN.sub("", text)) is not None
+    says_so = _ERROR_LINE.search(_CLEAN.sub("", text)) is not None
     shows_so = says_so or facts.status is not None or facts.exit_code is not None or bool(facts.errors)
     if not shows_so and reading.evidence[0].basis == "message" and reading.rule.startswith("provider."):
         # The words of any text are about something.
@@ -219,7 +219,7 @@ def _is_a_providers(parsed: TextError, cls: type[BaseException], facts: dict[str
 
 def _of_unknown_class(
     parsed: TextError, message: str, cls: type[BaseException], origin: Origin, *, is_pythons: bool
-) -> Reading | None:
+) -> Classification | None:
     """What an exception of an unknown class, or of one that says nothing, says in words, if a library raised it."""
     if parsed.module and entries(cls):
         return None
@@ -279,7 +279,7 @@ def _spoken(parsed: TextError, message: str, facts: dict[str, Any], policy: Trac
     return _judged(parsed, message, reading, policy)
 
 
-def _judged(parsed: TextError, message: str, reading: Reading, policy: TracebackPolicy) -> Fault:
+def _judged(parsed: TextError, message: str, reading: Classification, policy: TracebackPolicy) -> Fault:
     """A fault that stands for a printed error whose reading is known."""
     _without_secrets(parsed)
     cls = cast("type[_Spoken]", type(parsed.name, (_Spoken,), {"__module__": parsed.module}))
