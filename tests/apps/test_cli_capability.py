@@ -309,24 +309,6 @@ def test_one_broken_manifest_does_not_hide_the_others(home: Path) -> None:
     assert "broken: " in listed.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["add"], "missing FILE"),
-        (["check"], "missing FILE"),
-        (["list", "greeter"], "unexpected argument `greeter`"),
-        (["enable", "greeter", "x=1"], "unexpected argument `x=1`"),
-        (["list", "--force"], "`--force` is for `failwell capabilities add`"),
-        (["frobnicate"], "unknown action `frobnicate`"),
-    ],
-)
-def test_what_makes_no_sense_is_said(home: Path, arguments: list[str], words: str) -> None:
-    done = run(home, *arguments)
-
-    assert done.code == 2
-    assert words in done.err
-
-
 def test_every_mistake_of_a_manifest_stands_on_a_line_of_its_own(home: Path) -> None:
     keys = ["concurency", "stal_after", "descripton", "verson", "cancel_grase", "inherits", "deflauts"]
     mistakes = "\n".join(f"{key} = 1" for key in keys)

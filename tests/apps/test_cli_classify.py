@@ -137,13 +137,6 @@ def test_a_file_is_read_and_a_missing_one_is_said_to_be(tmp_path: Path) -> None:
     assert failwell("classify", "--jsonl", str(tmp_path / "gone")).code == 2
 
 
-def test_without_an_input_it_says_what_is_missing() -> None:
-    done = failwell("classify")
-
-    assert done.code == 2
-    assert "--jsonl" in done.err
-
-
 def test_a_line_without_end_is_passed_over() -> None:
     done = classify('{"message": "' + "x" * (5 * 1024 * 1024), RATE_LIMITED)
 
@@ -205,11 +198,6 @@ def test_a_text_without_an_error_has_no_verdict() -> None:
     done = failwell("classify", "--text", "-", given="all 404 tests passed\n")
 
     assert (done.code, done.out) == (2, "")
-
-
-@pytest.mark.parametrize("arguments", [(), ("--text", "-", "--jsonl", "-")])
-def test_rows_or_a_text_are_given_and_not_both(arguments: tuple[str, ...]) -> None:
-    assert failwell("classify", *arguments).code == 2
 
 
 _MEASURED = """

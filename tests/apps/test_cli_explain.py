@@ -75,25 +75,6 @@ def test_a_name_with_two_meanings_is_answered_with_both() -> None:
     assert {"provider.timeout", "internal.sandbox_timeout"} <= {one["id"] for one in done.data}
 
 
-def test_a_misspelt_kind_is_answered_with_its_neighbours() -> None:
-    done = failwell("explain", "provider.rate_limted", "--json")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert done.error["near"] == "provider.rate_limited"
-    assert (
-        done.error["message"]
-        == "no kind is called `provider.rate_limted`; did you mean `provider.rate_limited`?"
-    )
-
-
-def test_a_name_like_nothing_at_all_points_to_the_list() -> None:
-    done = failwell("explain", "qqqqqqqq")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert done.err.startswith("error: nothing is called `qqqqqqqq`\n")
-    assert done.err.endswith("hint: run `failwell kinds`\n")
-
-
 def test_every_kind_is_listed_as_an_object_with_an_id() -> None:
     listed = failwell("kinds", "--json").data
 

@@ -122,13 +122,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
     assert "no/such.toml" in policy.err
 
 
-def test_a_kind_has_no_policy_to_be_judged_by() -> None:
-    done = failwell("explain", "provider.auth", "--policy", "x.toml")
-
-    assert done.code == 2
-    assert "about a saved failure" in done.err
-
-
 def test_every_mistake_of_a_policy_is_on_a_line_of_its_own(tmp_path: Path) -> None:
     rules = "\n".join(
         f'[[rule]]\nmatch = {{category = "nope{number}"}}\nmax_attempts = 0' for number in range(20)

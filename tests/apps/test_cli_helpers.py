@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from failwell.cli.errors.script_files import LANGUAGES
 from failwell.cli.exit_codes import Exit
 from tests.apps.running import failwell
@@ -63,24 +61,6 @@ def test_nothing_is_copied_over_a_file_unless_forced(tmp_path: Path) -> None:
     assert untouched == ["failwell-error.mjs"]
     assert forced.code == Exit.DONE
     assert "raiseError" in (tmp_path / "failwell-error.mjs").read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["copy", "--to", "x"], "missing LANGUAGE"),
-        (["copy", "sh"], "missing --to"),
-        (["copy", "pythn", "--to", "x"], "did you mean `python`?"),
-        (["list", "--to", "x"], "`--to` is for `failwell helpers copy`"),
-        (["path", "sh", "node"], "unexpected argument `node`"),
-        (["remove"], "unknown action `remove`"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None:
-    done = failwell("helpers", *arguments)
-
-    assert done.code == Exit.INVALID_USAGE
-    assert said in done.err
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -42,13 +42,6 @@ def test_a_capability_is_configured_with_the_instance_named_first(place: Place) 
     assert done.data == {"id": "two", "instance": "two", "config": {"limit": 7}}
 
 
-def test_an_option_without_its_value_is_named(place: Place) -> None:
-    done = failwell("jobs", "--store", str(place.path("state")), "list", "--instance")
-
-    assert done.code == 2
-    assert "argument --instance: expected one argument" in done.err
-
-
 def test_a_file_is_taken_over_as_it_is_also_if_it_is_empty(place: Place) -> None:
     place.path("text").write_text("päper\n\n")
     place.path("empty").write_text("")

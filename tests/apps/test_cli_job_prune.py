@@ -223,33 +223,6 @@ def test_a_person_is_asked_and_heard(ended: tuple[Place, list[str]], answer: str
     assert len(place.ids()) == left
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "choose which jobs to delete: `--older-than 30d`, `--keep 100` or `--status failed`"),
-        (["--yes"], "choose which jobs to delete"),
-        (["--older-than", "soon"], "`--older-than` takes a span such as `90s`, `2h` or `7d`, not `soon`"),
-        (["--status", "running", "--yes"], "a job that is running has not ended and cannot be deleted"),
-        (["--keep", "-1"], "`-1` is too small; it is at least 0"),
-        (["last", "--keep", "1"], "unexpected argument `last`"),
-        (["--limit", "3", "--keep", "1"], "`--limit` is for `failwell jobs list`"),
-    ],
-)
-def test_what_is_asked_wrongly_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
-    done = failwell("jobs", "prune", *arguments, "--store", str(tmp_path / "none"))
-
-    assert done.code == 2
-    assert words in done.err
-    assert "failwell jobs prune --help" in done.err
-
-
-def test_an_option_of_pruning_is_for_pruning(tmp_path: Path) -> None:
-    done = failwell("jobs", "list", "--older-than", "3d", "--store", str(tmp_path / "none"))
-
-    assert done.code == 2
-    assert "`--older-than` is for `failwell jobs prune`, not for `list`" in done.err
-
-
 def test_where_nothing_is_recorded_nothing_is_made(tmp_path: Path) -> None:
     done = failwell("jobs", "prune", "--keep", "0", "--store", str(tmp_path / "none"))
 

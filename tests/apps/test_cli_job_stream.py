@@ -52,11 +52,3 @@ def test_a_stream_runs_in_its_own_process_beside_another_host(place: Place) -> N
 
     assert (done.code, done.out) == (0, "one\ntwo\n")
     assert place("jobs", "show", "last", "--json").data["status"] == "completed"
-
-
-@pytest.mark.parametrize("other", [("--wait",), ("--key", "k")])
-def test_what_makes_no_sense_with_a_stream_is_refused(place: Place, other: tuple[str, ...]) -> None:
-    done = place("jobs", "submit", "many", "--stream", *other)
-
-    assert done.code == 2
-    assert f"`--stream` and `{other[0]}` exclude each other" in done.err

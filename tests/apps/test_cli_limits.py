@@ -37,20 +37,3 @@ def test_a_job_beyond_the_memory_that_jobs_may_use_fails_at_once_with_numbers(tm
     assert (short["resource"], short["available"]) == ("system_ram_mb", 150)
     assert 200 <= short["needed"] < 240
     assert (allowed["status"], allowed["result"]) == ("completed", 200)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "--memory", "0"), "`--memory` must be more than 0"),
-        (("run", "--gpu-memory", "nan"), "`--gpu-memory` must be more than 0"),
-        (("list", "--disk", "5"), "`--disk` is for `failwell workers run`"),
-    ],
-)
-def test_a_limit_that_cannot_be_one_is_refused(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
-) -> None:
-    done = failwell("workers", *arguments, "--store", str(tmp_path))
-
-    assert done.code == 2
-    assert words in done.err

@@ -125,20 +125,6 @@ def test_a_group_without_an_action_lists(tmp_path: Path) -> None:
     assert (alone.code, alone.data) == (named.code, named.data) == (0, [])
 
 
-def test_an_option_of_another_action_is_named_with_it() -> None:
-    done = failwell("jobs", "list", "--older-than", "3d")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert done.err.startswith("error: `--older-than` is for `failwell jobs prune`, not for `list`\n")
-
-
-def test_an_unknown_action_is_answered_with_the_nearest() -> None:
-    done = failwell("jobs", "cancle", "last")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert done.err.startswith("error: unknown action `cancle`; did you mean `cancel`?\n")
-
-
 def test_the_parsers_know_the_options_of_every_command() -> None:
     options = {
         " ".join(words): {option for action in parser.arguments for option in action.option_strings}
@@ -181,25 +167,6 @@ def test_a_typing_mistake_is_answered_with_what_was_meant(
     assert asked.error["near"] == near
     assert near in asked.error["valid"]
     assert asked.error["kind"] == "validation.input_invalid"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["explain"], "missing KIND"),
-        (["explain", "a.b", "c.d"], "unexpected argument `c.d`"),
-        (["kinds", "--prefix"], "argument --prefix: expected one argument"),
-        (["schema", "--format", "markdown"], "unknown value for --format `markdown`"),
-        (["--format", "markdown", "schema"], "unknown value for --format `markdown`"),
-        (["--agent"], "no command was given"),
-    ],
-)
-def test_other_mistakes_are_named_too(arguments: list[str], message: str) -> None:
-    done = failwell(*arguments, "--error-format", "json")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert done.error["message"].startswith(message)
-    assert "--help`" in done.error["hint"]
 
 
 def test_an_unknown_command_lists_the_commands() -> None:

@@ -1,12 +1,10 @@
 """The published schemas fit what is written, and `schema` prints them."""
 
-import json
 from typing import Any, cast
 
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.cli.exit_codes import Exit
 from failwell.delivery.http.problem_details import problem
 from failwell.errors.axes import Category, Certainty, Domain
 from failwell.errors.facts import NotBefore, ProviderMetadata, ResourceShortfall
@@ -87,10 +85,3 @@ def test_the_closed_sets_in_the_schema_are_those_of_the_code() -> None:
     assert properties["category"]["enum"] == [one.value for one in Category]
     assert properties["domain"]["enum"] == [one.value for one in Domain]
     assert properties["certainty"]["enum"] == [one.value for one in Certainty]
-
-
-def test_another_format_is_refused() -> None:
-    done = failwell("schema", "--format", "text", "--error-format", "json")
-
-    assert done.code == Exit.INVALID_USAGE
-    assert json.loads(done.err)["valid"] == ["json"]
