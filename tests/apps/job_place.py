@@ -99,7 +99,7 @@ class Place:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Look until it holds."""
-    end = time.monotonic() + 25
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.01)
@@ -122,7 +122,7 @@ def started(*arguments: str) -> "Generator[subprocess.Popen[str]]":
             process.kill()
 
 
-def finish(process: "subprocess.Popen[str]", seconds: float = 25) -> tuple[str, str]:
+def finish(process: "subprocess.Popen[str]", seconds: float = 120) -> tuple[str, str]:
     """The rest of what it says, once it has ended. `communicate` would miss what was read ahead."""
     assert process.stdout is not None
     assert process.stderr is not None

@@ -1,9 +1,7 @@
-"""Records what an agent is about to do, and what became of it, in the audit.
+"""Records what an agent is about to do, what became of it, and every exchange with people, in the audit.
 
 A record is on disk before the model or the tool is called. It names models, tools, kinds and reasons; arguments are recorded as a
 digest, and prompts and answers not at all.
-
-Records every exchange with people in the audit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

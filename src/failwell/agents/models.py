@@ -1,7 +1,4 @@
-"""Names of models → pydantic-ai models with their own retries off, as the entries of a chain.
-
-Opens pydantic-ai's models: the endpoint and the key of a file, and no retries of the SDK's own.
-"""
+"""Names of models → pydantic-ai models with their own retries off, as the entries of a chain."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
@@ -354,9 +351,6 @@ def no_model(agent: str) -> Validation:
         f"the agent `{agent}` has no model", "set `model: provider:model`, or `runtime.default_model`"
     )
 
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
 
 _SECONDS = 600.0
 CREDENTIALS = ("api_key", "bearer_token", "auth_token")

@@ -1,10 +1,7 @@
 """A model that gives the replies of a script, in order: for demos, tests and rehearsals, without a key.
 
-It imports pydantic-ai; import it only where a turn runs.
-
-Replies for `scripted:auto`: a value of the declared output for every request, so that a workflow can be tried without a script.
-
-Reads the replies of a scripted model from YAML.
+The script is a YAML file. `scripted:auto` needs none: every request gets a value of the declared output. This module imports
+pydantic-ai; import it only where a turn runs.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence

@@ -1,11 +1,8 @@
 """Runs one tool call: every check before the call, in a fixed order, and every bound on its result.
 
 The order is part of the security of a tool: name, grant, complete arguments, secrets, schema, policy, approval, call.
-A denial never names a value of an argument.
-
-Tools that must not happen twice run under a claim, so that a step that is run again gets the first result.
-
-The result of a tool as a model sees it: bounded, and marked as text that nobody has vouched for.
+A denial never names a value of an argument. Tools that must not happen twice run under a claim. A model sees a bounded
+result, marked as text that nobody has vouched for.
 """
 
 import os

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from failwell.sessions.faults import ManifestDrift as ManifestDrift
     from failwell.sessions.faults import SessionLocked as SessionLocked
     from failwell.sessions.faults import UnknownSession as UnknownSession
+    from failwell.sessions.opening import SessionOptions as SessionOptions
     from failwell.sessions.opening import open_session as open_session
     from failwell.sessions.opening import resume_session as resume_session
     from failwell.sessions.recorded import RecordedSession as RecordedSession
@@ -30,7 +31,7 @@ else:
         __name__,
         {
             "failwell.sessions.faults": "ForeignSession ManifestDrift SessionLocked UnknownSession",
-            "failwell.sessions.opening": "open_session resume_session",
+            "failwell.sessions.opening": "SessionOptions open_session resume_session",
             "failwell.sessions.recorded": "RecordedSession delete_session list_sessions session_events",
             "failwell.sessions.session": "AgentSession TurnResult",
         },

@@ -2,8 +2,6 @@
 
 The events hold the conversation: `session:input`, `session:answered`, `session:tool_started`, `session:tool_ended`, and for each
 turn one of `session:turn_ended`, `session:turn_failed` and `session:turn_cancelled`.
-
-What a session used, in words and as JSON.
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from failwell.agents.message_repair import INTERRUPTED
 from failwell.calls.clock import SYSTEM_CLOCK, Clock
@@ -20,7 +20,8 @@ from failwell.sessions.faults import (
 from failwell.sessions.history import SessionState
 from failwell.sessions.log import OnEvent, SessionLog
 from failwell.sessions.manifest import Manifest, NewerManifest, changes_between, manifest_of
-from failwell.store.faults import StoreCorrupt, UnknownRun
+from failwell.sessions.recorded import check_recorded
+from failwell.store.faults import StoreCorrupt
 from failwell.store.folder import check_new_run_id, new_run_id, run_folder, state_folder
 from failwell.store.locks import Holder, ProcessLock
 from failwell.store.sqlite.run_store import SqliteStore
@@ -31,55 +32,60 @@ if TYPE_CHECKING:
     from failwell.store.sqlite.database import Durability
 
 
+class SessionOptions(TypedDict, total=False):
+    """What opening and resuming a session have in common."""
+
+    store: str | Path | None
+    """The state folder that records the session (default: `FAILWELL_STORE`, else the user's own)."""
+    questions: "InteractionQueue | None"
+    """Where people are asked. Without it nobody is, and a turn that needs a person halts."""
+    on_event: OnEvent | None
+    """Called with each event after it was recorded."""
+    on_text: Callable[[str], object] | None
+    """Called with each piece of an answer while it comes in."""
+    allow_outside: bool
+    """Whether the file may include files outside its project."""
+    durability: "Durability"
+    """`full` writes every record to the disk before anything follows from it."""
+    clock: Clock
+    """Tells the time, and waits between two writes of the journal."""
+    environ: Mapping[str, str] | None
+    """The variables that the file may use."""
+
+
 async def open_session(
     agent: str | Path,
     *,
     name: str | None = None,
-    store: str | Path | None = None,
     session_id: str | None = None,
     model: str | None = None,
-    questions: "InteractionQueue | None" = None,
-    on_event: OnEvent | None = None,
-    on_text: Callable[[str], object] | None = None,
-    allow_outside: bool = False,
-    durability: "Durability" = "normal",
-    clock: Clock = SYSTEM_CLOCK,
-    environ: Mapping[str, str] | None = None,
+    **options: Unpack[SessionOptions],
 ) -> "AgentSession":
     """Begin a session with an agent.
 
     Args:
         agent: An agent file, or a workflow file with agents.
         name: Which agent, for a file with several.
-        store: The state folder that records the session (default: `FAILWELL_STORE`, else the user's own).
         session_id: An id for it (default: a new one).
         model: A model that is called instead of the agent's own, such as `scripted:replies.yaml`.
-        questions: Where people are asked. Without it nobody is, and a turn that needs a person halts.
-        on_event: Called with each event after it was recorded.
-        on_text: Called with each piece of an answer while it comes in.
-        allow_outside: Whether the file may include files outside its project.
-        durability: `full` writes every record to the disk before anything follows from it.
-        clock: Tells the time, and waits between two writes of the journal.
-        environ: The variables that the file may use.
+        **options: See `SessionOptions`.
 
     Raises:
         WorkflowInvalid: the file has errors.
         Validation: the file cannot be read, or has no such agent.
     """
-    loaded = load_agent(agent, agent=name, environ=environ, allow_outside=allow_outside)
-    folder = state_folder(None if store is None else str(store))
+    loaded = _loaded(agent, name, options)
+    folder, clock = _folder(options), options.get("clock", SYSTEM_CLOCK)
     now = clock.now().timestamp()
     session = check_new_run_id(session_id) if session_id else new_run_id(now, {})
     with ExitStack() as undo:
         lock = _lock(folder, session)
         lock.acquire()
         undo.callback(lock.release)
-        journal = SqliteStore(folder, durability)
+        journal = SqliteStore(folder, options.get("durability", "normal"))
         undo.callback(journal.close)
         manifest = manifest_of(loaded, store=journal.identity(), model=model)
-        log = SessionLog(
-            journal, session, SessionState(), clock=clock, watchers=() if on_event is None else (on_event,)
-        )
+        log = _log(journal, session, SessionState(), options)
         journal.audit.append(
             "session:started", {"agent": loaded.node.name, "file": loaded.plan.file}, run=session
         )
@@ -96,37 +102,23 @@ async def open_session(
             )
         )
         undo.pop_all()
-    return _session(log, loaded, journal, lock, questions, folder, session, on_text)
+    return _session(log, loaded, journal, lock, run_folder(folder, session), options)
 
 
 async def resume_session(
     session: str,
     *,
-    store: str | Path | None = None,
     model: str | None = None,
     accept_changes: bool = False,
-    questions: "InteractionQueue | None" = None,
-    on_event: OnEvent | None = None,
-    on_text: Callable[[str], object] | None = None,
-    allow_outside: bool = False,
-    durability: "Durability" = "normal",
-    clock: Clock = SYSTEM_CLOCK,
-    environ: Mapping[str, str] | None = None,
+    **options: Unpack[SessionOptions],
 ) -> "AgentSession":
     """Open a recorded session again. Tool calls that were open get a result that says that they were interrupted.
 
     Args:
         session: The id.
-        store: The state folder that recorded it.
         model: A model that is called instead of the recorded one. This is a change that must be accepted.
         accept_changes: Whether to go on although the agent has changed.
-        questions: Where people are asked; see `open_session`.
-        on_event: Called with each new event after it was recorded.
-        on_text: Called with each piece of an answer while it comes in.
-        allow_outside: Whether the file may include files outside its project.
-        durability: See `open_session`.
-        clock: See `open_session`.
-        environ: The variables that the file may use.
+        **options: See `SessionOptions`.
 
     Raises:
         UnknownSession: there is none with this id.
@@ -136,23 +128,46 @@ async def resume_session(
         StoreCorrupt: its record is damaged.
         StoreUnavailable: the journal may not be read.
     """
-    folder = state_folder(None if store is None else str(store))
+    folder = _folder(options)
     with ExitStack() as undo:
-        journal, lock, state, manifest = _recorded(folder, session, durability, undo)
-        loaded = load_agent(manifest.file, agent=manifest.agent, environ=environ, allow_outside=allow_outside)
+        journal, lock, state, manifest = _recorded(folder, session, options.get("durability", "normal"), undo)
+        loaded = _loaded(manifest.file, manifest.agent, options)
         current = manifest_of(
             loaded, store=manifest.store, approvals=manifest.approvals, model=model or manifest.model
         )
         changes = changes_between(manifest, current)
         if changes and not accept_changes:
             raise manifest_drift(session, changes)
-        log = SessionLog(
-            journal, session, state, clock=clock, watchers=() if on_event is None else (on_event,)
-        )
+        log = _log(journal, session, state, options)
         await log.close_calls(INTERRUPTED)
         await log.write(("session:resumed", {"manifest": current.to_dict(), "changes": changes}))
         undo.pop_all()
-    return _session(log, loaded, journal, lock, questions, folder, session, on_text)
+    return _session(log, loaded, journal, lock, run_folder(folder, session), options)
+
+
+def _folder(options: SessionOptions) -> Path:
+    store = options.get("store")
+    return state_folder(None if store is None else str(store))
+
+
+def _loaded(file: str | Path, agent: str | None, options: SessionOptions) -> SessionAgent:
+    return load_agent(
+        file,
+        agent=agent,
+        environ=options.get("environ"),
+        allow_outside=options.get("allow_outside", False),
+    )
+
+
+def _log(journal: SqliteStore, session: str, state: SessionState, options: SessionOptions) -> SessionLog:
+    on_event = options.get("on_event")
+    return SessionLog(
+        journal,
+        session,
+        state,
+        clock=options.get("clock", SYSTEM_CLOCK),
+        watchers=() if on_event is None else (on_event,),
+    )
 
 
 def _recorded(
@@ -165,12 +180,7 @@ def _recorded(
         raise unknown_session(session)
     journal = SqliteStore(folder, durability)
     undo.callback(journal.close)
-    try:
-        row = journal.run(session)
-    except UnknownRun:
-        raise unknown_session(session) from None
-    if row.subject != "session":
-        raise unknown_session(session)
+    check_recorded(journal, session)
     lock = _lock(folder, session)
     lock.acquire()
     undo.callback(lock.release)
@@ -207,27 +217,17 @@ def _session(
     agent: SessionAgent,
     journal: SqliteStore,
     lock: ProcessLock,
-    questions: "InteractionQueue | None",
     folder: Path,
-    session: str,
-    on_text: Callable[[str], object] | None,
+    options: SessionOptions,
 ) -> "AgentSession":
     from failwell.agents.audit import record_event
     from failwell.agents.people.queue import InteractionQueue
     from failwell.sessions.session import AgentSession
 
-    questions = questions or InteractionQueue()
+    questions = options.get("questions") or InteractionQueue()
     if questions.observe is None:
         questions.observe = partial(record_event, lambda: journal.audit)
-    return AgentSession(
-        log,
-        agent,
-        journal,
-        lock,
-        questions,
-        folder=run_folder(folder, session),
-        on_text=on_text,
-    )
+    return AgentSession(log, agent, journal, lock, questions, folder=folder, on_text=options.get("on_text"))
 
 
 def _lock(folder: Path, session: str) -> ProcessLock:

@@ -1,6 +1,7 @@
 """Sessions that are recorded: list, read and delete them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,11 @@ from failwell.store.status import Status
 
 SessionStatus = Literal["open", "closed", "interrupted"]
 STATUSES: tuple[SessionStatus, ...] = ("open", "closed", "interrupted")
-_STORED = {"open": Status.RUNNING, "closed": Status.WAITING, "interrupted": Status.INTERRUPTED}
+_SHOWN: dict[str, SessionStatus] = {
+    Status.RUNNING: "open",
+    Status.WAITING: "closed",
+    Status.INTERRUPTED: "interrupted",
+}
 
 
 @frozen
@@ -55,7 +60,7 @@ def list_sessions(
         return []
     journal = SqliteStore(folder, read_when_full=True)
     try:
-        stored = [_STORED[status] for status in statuses]
+        stored = [stored for stored, shown in _SHOWN.items() if shown in statuses]
         rows = journal.runs(statuses=stored, prefix=prefix, limit=limit, subject="session")
     finally:
         journal.close()
@@ -68,15 +73,8 @@ def session_events(session: str, *, store: str | Path | None = None, after: int 
     Raises:
         UnknownSession: there is none with this id.
     """
-    folder = state_folder(None if store is None else str(store))
-    if not (folder / JOURNAL).exists():
-        raise unknown_session(session)
-    journal = SqliteStore(folder, read_when_full=True)
-    try:
-        _check(journal, session)
+    with _journal_of(session, store) as journal:
         yield from journal.read(session, after)
-    finally:
-        journal.close()
 
 
 def read_session(session: str, *, store: str | Path | None = None) -> SessionState:
@@ -88,15 +86,8 @@ def read_session(session: str, *, store: str | Path | None = None) -> SessionSta
     """
     from failwell.sessions.opening import read_state
 
-    folder = state_folder(None if store is None else str(store))
-    if not (folder / JOURNAL).exists():
-        raise unknown_session(session)
-    journal = SqliteStore(folder, read_when_full=True)
-    try:
-        _check(journal, session)
+    with _journal_of(session, store) as journal:
         return read_state(journal, session)
-    finally:
-        journal.close()
 
 
 def delete_session(session: str, *, store: str | Path | None = None) -> int:
@@ -106,20 +97,34 @@ def delete_session(session: str, *, store: str | Path | None = None) -> int:
         UnknownSession: there is none with this id.
         SessionLocked: a process has it open.
     """
+    with _journal_of(session, store, read_when_full=False) as journal:
+        try:
+            return journal.delete(session)
+        except Locked as locked:
+            raise SessionLocked(session=session, pid=locked.pid, host=locked.host) from locked
+
+
+@contextmanager
+def _journal_of(
+    session: str, store: str | Path | None, *, read_when_full: bool = True
+) -> Generator[SqliteStore]:
     folder = state_folder(None if store is None else str(store))
     if not (folder / JOURNAL).exists():
         raise unknown_session(session)
-    journal = SqliteStore(folder)
+    journal = SqliteStore(folder, read_when_full=read_when_full)
     try:
-        _check(journal, session)
-        return journal.delete(session)
-    except Locked as locked:
-        raise SessionLocked(session=session, pid=locked.pid, host=locked.host) from locked
+        check_recorded(journal, session)
+        yield journal
     finally:
         journal.close()
 
 
-def _check(journal: SqliteStore, session: str) -> None:
+def check_recorded(journal: SqliteStore, session: str) -> None:
+    """Refuse an id that no session of the journal has.
+
+    Raises:
+        UnknownSession: there is none.
+    """
     try:
         if journal.run(session).subject == "session":
             return
@@ -129,18 +134,13 @@ def _check(journal: SqliteStore, session: str) -> None:
 
 
 def _info(row: Run) -> RecordedSession:
-    status: SessionStatus = "closed"
-    if row.status == Status.RUNNING:
-        status = "open"
-    elif row.status == Status.INTERRUPTED:
-        status = "interrupted"
     return RecordedSession(
         id=row.id,
         agent=row.workflow,
         file=row.file,
-        status=status,
+        status=_SHOWN.get(row.status, "closed"),
         started=row.started,
         updated=row.updated,
         events=row.events,
-        pid=row.pid if status == "open" else None,
+        pid=row.pid if row.status == Status.RUNNING else None,
     )

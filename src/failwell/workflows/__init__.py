@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from failwell.store.faults import UnknownStatus as UnknownStatus
     from failwell.store.output_log import LogEntry as LogEntry
     from failwell.store.run_store import Run as Run
+    from failwell.workflows.api import RunOptions as RunOptions
     from failwell.workflows.api import RunResult as RunResult
     from failwell.workflows.api import Workflow as Workflow
     from failwell.workflows.api import aresume as aresume
@@ -58,7 +59,7 @@ else:
             "failwell.store.faults": "UnknownRun UnknownStatus",
             "failwell.store.output_log": "LogEntry",
             "failwell.store.run_store": "Run",
-            "failwell.workflows.api": "RunResult Workflow aresume arun load resume run validate",
+            "failwell.workflows.api": "RunOptions RunResult Workflow aresume arun load resume run validate",
             "failwell.workflows.gates": "Gate GateRefused NotRunning NotStopped",
             "failwell.workflows.recorded_runs": (
                 "answer_gate cancel_run get_run list_gates list_runs read_events read_logs"

@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from failwell.errors.frozen import frozen
 
@@ -30,6 +30,27 @@ if TYPE_CHECKING:
 OnEvent = Callable[["Event"], None]
 OnGate = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
 Durability = Literal["normal", "full"]
+
+
+class RunOptions(TypedDict, total=False):
+    """What running and resuming a workflow have in common."""
+
+    store: str | Path | None
+    """The state folder that records the run (default: `FAILWELL_STORE`, else the user's own)."""
+    on_event: OnEvent | None
+    """Called with each recorded event."""
+    on_gate: OnGate | None
+    """Answers gates: called with the gate and its question; returns a `GateAnswer`, or `None` to let the run wait."""
+    wait: bool
+    """Whether to wait for answers and distant times instead of returning with `waiting`."""
+    allow_outside: bool
+    """Whether the file may include files outside its project."""
+    durability: Durability
+    """`full` writes every record to the disk before anything follows from it."""
+    model: str | None
+    """A model that every agent calls instead of its own, such as `scripted:replies.yaml`."""
+    engine: "DriverFactory | None"
+    """What runs it instead of this process: a `failwell.temporal.TemporalEngine`."""
 
 
 @frozen
@@ -126,87 +147,52 @@ async def arun(
     workflow: Workflow | str | Path,
     inputs: Mapping[str, Any] | None = None,
     *,
-    store: str | Path | None = None,
     run_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
-    on_event: OnEvent | None = None,
-    on_gate: OnGate | None = None,
-    wait: bool = False,
-    allow_outside: bool = False,
-    durability: Durability = "normal",
-    model: str | None = None,
-    engine: "DriverFactory | None" = None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """Run a workflow file to its end, or until it waits. Cancelling the task cancels the run.
 
     Args:
         workflow: A loaded workflow, or the path of a file.
         inputs: The inputs by name.
-        store: The state folder that records the run (default: `FAILWELL_STORE`, else the user's own).
         run_id: An id for the run (default: a new one).
         metadata: Notes recorded with the run.
-        on_event: Called with each recorded event.
-        on_gate: Answers gates: called with the gate and its question; returns a `GateAnswer`, or `None` to let the run wait.
-        wait: Whether to wait for answers and distant times instead of returning with `waiting`.
-        allow_outside: Whether the file may include files outside its project.
-        durability: `full` writes every record to the disk before anything follows from it.
-        model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
-        engine: What runs it instead of this process: a `failwell.temporal.TemporalEngine`.
+        **options: See `RunOptions`.
 
     Raises:
         WorkflowInvalid: the file or the inputs have errors.
         RunExists: `run_id` is recorded already.
     """
-    path, outside = _path(workflow, allow_outside=allow_outside)
+    path = workflow
+    if isinstance(workflow, Workflow):
+        path = workflow.path
+        options["allow_outside"] = workflow.allow_outside or options.get("allow_outside", False)
 
     async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflows.running.launch import start
 
-        return await start(path, dict(inputs or {}), settings, run=run_id, metadata=metadata)
+        return await start(str(path), dict(inputs or {}), settings, run=run_id, metadata=metadata)
 
-    return await _drive(
-        work,
-        store,
-        on_event=on_event,
-        on_gate=on_gate,
-        wait=wait,
-        allow_outside=outside,
-        durability=durability,
-        model=model,
-        engine=engine,
-    )
+    return await _drive(work, options)
 
 
 async def aresume(
     run_id: str,
     *,
     inputs: Mapping[str, Any] | None = None,
-    store: str | Path | None = None,
     accept_changes: bool = False,
     limits: Mapping[str, float] | None = None,
-    on_event: OnEvent | None = None,
-    on_gate: OnGate | None = None,
-    wait: bool = False,
-    allow_outside: bool = False,
-    durability: Durability = "normal",
-    model: str | None = None,
-    engine: "DriverFactory | None" = None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """Resume a run: nodes that have completed are not run again. A failed run continues under a new id.
 
     Args:
         run_id: The run.
         inputs: Secret inputs again; they are not recorded.
-        store: The state folder that holds the run.
         accept_changes: Whether to resume although the files have changed.
         limits: Higher limits: `max_iterations`, `timeout_seconds`, `budget_usd`.
-        on_event: Called with each recorded event.
-        on_gate: Answers gates; see `arun`.
-        wait: Whether to wait for answers and distant times.
-        allow_outside: Whether the file may include files outside its project.
-        durability: `full` writes every record to the disk before anything follows from it.
-        model: A model that every agent calls instead of its own, such as `scripted:replies.yaml`.
-        engine: What runs it instead of this process: a `failwell.temporal.TemporalEngine`.
+        **options: See `RunOptions`.
 
     Raises:
         UnknownRun: it is not recorded.
@@ -220,91 +206,37 @@ async def aresume(
 
         return await resume_run(run_id, settings, inputs=inputs, accept_changes=accept_changes, limits=limits)
 
-    return await _drive(
-        work,
-        store,
-        on_event=on_event,
-        on_gate=on_gate,
-        wait=wait,
-        allow_outside=allow_outside,
-        durability=durability,
-        model=model,
-        engine=engine,
-    )
+    return await _drive(work, options)
 
 
 def run(
     workflow: Workflow | str | Path,
     inputs: Mapping[str, Any] | None = None,
     *,
-    store: str | Path | None = None,
     run_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
-    on_event: OnEvent | None = None,
-    on_gate: OnGate | None = None,
-    wait: bool = False,
-    allow_outside: bool = False,
-    durability: Durability = "normal",
-    model: str | None = None,
-    engine: "DriverFactory | None" = None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """`arun` for code without an event loop."""
-    return _blocking(
-        "arun",
-        arun(
-            workflow,
-            inputs,
-            store=store,
-            run_id=run_id,
-            metadata=metadata,
-            on_event=on_event,
-            on_gate=on_gate,
-            wait=wait,
-            allow_outside=allow_outside,
-            durability=durability,
-            model=model,
-            engine=engine,
-        ),
-    )
+    return _blocking("arun", arun(workflow, inputs, run_id=run_id, metadata=metadata, **options))
 
 
 def resume(
     run_id: str,
     *,
     inputs: Mapping[str, Any] | None = None,
-    store: str | Path | None = None,
     accept_changes: bool = False,
     limits: Mapping[str, float] | None = None,
-    on_event: OnEvent | None = None,
-    on_gate: OnGate | None = None,
-    wait: bool = False,
-    allow_outside: bool = False,
-    durability: Durability = "normal",
-    model: str | None = None,
-    engine: "DriverFactory | None" = None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """`aresume` for code without an event loop."""
     return _blocking(
-        "aresume",
-        aresume(
-            run_id,
-            inputs=inputs,
-            store=store,
-            accept_changes=accept_changes,
-            limits=limits,
-            on_event=on_event,
-            on_gate=on_gate,
-            wait=wait,
-            allow_outside=allow_outside,
-            durability=durability,
-            model=model,
-            engine=engine,
-        ),
+        "aresume", aresume(run_id, inputs=inputs, accept_changes=accept_changes, limits=limits, **options)
     )
 
 
 def local_settings(
-    store: str | Path | None,
+    store: str | Path | None = None,
     *,
     on_event: OnEvent | None = None,
     on_gate: OnGate | None = None,
@@ -380,10 +312,8 @@ def _ignore_start(_driver: "RunDriver", _run: str) -> None:
     """The default of `started`."""
 
 
-async def _drive(
-    work: "Callable[[Settings], Awaitable[DriveResult]]", store: str | Path | None, **options: Any
-) -> RunResult:
-    settings = local_settings(store, **options)
+async def _drive(work: "Callable[[Settings], Awaitable[DriveResult]]", options: RunOptions) -> RunResult:
+    settings = local_settings(**options)
     try:
         return result_of(await work(settings))
     finally:
@@ -422,12 +352,6 @@ def dry_run(
         mistakes += input_mistakes
     usable = checked.plan is not None and not any(mistake.is_error for mistake in mistakes)
     return (checked if usable else None), values, mistakes
-
-
-def _path(workflow: Workflow | str | Path, *, allow_outside: bool) -> tuple[str, bool]:
-    if isinstance(workflow, Workflow):
-        return workflow.path, workflow.allow_outside or allow_outside
-    return str(workflow), allow_outside
 
 
 def _blocking(name: str, work: Coroutine[Any, Any, RunResult]) -> RunResult:

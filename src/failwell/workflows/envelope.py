@@ -4,6 +4,7 @@ An envelope is a JSON object with `kind`, `message` and optional `details`. A va
 `Failure` without secrets; anything else is `Malformed` with a reason.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from sys import get_int_max_str_digits
@@ -15,8 +16,6 @@ from failwell.errors.json_walk import map_texts
 from failwell.errors.kind_registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
 from failwell.errors.report import Scene
 from failwell.files.finite_json import NotFinite, load_finite
-from failwell.store.event import to_json
-from failwell.store.faults import NotRecordable
 from failwell.workflows.failure import Failure
 from failwell.workflows.plan import DeclaredKind
 
@@ -27,8 +26,10 @@ _SCRIPT = Evidence(rule="script.envelope", basis="declared")
 AGENT_EVIDENCE = Evidence(rule="agent.envelope", basis="declared")
 MARKERS = ("failwell_error", "conductor_error")
 """Keys of an agent's answer that say, with the value `true`, that it is an envelope."""
-_SAFE_DEPTH = 100
-"""Levels of brackets that Python reads and writes at any depth of its own stack."""
+_DEEPEST = 300
+"""Levels of brackets: few enough to be read and written at any depth of Python's stack, with those that the journal adds."""
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]')
+"""Strings, also one that has no end, and brackets."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -130,37 +131,32 @@ def parse(raw: bytes) -> Any:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Malformed(f"the text is not valid JSON: byte {error.start} is not UTF-8") from None
+    if text.count("[") + text.count("{") > _DEEPEST and _levels(text) > _DEEPEST:
+        raise NotStorable("the text is nested too deeply; write fewer levels")
     try:
         value = load_finite(text)
     except NotFinite as error:
         raise NotStorable(f"{error}; write null or a text instead") from None
-    except RecursionError:
-        raise _too_deep() from None
     except JSONDecodeError as error:
         reason = f"{error.msg} (line {error.lineno}, column {error.colno})"
         raise Malformed(f"the text is not valid JSON: {reason}") from None
     except ValueError:
         digits = get_int_max_str_digits()
         raise NotStorable(f"an integer has more than {digits} digits; write it as text") from None
-    if text.count("[") + text.count("{") > _SAFE_DEPTH and not _is_storable(value):
-        raise _too_deep()
     # Escapes can produce lone surrogates, which cannot be stored.
     return map_texts(value, _replace_surrogates, deepest=len(raw)) if b"\\u" in raw else value
 
 
-def _too_deep() -> NotStorable:
-    return NotStorable("the text is nested too deeply; write fewer levels")
-
-
-def _is_storable(value: object) -> bool:
-    """Whether a value can be written again with the levels that the journal puts around it."""
-    for _ in range(_SAFE_DEPTH):
-        value = [value]
-    try:
-        to_json(value)
-    except NotRecordable:
-        return False
-    return True
+def _levels(text: str) -> int:
+    """How deep the brackets of a JSON text are nested, without those in its strings."""
+    deepest = level = 0
+    for token in _TOKENS.finditer(text):
+        if token[0] in "[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif token[0] in "]}":
+            level -= 1
+    return deepest
 
 
 def _replace_surrogates(text: str) -> str:

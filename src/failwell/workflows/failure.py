@@ -128,7 +128,7 @@ class Failure:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Failure":
-        """The failure from its JSON in a journal, also of earlier versions."""
+        """The failure from its JSON in a journal."""
         report = read(stored["report"])
         frames = tuple(_frame_from_dict(frame) for frame in stored["frames"])
         if frames:

@@ -1,7 +1,4 @@
-"""Pending gates of a recorded run, their answers, and stopping a run, whichever process drives it.
-
-Answers questions by a function: the `on_gate` of `workflows.run`, and `--skip-gates`.
-"""
+"""Pending gates of a recorded run, their answers, and stopping a run, whichever process drives it; and answers by a function."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
@@ -15,6 +12,12 @@ from failwell.store.run_store import Run
 from failwell.store.sqlite.run_store import SqliteStore
 from failwell.workflows.running.gate_requests import GateRequest
 
+if TYPE_CHECKING:
+    from failwell.workflows.running.settings import GateAnswer
+
+    OnGate = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
+
+_ANSWER = "answer"
 FORCE_AFTER = 30.0
 """Seconds after which the process of a run that does not stop is killed."""
 
@@ -311,14 +314,6 @@ def _close_interrupted(store: SqliteStore, run: str) -> str:
 
     close_interrupted(store, run, at=SYSTEM_CLOCK.now().timestamp())
     return store.run(run).status
-
-
-if TYPE_CHECKING:
-    from failwell.workflows.running.settings import GateAnswer
-
-    OnGate = Callable[[str, Mapping[str, Any]], Awaitable[GateAnswer | None]]
-
-_ANSWER = "answer"
 
 
 class CallbackAnswerer:

@@ -1,7 +1,4 @@
-"""Recorded runs from Python: list them, read one and its logs, answer its gates, stop it.
-
-What the steps of a run printed, for Python callers and commands, whichever process drives the run.
-"""
+"""Recorded runs from Python: list them, read one and its logs, answer its gates, stop it."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +13,8 @@ from failwell.store.run_store import Run
 from failwell.store.status import check_statuses
 
 if TYPE_CHECKING:
+    from failwell.jobs.store.sqlite import JobStore
     from failwell.store.event import Event
-    from failwell.store.output_log import LogEntry
     from failwell.store.sqlite.run_store import SqliteStore
     from failwell.workflows.gates import Gate
 
@@ -192,11 +189,6 @@ def _existing(run_id: str, store: str | Path | None) -> "Generator[tuple[SqliteS
         if journal is None:
             raise UnknownRun(run=run_id)
         yield journal, journal.run(run_id)
-
-
-if TYPE_CHECKING:
-    from failwell.jobs.store.sqlite import JobStore
-    from failwell.store.sqlite.run_store import SqliteStore
 
 
 def run_output(

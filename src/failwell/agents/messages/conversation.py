@@ -1,8 +1,7 @@
 """The tool results of a conversation, to be read and replaced: in the formats of providers, and in the messages of frameworks.
 
 LangChain's and Pydantic AI's messages are recognised by their attributes, so neither library is imported.
-
-Shorten a conversation that is too long for its model, without taking a tool call from its result.
+A conversation that is too long for its model is shortened without taking a tool call from its result.
 """
 
 import json

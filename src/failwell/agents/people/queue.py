@@ -1,10 +1,6 @@
 """One queue of questions to people: first in, first out. Several answerers may answer; the first answer wins.
 
 All of it runs in one event loop.
-
-Answerers that show nothing themselves.
-
-How asking a person fails.
 """
 
 from collections import OrderedDict

@@ -2,8 +2,6 @@
 
 What a server says about its tools and their failures is evidence: names and schemas are offered to the model, a hint decides
 whether a call is repeated and approved only where the file does not, and error texts are withheld as those of any other tool.
-
-Schemas that check the tool calls of a model and come from a tool server: only those whose check is short and stays inside the schema are used.
 """
 
 import os
@@ -25,6 +23,9 @@ from failwell.processes.run_processes import RunProcesses
 from failwell.processes.script import unbroken
 from failwell.store.effects.effect import EffectPolicy, effect_policy
 from failwell.store.private_files import append_private
+
+if TYPE_CHECKING:
+    from asyncio import Event, Future, Task
 
 _MOST_NODES = 20_000
 _METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
@@ -102,9 +103,6 @@ def _target(reference: str, root: Mapping[str, Any]) -> object:
         place = cast("Mapping[str, Any]", place)[name]
     return place
 
-
-if TYPE_CHECKING:
-    from asyncio import Event, Future, Task
 
 _EFFECTS: dict[EffectPolicy, Effect] = {"none": "read", "repeat": "idempotent", "claim": "once"}
 _START = 30.0

@@ -1,7 +1,4 @@
-"""The connection to an MCP server over HTTP, with a limit on what one reply may hold.
-
-Starts the MCP server of a command and speaks with it through its pipes.
-"""
+"""The connections to MCP servers: through the pipes of a program, or over HTTP, with a limit on what one reply may hold."""
 
 import os
 import re

@@ -2,8 +2,6 @@
 
 Events are read by a query, from the execution that has them: a run that was continued as new has several. The
 history tells when there is something new.
-
-The search attributes of runs: the kind and the category of the last failure.
 """
 
 import asyncio
@@ -258,9 +256,6 @@ async def follow(remote: RemoteRun, wake: asyncio.Event) -> None:
         else:
             return
 
-
-if TYPE_CHECKING:
-    from temporalio.client import Client
 
 _LOG = logging.getLogger("failwell.temporal")
 NAMES = ("FailwellKind", "FailwellCategory")

@@ -1,11 +1,7 @@
 """The local copies of runs on Temporal servers: brought up to date, answered, cancelled.
 
 A copy is the events of the run in the local journal. With it every command that reads a recorded run works as for a run
-of this machine.
-
-Copies the events of a run on a server into the local journal, with the files that a local run has beside it.
-
-Which server has a run: a file in the run's folder, so that commands find it without options.
+of this machine. A file in the run's folder says which server has it.
 """
 
 import asyncio

@@ -2,8 +2,6 @@
 
 A step is run by the same executors as on one machine. It sends heartbeats, so that a dead worker is noticed and a
 cancelled step ends. A failure that the executor returns ends the activity for good: the workflow decides about repeats.
-
-What a Temporal worker needs in order to serve workflow runs.
 """
 
 import asyncio

@@ -2,8 +2,6 @@
 
 Every node has up to three vertices: started, succeeded, failed. If the vertex "`a` succeeded" dominates another
 one, then `a.output` exists there: a later failure of `a` would be another path, around that vertex.
-
-The dominator tree of a graph, in almost linear time.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Rules about targets: every step that a route names exists and can be routed to.
-
-Rules about routes: each can be taken, and every declared failure has one.
-"""
+"""Rules about routes: their targets exist, each can be taken, and every declared failure has one."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,4 @@
-"""Rules about single steps: template syntax, missing executors, limits, inputs of sub-workflows.
-
-Rules about what agents are given: skills and plugins are there, and a session has one user at a time.
-
-Rules about stages: what their templates read from the context, the tools that they allow, and their names.
-"""
+"""Rules about single steps: template syntax, executors, limits, inputs of sub-workflows, skills of agents, stages."""
 
 import os.path
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 """`compile_file`: from a workflow file to its plan and its mistakes.
 
-A file with one agent, read as a workflow with one step.
-
-The tree of a state machine that is written in Python, as if a workflow file had held it.
+A file with one agent is read as a workflow with one step, and a state machine in Python as if a file had held it.
 """
 
 import gc

@@ -3,8 +3,6 @@
 It reads nothing but its arguments: the same state and event give the same result in any process. It writes to the state
 that is passed in. A turn applies the event, then processes pending scopes and groups until only the driver can continue,
 or until the turn has enough facts to be written.
-
-Takes the queued events of a run through the machine, one after another. Every driver uses it.
 """
 
 from collections import deque

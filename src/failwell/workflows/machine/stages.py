@@ -3,8 +3,6 @@
 Every phase is a pair of facts, `phase:started` and `phase:ended`, also if it fails. A run that is resumed continues with
 the phase that was open. A failed attempt runs again from `setup` as the stage's retry policy decides; after the last
 one, `exit` and `next` still run, and the stage's resolution decides what follows.
-
-What the phases of a stage compute: the context, the names of templates, verdicts and outputs.
 """
 
 from collections.abc import Mapping

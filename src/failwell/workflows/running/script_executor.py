@@ -2,8 +2,6 @@
 
 A non-zero exit is an ordinary result unless the author asked for typed failures. Nothing is inferred
 from exit codes or from output: only the error file describes a failure.
-
-The environment of a script: the host's, then the author's, then the variables of the run.
 """
 
 import os

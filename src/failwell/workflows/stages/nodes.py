@@ -1,7 +1,4 @@
-"""What a stage of a workflow allows its model: the tools, the calls, and the tool that ends it.
-
-Runs the phases of stages that need the outside: `act` is a turn of a model, and other phases may be Python code.
-"""
+"""Runs the phases of stages that need the outside: `act` is a turn of a model, and other phases may be Python code."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +17,7 @@ from failwell.workflows.running.executor import Success, Tools
 
 if TYPE_CHECKING:
     from failwell.agents.tools.tool import Tool, ToolContext
+    from failwell.agents.turn import Turn
 
 
 class StageLimits:
@@ -54,10 +52,6 @@ class StageLimits:
             parameters=schema,
             effect="idempotent",
         )
-
-
-if TYPE_CHECKING:
-    from failwell.agents.turn import Turn
 
 
 class StageExecutor:
