@@ -23,7 +23,7 @@ CASES: list[tuple[str, tuple[str, ...]]] = [
         ("error: unknown value for --format `markdown`\n", "write `json`, or run `failwell schema --help`"),
     ),
     (
-        "--format markdown schema",
+        "--format markdown schema --error-format text",
         ("error: unknown value for --format `markdown`\n", "failwell schema --help"),
     ),
     ("schema --format text", ("error: unknown value for --format `text`\n", "write `json`")),
