@@ -9,7 +9,7 @@ Text as it was before somebody escaped it: percent signs, backslashes and HTML e
 """
 
 import re
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 
 from failwell.errors.lazy_regex import lazy_regex
@@ -195,7 +195,7 @@ def _written(value: str) -> Iterator[str]:
     yield digits
     yield digits.upper()
     for before in range(3):
-        encoded = b64encode(b"\0" * before + raw).decode("ascii")
+        encoded = b2a_base64(b"\0" * before + raw, newline=False).decode("ascii")
         # The characters at either end also hold bits of what stands before or after the value.
         inner = encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
         yield inner
