@@ -21,6 +21,7 @@ from failwell.delivery.paging import page_severity
 from failwell.errors.causes import links
 from failwell.errors.fault import is_fault
 from failwell.errors.foreign_objects import safe_call
+from failwell.errors.json_walk import map_texts
 from failwell.errors.kind_registry import find_kind
 from failwell.errors.redact import MARK, redact_text, redact_value
 from failwell.errors.report import ErrorReport, Severity
@@ -39,7 +40,6 @@ _FREE_FORM = ("extra", "message", "tags", "transaction", "user", "server_name", 
 _SOURCE_LINES = frozenset({"context_line", "pre_context", "post_context", "filename", "abs_path"})
 _WITHHELD = "withheld"
 _SHORTEST_QUOTE = 8
-_DEEPEST = 300
 
 
 def before_send(event: Event, hint: dict[str, Any]) -> Event:
@@ -99,22 +99,15 @@ def _quotes(event: Event, error: BaseException | None) -> list[str]:
     return sorted(quotes, key=len, reverse=True)
 
 
-def _without(value: Any, quotes: list[str], deepest: int = _DEEPEST) -> Any:
+def _without(value: Any, quotes: list[str]) -> Any:
     """`value` without the quotes in its texts. What is neither text nor container is left for `redact_value` to name."""
-    if issubclass(type(value), str):
-        text = str.__str__(value)
+
+    def mask(text: str) -> str:
         for quote in quotes:
             text = text.replace(quote, MARK)
         return text
-    members = as_dict(value)
-    if members is None and not issubclass(type(value), list | tuple):
-        return value
-    if deepest <= 0:
-        # Nobody has looked through it, so it cannot stay.
-        return "… [too deep]"
-    if members is not None:
-        return {key: _without(inner, quotes, deepest - 1) for key, inner in members.items()}
-    return [_without(inner, quotes, deepest - 1) for inner in sequence_of(value)]
+
+    return map_texts(value, mask, keys=False)
 
 
 def _say(event: Event, report: ErrorReport) -> None:

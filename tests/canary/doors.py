@@ -378,8 +378,6 @@ PARTS: Mapping[str, str] = {
         for name in (
             "_tool_server",
             "claude_agent_sdk",
-            "crewai",
-            "dspy",
             "fastmcp",
             "google_adk",
             "langchain",
@@ -398,7 +396,6 @@ BRIDGES = frozenset(
         "litellm",
         "prefect",
         "pydantic_ai",
-        "ray",
         "stamina",
         "tenacity",
     )

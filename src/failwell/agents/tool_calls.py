@@ -7,8 +7,9 @@ result, marked as text that nobody has vouched for.
 
 import os
 import re
+import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from json import dumps, loads
@@ -36,6 +37,7 @@ from failwell.errors.faults import ToolTerminal, ToolTransient
 from failwell.errors.field_paths import declared_names, field_path
 from failwell.errors.foreign_objects import safe_call
 from failwell.errors.frozen import frozen
+from failwell.errors.json_walk import map_texts, texts_in
 from failwell.errors.missing_extra import need
 from failwell.errors.redact import MARK, mask_known, redact_text, redact_value
 from failwell.errors.report import ErrorReport
@@ -106,15 +108,9 @@ def bounded(value: Any, tool: str, longest: int, scratch: Path | None) -> str:
 
 def masked_values(value: Any) -> Any:
     """A result without the values that are known to be secret; what only looks like one is left."""
-    if isinstance(value, str):
-        return mask_known(value, 2 * len(value) + 100)
-    if isinstance(value, list):
-        return [masked_values(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {
-            masked_values(key): masked_values(item) for key, item in cast("dict[Any, Any]", value).items()
-        }
-    return value
+    return map_texts(
+        value, lambda text: mask_known(text, 2 * len(text) + 100), deepest=sys.getrecursionlimit()
+    )
 
 
 def untrusted(text: str, tool: str) -> str:
@@ -351,7 +347,7 @@ class Dispatcher:
     def _check_secrets(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """A model never needs a secret: one in its arguments was read somewhere, and would be sent somewhere."""
         for key, value in arguments.items():
-            if key not in tool.fixed and any(_holds_secret(text) for text in _texts(value)):
+            if key not in tool.fixed and any(_holds_secret(text) for text in texts_in(value)):
                 raise _invalid(tool.name, f"`{key[:100]}` holds a secret", key)
 
     def _check_schema(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -462,20 +458,6 @@ def _text_of(error: Exception) -> str:
     """The text of what a tool raised, redacted and cut."""
     words = safe_call(words_of, "", error)
     return redact_text(f"{type(error).__name__}: {words}", _LONGEST_DETAIL)
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Every text in a value, the keys of mappings included."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, Mapping):
-            mapping = cast("Mapping[Any, object]", item)
-            pending += [*mapping.keys(), *mapping.values()]
-        elif isinstance(item, list):
-            pending += cast("list[object]", item)
 
 
 def _holds_secret(text: str) -> bool:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Sized
 from json import dumps
 from math import isfinite
+from sys import getrecursionlimit
 from typing import Any, cast
 
 from failwell.errors.foreign_objects import safe_call
+from failwell.errors.json_walk import map_values
 from failwell.errors.redact import cut
-from failwell.errors.safe_str import as_dict, is_printable, sequence_of
+from failwell.errors.safe_str import is_printable
 
 LINE_CAP = 240
 """Characters of a message when a person is shown one line of it."""
@@ -77,25 +79,17 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def finite(value: Any) -> Any:
-    """`value` with every number that JSON cannot write replaced by null."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    kind = cast("type[Any]", type(value))
-    if kind is list or kind is tuple:
-        return [finite(inner) for inner in cast("list[Any]", value)]
-    # A mapping of an unknown author is not walked. It is named by its type.
-    members = cast("dict[Any, Any]", value) if kind is dict else _members(value)
-    if members is not None:
-        return {
-            key if type(key) is str else bounded_str(key): finite(inner) for key, inner in members.items()
-        }
-    if issubclass(kind, list | tuple):
-        return [finite(inner) for inner in sequence_of(value)]
-    return value
+    """`value` with every number that JSON cannot write replaced by null, and every key a text.
 
-
-def _members(value: object) -> dict[Any, Any] | None:
-    return None if value is None or isinstance(value, str | int) else as_dict(value)
+    Raises:
+        RecursionError: it has more levels than Python can walk.
+    """
+    return map_values(
+        value,
+        lambda leaf: None if isinstance(leaf, float) and not isfinite(leaf) else leaf,
+        key=lambda name: name if type(name) is str else bounded_str(name),
+        deepest=getrecursionlimit(),
+    )
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:

@@ -15,6 +15,7 @@ from failwell.adapters.describe import advice_of, report_of_kind
 from failwell.errors.axes import Certainty
 from failwell.errors.facts import LONGEST_WAIT, NotBefore
 from failwell.errors.foreign_objects import safe_call
+from failwell.errors.json_walk import map_values
 from failwell.errors.kind_registry import KINDS, is_kind, is_owned
 from failwell.errors.redact import redact_text, redact_value
 from failwell.errors.report import ErrorReport, Evidence
@@ -90,20 +91,15 @@ def longer(first: NotBefore | None, second: NotBefore | None) -> NotBefore | Non
 def peer_claims(claim: Mapping[str, Any], source: str) -> dict[str, Any]:
     """What a peer wrote, masked, cut and bounded."""
     claims = {name: claim[name] for name in CLAIMS if claim.get(name) is not None}
-    return {"source": source, **{name: _small(value, 0) for name, value in redact_value(claims).items()}}
+    small = {
+        name: map_values(value, _small, key=lambda key: key[:80], deepest=_DEEPEST, most=_MOST_ITEMS)
+        for name, value in redact_value(claims).items()
+    }
+    return {"source": source, **small}
 
 
-def _small(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return redact_text(value, _LONGEST_TEXT)
-    if isinstance(value, list | dict) and depth >= _DEEPEST:
-        return "…"
-    if isinstance(value, list):
-        return [_small(item, depth + 1) for item in cast("list[Any]", value)[:_MOST_ITEMS]]
-    if isinstance(value, dict):
-        items = list(cast("dict[str, Any]", value).items())[:_MOST_ITEMS]
-        return {key[:80]: _small(item, depth + 1) for key, item in items}
-    return value
+def _small(leaf: Any) -> Any:
+    return redact_text(leaf, _LONGEST_TEXT) if isinstance(leaf, str) else leaf
 
 
 def _numbers(claim: Mapping[str, Any], kind: str) -> dict[str, Any]:

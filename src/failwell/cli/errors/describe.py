@@ -15,6 +15,7 @@ from failwell.cli.text_file import named, read_bytes
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import Origin, UserAction
 from failwell.errors.faults import Validation
+from failwell.errors.json_walk import texts_in
 from failwell.errors.report import ErrorReport, TracebackPolicy
 from failwell.errors.wire import read_masked
 
@@ -99,7 +100,7 @@ def _json(pasted: PastedInput) -> ErrorReport:
         return _reply(pasted)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
         return _problem(document)
-    texts = sorted(_texts(document), key=_promise, reverse=True)[:_MOST_TEXTS]
+    texts = sorted(texts_in(document, keys=False, deepest=8), key=_promise, reverse=True)[:_MOST_TEXTS]
     # Last the record as a whole: its message alone may not say that something failed.
     for text in (*texts, pasted.text):
         try:
@@ -170,17 +171,6 @@ def _document(text: str) -> dict[str, Any]:
 
 def _looks_like_reply(text: str) -> bool:
     return text.lstrip().startswith("HTTP/") or "\n< HTTP/" in text or text.startswith("< HTTP/")
-
-
-def _texts(value: object, depth: int = 0) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    inner: list[object] = []
-    if isinstance(value, Mapping):
-        inner = list(cast("Mapping[str, object]", value).values())
-    elif isinstance(value, list):
-        inner = cast("list[object]", value)
-    return [text for item in inner for text in _texts(item, depth + 1)] if depth < 8 else []
 
 
 def _unrecognised(tried: list[str]) -> Validation:

@@ -6,13 +6,14 @@ its own environment there. A script cannot forge a marker: it has a random part 
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any
 
 from failwell.errors.axes import ActionKind
 from failwell.errors.facts import UserAction
 from failwell.errors.faults import Validation
+from failwell.errors.json_walk import map_texts
 from failwell.errors.masking.secret_names import names_a_secret
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
@@ -45,7 +46,7 @@ def hide(data: Any, values: Mapping[str, str], mark: str) -> Any:
             text = text.replace(value, _marker(mark, name))
         return text
 
-    return _map_texts(data, replace) if values else data
+    return map_texts(data, replace, keys=False) if values else data
 
 
 def reveal(data: Any, mark: str | None) -> Any:
@@ -57,7 +58,7 @@ def reveal(data: Any, mark: str | None) -> Any:
     if mark is None:
         return data
     pattern = re.compile(re.escape(_marker(mark, "\0")).replace("\0", "([A-Za-z_][A-Za-z0-9_]*)"))
-    return _map_texts(data, lambda text: pattern.sub(_value, text) if mark in text else text)
+    return map_texts(data, lambda text: pattern.sub(_value, text) if mark in text else text, keys=False)
 
 
 def _value(match: "re.Match[str]") -> str:
@@ -76,13 +77,3 @@ def _value(match: "re.Match[str]") -> str:
 
 def _marker(mark: str, name: str) -> str:
     return f"<env {mark} {name}>"
-
-
-def _map_texts(data: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(data, str):
-        return change(data)
-    if isinstance(data, list):
-        return [_map_texts(item, change) for item in cast("list[Any]", data)]
-    if isinstance(data, dict):
-        return {name: _map_texts(item, change) for name, item in cast("dict[str, Any]", data).items()}
-    return data
