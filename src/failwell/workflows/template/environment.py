@@ -277,6 +277,9 @@ class Environment(ImmutableSandboxedEnvironment):
     def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: PYI063 - as in Jinja2
         """Call a function, a method or a macro."""
         limits.step()
+        if isinstance(__obj, NeverRan):
+            # A `default` covers the whole path, calls too.
+            return __obj
         if isinstance(__obj, Undefined):
             raise _unknown(__obj)
         if isinstance(__obj, Macro | type) or not isinstance(
