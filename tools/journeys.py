@@ -1,9 +1,10 @@
 """Measures how far one fact travels through the code: `python -m tools.journeys`.
 
-Seven journeys are taken, each once to warm up (imports, caches, lazily built tables) and once to measure:
+Eight journeys are taken, each once to warm up (imports, caches, lazily built tables) and once to measure:
 
 * describing a rate limit of the `openai` SDK, and its panel and problem document,
 * running a workflow of two scripts with one error route, and resuming it,
+* running a workflow of one agent that calls one tool, with a scripted model,
 * submitting a job, and hosting one whose worker is killed, until its failure is printed.
 
 A journey is counted with `sys.setprofile` in every thread:
@@ -52,6 +53,7 @@ LIMITS = {
     "problem document of it": (10, 7),
     "run, two scripts, one error route": (545, 105),
     "resume of it": (465, 87),
+    "agent turn with one tool call": (690, 137),
     "job submit": (157, 38),
     "host, SIGKILL, record, print": (800, 109),
 }
@@ -94,6 +96,20 @@ agents:
 
 output:
   recovered: "{{ recover.output.recovered }}"
+"""
+_AGENT = """\
+workflow:
+  name: journey
+  entry_point: ask
+  runtime: {default_model: "scripted:replies.yaml"}
+tools: {look: {python: "journey_tools:look", effect: read}}
+agents:
+  - {name: ask, prompt: Look it up., routes: [{to: $end}]}
+"""
+_REPLIES = """\
+replies:
+  - tool_calls: [{name: look, arguments: {word: journey-7f3a}}]
+  - {text: done}
 """
 _CAPABILITY = """
 import os, signal, sys
@@ -403,6 +419,24 @@ def run_and_resumed(folder: Path) -> dict[str, Count]:
     return {"run, two scripts, one error route": run, "resume of it": resumed}
 
 
+def agent_turn(folder: Path) -> dict[str, Count]:
+    """Run an agent that calls one tool."""
+    count = Count()
+    for name in ("warm", "measured"):
+        place = folder / name
+        place.mkdir()
+        (place / "journey.yaml").write_text(_AGENT, encoding="utf-8")
+        (place / "replies.yaml").write_text(_REPLIES, encoding="utf-8")
+        (place / "journey_tools.py").write_text(
+            "def look(word: str) -> str:\n    return word\n", encoding="utf-8"
+        )
+        store = str(place / "state")
+        count = _measured(
+            _command("run", str(place / "journey.yaml"), "--store", store, "--no-input"), code=0
+        )
+    return {"agent turn with one tool call": count}
+
+
 def jobs(folder: Path) -> dict[str, Count]:
     """Submit a job, and host one whose worker is killed."""
     (folder / "tools.py").write_text(_CAPABILITY, encoding="utf-8")
@@ -431,8 +465,9 @@ def measure() -> dict[str, Count]:
     """Take every journey."""
     os.environ["NO_COLOR"] = "1"
     with tempfile.TemporaryDirectory() as folder:
+        (agent := Path(folder) / "agent").mkdir()
         (place := Path(folder) / "jobs").mkdir()
-        return delivered() | run_and_resumed(Path(folder)) | jobs(place)
+        return delivered() | run_and_resumed(Path(folder)) | agent_turn(agent) | jobs(place)
 
 
 def _table(counts: Mapping[str, Count]) -> list[tuple[str, ...]]:

@@ -56,5 +56,11 @@ def test_a_run_and_its_resume_stay_within_their_limits(tmp_path: Path) -> None:
     assert excess(journeys.run_and_resumed, tmp_path) == []
 
 
+def test_an_agent_that_calls_a_tool_stays_within_its_limit(tmp_path: Path) -> None:
+    pytest.importorskip("pydantic_ai")
+
+    assert excess(journeys.agent_turn, tmp_path) == []
+
+
 def test_a_submitted_job_and_one_whose_worker_is_killed_stay_within_their_limits(tmp_path: Path) -> None:
     assert excess(journeys.jobs, tmp_path) == []
