@@ -19,7 +19,7 @@ from random import Random
 from typing import Protocol
 
 import failwell
-from failwell.calls import ClosedOff, Guard, Operation, RetryOptions
+from failwell.calls import CircuitOpen, Guard, Operation, RetryOptions
 from failwell.testing import FakeClock
 
 CLIENTS = 1_000
@@ -81,7 +81,7 @@ class Naive:
 
 
 Begin = Callable[[int], Wanted]
-"""Begins a call for the client of that number; raises `ClosedOff` if it is not to be made at all."""
+"""Begins a call for the client of that number; raises `CircuitOpen` if it is not to be made at all."""
 Strategy = Callable[[FakeClock, Random], Begin]
 
 
@@ -170,7 +170,7 @@ def simulate(strategy: Strategy, *, seed: int = 7) -> Outcome:
             clock.at(now + EVERY, lambda: want(client))
         try:
             wanted = begin(client)
-        except ClosedOff:
+        except CircuitOpen:
             outcome.last_trouble = max(outcome.last_trouble, now)
         else:
             attempt(wanted, now)

@@ -11,15 +11,15 @@ from failwell.calls.policy import (
     Evict,
     Fallback,
     GiveUp,
-    Lost,
     Match,
     Park,
     Policy,
     PredicateFailed,
+    Preemption,
     Retry,
+    RetryState,
     Rule,
     Schedule,
-    Tries,
     decide,
     decision_text,
     exhausted_inside,
@@ -33,8 +33,8 @@ from failwell.testing.builders import make_report
 from tests.specimens import each
 
 
-def after(attempts: int = 1, **able: bool) -> Tries:
-    return Tries(attempts, **able)  # pyright: ignore[reportArgumentType]
+def after(attempts: int = 1, **able: bool) -> RetryState:
+    return RetryState(attempts, **able)  # pyright: ignore[reportArgumentType]
 
 
 def told(seconds: float) -> NotBefore:
@@ -119,21 +119,21 @@ def test_what_somebody_has_seen_is_not_repeated_whatever_it_is() -> None:
 def test_cancelled_work_is_given_up_whatever_failed() -> None:
     crashed, stopped = make_report(kind="worker.crashed"), make_report(kind="cancel.job")
 
-    assert decide(Policy(), crashed, Tries(1, cancelled=True)) == GiveUp(
+    assert decide(Policy(), crashed, RetryState(1, cancelled=True)) == GiveUp(
         why="it was cancelled", cancelled=True
     )
-    assert decide(Policy(), stopped, Tries(1)) == GiveUp(why="it was cancelled", cancelled=True)
+    assert decide(Policy(), stopped, RetryState(1)) == GiveUp(why="it was cancelled", cancelled=True)
 
 
 def test_an_attempt_lost_through_no_fault_of_the_work_is_repeated_and_not_charged() -> None:
     never = Policy(rules=(Rule(match=Match(), retryable=False),))
-    lost = Lost("its worker was replaced")
+    lost = Preemption("its worker was replaced")
 
     for kind in ("worker.crashed", "cancel.job"):
-        decision = decide(never, make_report(kind=kind), Tries(1, lost=lost))
+        decision = decide(never, make_report(kind=kind), RetryState(1, lost=lost))
         assert decision == Retry(after=0.0, why="its worker was replaced", charged=False)
     waiting = make_report(kind="worker.crashed", not_before=told(30.0))
-    assert decide(never, waiting, Tries(1, lost=lost, elapsed=10.0)) == Retry(
+    assert decide(never, waiting, RetryState(1, lost=lost, elapsed=10.0)) == Retry(
         after=20.0, why=lost.why, charged=False
     )
 
@@ -141,14 +141,14 @@ def test_an_attempt_lost_through_no_fault_of_the_work_is_repeated_and_not_charge
 def test_a_lost_attempt_is_not_repeated_for_ever_nor_after_a_cancel_a_result_or_a_deadline() -> None:
     never = Policy(rules=(Rule(match=Match(), retryable=False),))
     report = make_report(kind="worker.crashed")
-    lost, spent = Lost("its worker was replaced"), Lost("its worker was replaced", before=20)
+    lost, spent = Preemption("its worker was replaced"), Preemption("its worker was replaced", before=20)
     late = ((Budget(seconds=1.0), Spent(seconds=1.1)),)
 
     for tries in (
-        Tries(1, lost=spent),
-        Tries(1, lost=lost, cancelled=True),
-        Tries(1, lost=lost, visible=True),
-        Tries(1, lost=lost, budgets=late),
+        RetryState(1, lost=spent),
+        RetryState(1, lost=lost, cancelled=True),
+        RetryState(1, lost=lost, visible=True),
+        RetryState(1, lost=lost, budgets=late),
     ):
         assert isinstance(decide(never, report, tries), GiveUp)
 
@@ -157,12 +157,12 @@ def test_work_may_allow_itself_another_number_of_attempts() -> None:
     report = make_report(kind="worker.crashed")
     once = Rule(match=Match(), schedule=Schedule(max_attempts=1, backoff=Backoff(curve="fixed", first=7.0)))
 
-    assert decide(Policy(), report, Tries(4, max_attempts=5)) == Retry(after=8.0, why="after a back-off")
-    assert decide(Policy(), report, Tries(5, max_attempts=5)) == GiveUp(
+    assert decide(Policy(), report, RetryState(4, max_attempts=5)) == Retry(after=8.0, why="after a back-off")
+    assert decide(Policy(), report, RetryState(5, max_attempts=5)) == GiveUp(
         why="all 5 attempts are spent", exhausted=True
     )
-    assert decide(Policy(), report, Tries(1, max_attempts=1)) == GiveUp(why="it is tried once only")
-    assert decide(Policy(rules=(once,)), report, Tries(2, max_attempts=3)) == Retry(
+    assert decide(Policy(), report, RetryState(1, max_attempts=1)) == GiveUp(why="it is tried once only")
+    assert decide(Policy(rules=(once,)), report, RetryState(2, max_attempts=3)) == Retry(
         after=7.0, why="after a back-off"
     )
 
@@ -235,7 +235,7 @@ def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> 
     ],
 )
 def test_every_budget_around_a_call_can_stop_it(budget: Budget, spent: Spent, said: str) -> None:
-    tries = Tries(1, ((Budget(), Spent()), (budget, spent)))
+    tries = RetryState(1, ((Budget(), Spent()), (budget, spent)))
 
     assert decide(Policy(), make_report(), tries) == GiveUp(why=said, exhausted=True)
 
@@ -243,13 +243,13 @@ def test_every_budget_around_a_call_can_stop_it(budget: Budget, spent: Spent, sa
 def test_a_spent_budget_leaves_nothing_for_another_entry() -> None:
     spent = ((Budget(attempts=1), Spent(attempts=1)),)
 
-    assert isinstance(decide(Policy(), make_report(), Tries(1, spent, may_fall_back=True)), GiveUp)
+    assert isinstance(decide(Policy(), make_report(), RetryState(1, spent, may_fall_back=True)), GiveUp)
 
 
 def test_a_wait_that_is_too_long_still_leaves_another_entry() -> None:
     hurried = ((Budget(seconds=3), Spent(seconds=0)),)
 
-    assert isinstance(decide(Policy(), make_report(), Tries(1, hurried, may_fall_back=True)), Fallback)
+    assert isinstance(decide(Policy(), make_report(), RetryState(1, hurried, may_fall_back=True)), Fallback)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_predicate_that_raises_is_an_error_and_not_a_mismatch() -> None:
 def test_what_a_loop_inside_has_exhausted_is_repeated_only_if_the_policy_says_so() -> None:
     row = Attempt(number=3, kind="provider.rate_limited", layer="ask", exhausted=True)
     report = make_report(attempts=(row,))
-    tries = Tries(1, exhausted=exhausted_inside(report))
+    tries = RetryState(1, exhausted=exhausted_inside(report))
 
     assert decide(Policy(), report, tries) == GiveUp(why="`ask` has already tried it 3 times", exhausted=True)
     assert decide(Policy(), report, tries._replace(may_fall_back=True)) == Fallback(

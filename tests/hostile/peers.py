@@ -14,7 +14,7 @@ from typing import Any
 import failwell
 from failwell.adapters.log_records.peer import SPEAKABLE
 from failwell.calls.circuit_breaker import CLOSED, BreakerPolicy, after_failure
-from failwell.calls.policy import Park, Policy, Retry, Tries, decide
+from failwell.calls.policy import Park, Policy, Retry, RetryState, decide
 from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.delivery.http.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.delivery.logging import log_line
@@ -146,7 +146,7 @@ def check_bounded(report: ErrorReport) -> None:
     if report.not_before is not None:
         assert 0 <= report.not_before.after <= LONGEST_WAIT
     for policy in (Policy(), Policy(in_process_limit=math.inf)):
-        decision = decide(policy, report, Tries(attempts=1, idempotent=True))
+        decision = decide(policy, report, RetryState(attempts=1, idempotent=True))
         if isinstance(decision, Retry | Park):
             assert NOW + timedelta(seconds=decision.after) < NOW + timedelta(days=367)
     assert after_failure(CLOSED, BreakerPolicy(failures=1), report, 0.0).until <= 3_600.0

@@ -28,7 +28,7 @@ from failwell.calls.attempt_loop import AttemptEvent, OperationEnded
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget
 from failwell.calls.circuit_breaker import CallTarget
-from failwell.calls.guard import ClosedOff, Guard
+from failwell.calls.guard import CircuitOpen, Guard
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.calls.streams.timeouts import StreamTimeouts
 from failwell.errors.context import ledger_of
@@ -140,9 +140,9 @@ def test_budgets_and_guards_refuse_a_request_before_it_is_made() -> None:
     with pytest.raises(BudgetExceeded):
         run(agent)
     for _ in range(20):
-        with pytest.raises((ModelHTTPError, ClosedOff)):
+        with pytest.raises((ModelHTTPError, CircuitOpen)):
             run(guarded)
-    with pytest.raises(ClosedOff):
+    with pytest.raises(CircuitOpen):
         run(guarded)
 
     assert len(script.requests) == 1

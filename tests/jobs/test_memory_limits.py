@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from failwell.adapters.describe import describe
-from failwell.calls.policy import GiveUp, Match, Policy, Rule, Tries, decide
+from failwell.calls.policy import GiveUp, Match, Policy, RetryState, Rule, decide
 from failwell.errors.report import ErrorReport
 from failwell.jobs import Limits
 from failwell.jobs.faults import memory_limit_reached
@@ -184,7 +184,7 @@ def test_no_policy_repeats_what_would_reach_the_same_limit(tmp_path: Path) -> No
     eager = Policy(name="eager", rules=(Rule(match=Match(), retryable=True),))
 
     decision = decide(
-        eager, report, Tries(attempts=1, may_evict=True, same_limit="the memory limit of 120 MB")
+        eager, report, RetryState(attempts=1, may_evict=True, same_limit="the memory limit of 120 MB")
     )
 
     assert isinstance(decision, GiveUp)

@@ -10,7 +10,7 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.calls.backoff import Backoff
-from failwell.calls.policy import GiveUp, Match, Policy, Rule, Schedule, Tries, decide
+from failwell.calls.policy import GiveUp, Match, Policy, RetryState, Rule, Schedule, decide
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
 from failwell.jobs.job import JobState
@@ -223,7 +223,7 @@ def test_a_cancel_during_the_second_attempt_reaches_the_new_process(tmp_path: Pa
 def test_a_jobs_own_number_of_attempts_allows_nothing_that_the_policy_never_repeats() -> None:
     report = describe(Fault(kind="worker.timeout", message="it broke"))
 
-    assert isinstance(decide(DEFAULT, report, Tries(attempts=1, max_attempts=3)), GiveUp)
+    assert isinstance(decide(DEFAULT, report, RetryState(attempts=1, max_attempts=3)), GiveUp)
 
 
 def test_a_job_that_loses_its_worker_to_another_job_is_repeated_and_not_charged(tmp_path: Path) -> None:

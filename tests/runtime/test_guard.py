@@ -4,7 +4,7 @@ import pytest
 
 import failwell
 from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
-from failwell.calls.guard import ClosedOff, Guard
+from failwell.calls.guard import CircuitOpen, Guard
 from failwell.calls.retry import retry
 from failwell.errors.facts import NotBefore
 from failwell.testing.builders import make_fault, make_report
@@ -26,7 +26,7 @@ def test_a_breaker_opens_after_enough_failures_in_a_row() -> None:
     guard.failed(OPENAI, make_report(kind="provider.overloaded"))
 
     refusal = guard.refuses(OPENAI)
-    assert isinstance(refusal, ClosedOff)
+    assert isinstance(refusal, CircuitOpen)
     report = failwell.describe(refusal)
     assert (report.kind, report.certainty) == ("provider.unavailable", "not_sent")
     assert report.not_before is not None
@@ -206,7 +206,7 @@ def test_a_loop_does_not_call_what_is_closed_off() -> None:
 
     assert call.count == 1
     assert "closed off" in ledger(first).stopped
-    assert isinstance(second, ClosedOff)
+    assert isinstance(second, CircuitOpen)
 
 
 def test_a_guard_without_a_provider_is_refused() -> None:

@@ -13,10 +13,10 @@ from failwell.calls import (
     GiveUp,
     Retry,
     RetryOptions,
+    RetryState,
     Shrink,
     Spent,
     StreamTimeouts,
-    Tries,
     collect_ledgers,
     decide,
 )
@@ -203,13 +203,15 @@ def test_shrinking_is_a_decision() -> None:
     never = read_policy({"rule": [{"match": {"kind": "provider.context_too_long"}, "retryable": False}]})
     spent = ((Budget(attempts=1), Spent(attempts=1)),)
 
-    assert isinstance(decide(Policy(), report, Tries(attempts=1, may_shrink=True)), Shrink)
-    assert isinstance(decide(Policy(), report, Tries(attempts=1)), GiveUp)
-    assert isinstance(decide(never, report, Tries(attempts=1, may_shrink=True)), GiveUp)
-    assert isinstance(decide(Policy(), report, Tries(attempts=1, budgets=spent, may_shrink=True)), GiveUp)
-    assert isinstance(decide(Policy(), report, Tries(attempts=1, visible=True, may_shrink=True)), GiveUp)
+    assert isinstance(decide(Policy(), report, RetryState(attempts=1, may_shrink=True)), Shrink)
+    assert isinstance(decide(Policy(), report, RetryState(attempts=1)), GiveUp)
+    assert isinstance(decide(never, report, RetryState(attempts=1, may_shrink=True)), GiveUp)
+    assert isinstance(
+        decide(Policy(), report, RetryState(attempts=1, budgets=spent, may_shrink=True)), GiveUp
+    )
+    assert isinstance(decide(Policy(), report, RetryState(attempts=1, visible=True, may_shrink=True)), GiveUp)
     other = failwell.describe(overloaded())
-    assert isinstance(decide(Policy(), other, Tries(attempts=1, may_shrink=True)), Retry)
+    assert isinstance(decide(Policy(), other, RetryState(attempts=1, may_shrink=True)), Retry)
 
 
 def test_a_shrink_that_cannot_be_called_is_refused() -> None:

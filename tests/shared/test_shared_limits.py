@@ -12,7 +12,7 @@ import pytest
 
 import failwell
 from failwell import Budget
-from failwell.calls import BudgetExceeded, ClosedOff, Guard, Paused, RetryOptions, SharedBudget, observe
+from failwell.calls import BudgetExceeded, CircuitOpen, Guard, Paused, RetryOptions, SharedBudget, observe
 from failwell.calls.circuit_breaker import BreakerPolicy, Bucket, CallTarget
 from failwell.calls.suppress import Suppressed
 from failwell.delivery import PageWindow
@@ -229,7 +229,7 @@ def test_failures_of_all_processes_open_one_breaker_and_one_probe_closes_it(
     for guard in guards:
         guard.failed(ACME, make_report(kind="provider.overloaded"))
 
-    assert all(isinstance(guard.refuses(ACME), ClosedOff) for guard in guards)
+    assert all(isinstance(guard.refuses(ACME), CircuitOpen) for guard in guards)
 
     clock.advance(30)
     assert [guard.refuses(ACME) is None for guard in guards] == [True, False, False]

@@ -16,9 +16,9 @@ from failwell.calls import (
     Partial,
     ReplySource,
     RetryOptions,
+    RetryState,
     StreamTimeouts,
     Subscription,
-    Tries,
     collect_ledgers,
     decide,
     limit_astream,
@@ -71,7 +71,7 @@ def reports_and_decisions(error: Exception) -> None:
     report = describe(error)
     assert_type(report, failwell.ErrorReport)
     assert_type(problem(report), dict[str, Any])
-    assert_type(decide(Policy(), report, Tries(1)), Decision)
+    assert_type(decide(Policy(), report, RetryState(1)), Decision)
 
 
 def retries() -> None:

@@ -2,11 +2,11 @@
 
 Example:
     >>> from failwell import Backoff, Policy, describe
-    >>> from failwell.calls import Match, Rule, Schedule, Tries, decide
+    >>> from failwell.calls import Match, Rule, Schedule, RetryState, decide
     >>> patient = Schedule(max_attempts=5, backoff=Backoff(curve="fixed", first=2.0))
     >>> policy = Policy(rules=(Rule(match=Match.of("provider.connection"), schedule=patient),))
     >>> report = describe(ConnectionRefusedError(111, "Connection refused"))
-    >>> decide(policy, report, Tries(attempts=1))
+    >>> decide(policy, report, RetryState(attempts=1))
     Retry(after=2.0, ...)
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from failwell.calls.cost import Price as Price
     from failwell.calls.cost import Prices as Prices
     from failwell.calls.gather import Partial as Partial
-    from failwell.calls.guard import ClosedOff as ClosedOff
+    from failwell.calls.guard import CircuitOpen as CircuitOpen
     from failwell.calls.guard import Guard as Guard
     from failwell.calls.guard import GuardState as GuardState
     from failwell.calls.guard import Paused as Paused
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from failwell.calls.policy import Evict as Evict
     from failwell.calls.policy import Fallback as Fallback
     from failwell.calls.policy import GiveUp as GiveUp
-    from failwell.calls.policy import Lost as Lost
     from failwell.calls.policy import Match as Match
     from failwell.calls.policy import Park as Park
+    from failwell.calls.policy import Preemption as Preemption
     from failwell.calls.policy import Retry as Retry
+    from failwell.calls.policy import RetryState as RetryState
     from failwell.calls.policy import Rule as Rule
     from failwell.calls.policy import Schedule as Schedule
     from failwell.calls.policy import Shrink as Shrink
-    from failwell.calls.policy import Tries as Tries
     from failwell.calls.policy import decide as decide
     from failwell.calls.retry_options import RetryOptions as RetryOptions
     from failwell.calls.retry_options import RetryParameters as RetryParameters
@@ -77,12 +77,12 @@ else:
             "failwell.calls.clock": "Clock",
             "failwell.calls.cost": "Price Prices",
             "failwell.calls.gather": "Partial",
-            "failwell.calls.guard": "ClosedOff Guard GuardState Paused",
+            "failwell.calls.guard": "CircuitOpen Guard GuardState Paused",
             "failwell.calls.idempotency": "keyed",
             "failwell.calls.operation": "Operation collect_ledgers",
             "failwell.calls.policy": (
-                "AskPerson Decision Evict Fallback GiveUp Lost Match Park Retry Rule Schedule "
-                "Shrink Tries decide"
+                "AskPerson Decision Evict Fallback GiveUp Preemption Match Park Retry Rule Schedule "
+                "Shrink RetryState decide"
             ),
             "failwell.calls.retry_options": "RetryOptions RetryParameters",
             "failwell.calls.sdk_retries": "RetriesNotSwitchable without_sdk_retries",

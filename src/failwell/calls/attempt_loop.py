@@ -19,7 +19,7 @@ from failwell.calls.policy import (
     GiveUp,
     Policy,
     PredicateFailed,
-    Tries,
+    RetryState,
     decide_by,
     decision_text,
     first_rule,
@@ -135,7 +135,7 @@ class Loop:
         if self.sdk is not None:
             self._nest((self.sdk,))
         allowed = self.allowed
-        tries = Tries(
+        tries = RetryState(
             self.attempts,
             budgets,
             allowed.idempotent,

@@ -206,7 +206,7 @@ _MOST_KEYS = 10_000
 _T = TypeVar("_T")
 
 
-class ClosedOff(Fault, kind="provider.unavailable"):
+class CircuitOpen(Fault, kind="provider.unavailable"):
     """No call is made there for a while, because the last calls failed."""
 
     scope: str
@@ -265,7 +265,7 @@ class Guard:
 
     # -------------------------------------------------------------- asking
 
-    def refuses(self, target: CallTarget) -> ClosedOff | None:
+    def refuses(self, target: CallTarget) -> CircuitOpen | None:
         """`None` if a call may be made now, whose outcome must then be recorded; else why not."""
         if self._sharing is not None:
             self._sync(self._sharing)
@@ -277,7 +277,7 @@ class Guard:
                 return refusal
             return self._change(partial(self._admit, target))
 
-    def closed(self, target: CallTarget) -> ClosedOff | Paused | None:
+    def closed(self, target: CallTarget) -> CircuitOpen | Paused | None:
         """Why a call would not be made now, without counting as a probe."""
         if self._sharing is not None:
             self._sync(self._sharing)
@@ -368,7 +368,7 @@ class Guard:
 
     # -------------------------------------------------------------- changes, under the lock
 
-    def _admitted(self, target: CallTarget) -> tuple[ClosedOff | None, dict[Scope, Breaker]]:
+    def _admitted(self, target: CallTarget) -> tuple[CircuitOpen | None, dict[Scope, Breaker]]:
         """Why a call is refused, or the breakers that letting it through changes."""
         now = self._clock.monotonic()
         updates: dict[Scope, Breaker] = {}
@@ -384,7 +384,7 @@ class Guard:
                 updates[scope] = updated
         return None, updates
 
-    def _admit(self, target: CallTarget) -> ClosedOff | None:
+    def _admit(self, target: CallTarget) -> CircuitOpen | None:
         refusal, updates = self._admitted(target)
         self._values.breakers.update(updates)
         return refusal
@@ -477,9 +477,9 @@ def _text_call_guard(scope: Scope) -> str:
     return "/".join(part for part in scope if part)
 
 
-def _closed_off(scope: Scope, breaker: Breaker, now: float) -> ClosedOff:
+def _closed_off(scope: Scope, breaker: Breaker, now: float) -> CircuitOpen:
     rest = max(0.0, breaker.until - now)
-    return ClosedOff(
+    return CircuitOpen(
         scope=_text_call_guard(scope),
         since=breaker.why,
         certainty=Certainty.NOT_SENT,

@@ -215,7 +215,7 @@ class ModelCalls:
 
         Raises:
             BudgetExceeded: there is no attempt left.
-            ClosedOff: the guard lets no call through.
+            CircuitOpen: the guard lets no call through.
             Cancellation: the scope around it was stopped.
         """
         return Operation(self.options(provider, model))
@@ -230,7 +230,7 @@ class ModelCalls:
         Raises:
             Parked: the wait is too long to sleep.
             BudgetExceeded: there is no attempt left.
-            ClosedOff: the guard lets no call through.
+            CircuitOpen: the guard lets no call through.
             Cancellation: the scope around it was stopped.
         """
         owner, operation = _current.get()

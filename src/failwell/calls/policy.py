@@ -292,7 +292,7 @@ class Policy:
         check_number("in_process_limit", self.in_process_limit, endless=True)
 
 
-class Lost(NamedTuple):
+class Preemption(NamedTuple):
     """An attempt that ended through no fault of the work, such as one whose worker was stopped for another."""
 
     why: str
@@ -302,7 +302,7 @@ class Lost(NamedTuple):
     """Lost attempts that are repeated without being charged; after them the failure counts as any other."""
 
 
-class Tries(NamedTuple):
+class RetryState(NamedTuple):
     """What a loop knows when it decides: how often it called, what was spent, what it can do."""
 
     attempts: int
@@ -324,7 +324,7 @@ class Tries(NamedTuple):
     policy never repeats."""
     cancelled: bool = False
     """Whether the work was cancelled, whatever the failure is."""
-    lost: Lost | None = None
+    lost: Preemption | None = None
     """Set where the attempt failed through no fault of the work: it is repeated and not charged."""
     same_limit: str | None = None
     """A limit of ours that ended the attempt and was not raised since: a repeat would reach it again."""
@@ -345,7 +345,7 @@ class ExplainedDecision(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def decide(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Decision:
+def decide(policy: Policy, report: ErrorReport, tries: RetryState, jitter: float = 0.5) -> Decision:
     """What to do about `report`; `jitter` in [0, 1) is drawn by the caller.
 
     Raises:
@@ -389,7 +389,7 @@ def exhausted_inside(report: ErrorReport) -> str | None:
     return f"`{last.layer or 'a loop inside'}` has already tried it {last.number} times"
 
 
-def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> ExplainedDecision:
+def reason(policy: Policy, report: ErrorReport, tries: RetryState, jitter: float = 0.5) -> ExplainedDecision:
     """`decide`, with the rule that applies and those that would have applied next."""
     matching = [rule for rule in policy.rules if _fits(rule, report)]
     names = [*(str(rule) for rule in matching), f"default `{default_schedule(report)}`"]
@@ -424,7 +424,7 @@ _MAYBE_DONE = (Certainty.UNKNOWN, Certainty.PARTIAL, Certainty.DONE_BUT_LOST)
 
 
 def decide_by(
-    policy: Policy, rule: Rule | None, report: ErrorReport, tries: Tries, jitter: float = 0.5
+    policy: Policy, rule: Rule | None, report: ErrorReport, tries: RetryState, jitter: float = 0.5
 ) -> Decision:
     """`decide`, where the rule that applies is already known."""
     category, lost = report.category, tries.lost
@@ -459,14 +459,14 @@ def decide_by(
     return _repeat(policy, tries, report, schedule, jitter)
 
 
-def _reason_to_stop(tries: Tries) -> str | None:
+def _reason_to_stop(tries: RetryState) -> str | None:
     """Why the work is not repeated, whatever the policy says."""
     if tries.same_limit is not None:
         return f"a repeat would reach {tries.same_limit} again"
     return _ONCE_ONLY if tries.max_attempts is not None and tries.max_attempts <= 1 else None
 
 
-def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
+def _uncharged(tries: RetryState, report: ErrorReport, lost: Preemption) -> Decision:
     requested = report.not_before
     wait = 0.0 if requested is None else _left(requested, tries)
     limit_reason = _limit_reason(tries, wait)
@@ -477,7 +477,9 @@ def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
     )
 
 
-def _repeat(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
+def _repeat(
+    policy: Policy, tries: RetryState, report: ErrorReport, schedule: Schedule, jitter: float
+) -> Decision:
     requested = report.not_before
     delay = None if requested is None else _left(requested, tries)
     why = "after a back-off" if requested is None else f"as {requested.source} says"
@@ -497,19 +499,19 @@ def _repeat(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedul
     )
 
 
-def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
+def _until_renewed(tries: RetryState, report: ErrorReport) -> Decision:
     if report.not_before is None:
         return _fall_back(tries, report, _reason_against(report))
     delay = _left(report.not_before, tries)
     return _park(tries, report, delay, "the quota renews then")
 
 
-def _left(requested: NotBefore, tries: Tries) -> float:
+def _left(requested: NotBefore, tries: RetryState) -> float:
     """Seconds that are left of a requested delay; never more than anybody can compute a time from."""
     return min(max(0.0, requested.after - tries.elapsed), LONGEST_WAIT)
 
 
-def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:
+def _park(tries: RetryState, report: ErrorReport, after: float, why: str) -> Decision:
     limit_reason = _limit_reason(tries, after)
     fallback = _fall_back(
         tries, report, limit_reason or f"the wait of {after:.0f} s is longer than may be slept"
@@ -519,7 +521,7 @@ def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision
     return Park(after=after, why=why)
 
 
-def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
+def _evict(policy: Policy, tries: RetryState, report: ErrorReport, schedule: Schedule) -> Decision:
     if not tries.may_evict:
         return _fall_back(tries, report, "nothing here can free the resource")
     spent_reason = _spent_reason(policy, tries, schedule)
@@ -532,7 +534,7 @@ def _evict(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
     return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
 
 
-def _shrink(tries: Tries, report: ErrorReport) -> Decision | None:
+def _shrink(tries: RetryState, report: ErrorReport) -> Decision | None:
     if not tries.may_shrink or report.kind != _TOO_LONG:
         return None
     limit_reason = _limit_reason(tries, 0.0)
@@ -541,7 +543,7 @@ def _shrink(tries: Tries, report: ErrorReport) -> Decision | None:
     return Shrink(why="the request is longer than the model can read")
 
 
-def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
+def _fall_back(tries: RetryState, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
     """Use the next entry of the chain if there is one for this failure and the budgets allow it; else give up."""
     if tries.may_fall_back and falls_through(report, tries.idempotent):
         limit_reason = _limit_reason(tries, 0.0)
@@ -549,7 +551,7 @@ def _fall_back(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool =
     return GiveUp(why=why, exhausted=exhausted)
 
 
-def _limit_reason(tries: Tries, wait: float) -> str | None:
+def _limit_reason(tries: RetryState, wait: float) -> str | None:
     for budget, spent in tries.budgets:
         limit_reason = over(budget, spent, wait=wait)
         if limit_reason is not None:
@@ -567,7 +569,7 @@ def _reason_against(report: ErrorReport) -> str:
     )
 
 
-def _spent_reason(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
+def _spent_reason(policy: Policy, tries: RetryState, schedule: Schedule) -> str | None:
     """Why no attempt is left, or `None`."""
     if tries.exhausted is not None and not policy.repeat_exhausted:
         return tries.exhausted
@@ -577,6 +579,6 @@ def _spent_reason(policy: Policy, tries: Tries, schedule: Schedule) -> str | Non
     return f"all {calls} attempts are spent" if calls > 1 else _ONCE_ONLY
 
 
-def _is_limit(tries: Tries, schedule: Schedule) -> bool:
+def _is_limit(tries: RetryState, schedule: Schedule) -> bool:
     """Whether a repeat was possible at all, here or in a loop inside: a single attempt is no limit."""
     return tries.exhausted is not None or schedule.max_attempts > 1

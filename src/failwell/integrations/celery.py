@@ -22,7 +22,7 @@ from failwell.adapters.describe import describe
 from failwell.calls.clock import random_jitter
 from failwell.calls.idempotency import keyed
 from failwell.calls.operation import Operation
-from failwell.calls.policy import Park, Policy, Retry, Tries, decide
+from failwell.calls.policy import Park, Policy, Retry, RetryState, decide
 from failwell.calls.retry_options import RetryOptions, RetryParameters
 from failwell.calls.suppress import catch
 from failwell.calls.task_calls import TaskFailed, decided, open_operation, paused, task_options
@@ -139,7 +139,7 @@ def _attempt(
 
 def _countdown(options: RetryOptions, request: Any, report: ErrorReport) -> float | None:
     """Seconds until a task that was not called is sent again."""
-    tries = Tries(attempts=request.retries + 1, idempotent=options.idempotent)
+    tries = RetryState(attempts=request.retries + 1, idempotent=options.idempotent)
     decision = decide(options.policy, report, tries, options.jitter())
     return decision.after if isinstance(decision, Retry) else None
 
@@ -195,7 +195,7 @@ def retry_task(
     if _is_predicate(error):
         raise error
     report = describe(error, idempotent=idempotent)
-    tries = Tries(attempts=task.request.retries + 1, idempotent=idempotent)
+    tries = RetryState(attempts=task.request.retries + 1, idempotent=idempotent)
     decision = decide(policy, report, tries, jitter())
     if isinstance(decision, Retry | Park) and decision.after <= longest:
         raise task.retry(exc=error, countdown=decision.after)

@@ -23,7 +23,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
-from failwell.delivery.http.request import Border, Exchange, Reply, ends_with_event
+from failwell.delivery.http.request import Border, Reply, RequestState, ends_with_event
 from failwell.errors.foreign_objects import safe_getattr
 from failwell.errors.missing_extra import need
 from failwell.errors.report import ErrorReport
@@ -67,15 +67,15 @@ class FailwellMiddleware:
 
     def process_exception(self, request: Request, exception: Exception) -> Response:
         """The answer to what a view raised. Django calls it."""
-        exchange = _exchange_of(request, self.border)
-        return _response(self.border.reply(exchange, self.border.report(exchange, exception)))
+        request_state = _request_state_of(request, self.border)
+        return _response(self.border.reply(request_state, self.border.report(request_state, exception)))
 
     def _finish(self, request: Request, response: Response) -> Response:
-        exchange = _exchange_of(request, self.border)
+        request_state = _request_state_of(request, self.border)
         if not response.has_header(self.border.request_id_header):
-            response[self.border.request_id_header] = exchange.request_id
+            response[self.border.request_id_header] = request_state.request_id
         if response.streaming:
-            stream = _Stream(self.border, exchange, request, response)
+            stream = _Stream(self.border, request_state, request, response)
             body = response.streaming_content
             response.streaming_content = stream.read_async(body) if response.is_async else stream.read(body)
         return response
@@ -84,9 +84,11 @@ class FailwellMiddleware:
 class _Stream:
     """The body of a Django response, which ends in its protocol's way if it fails."""
 
-    def __init__(self, border: Border, exchange: Exchange, request: Request, response: Response) -> None:
+    def __init__(
+        self, border: Border, request_state: RequestState, request: Request, response: Response
+    ) -> None:
         self._border = border
-        self._exchange = exchange
+        self._exchange = request_state
         self._request = request
         self._takes_events = ends_with_event(response.status_code, response.items())
         self._tail = b""
@@ -147,18 +149,18 @@ def csrf_failure(request: Request, reason: str = "") -> Response:
 
 def _handled(request: Request, error: Exception | None, status: int) -> Response:
     border = _border()
-    exchange = _exchange_of(request, border)
-    report = border.refuse(exchange, status) if error is None else border.report(exchange, error)
-    return _response(border.reply(exchange, report))
+    request_state = _request_state_of(request, border)
+    report = border.refuse(request_state, status) if error is None else border.report(request_state, error)
+    return _response(border.reply(request_state, report))
 
 
-def _exchange_of(request: Request, border: Border) -> Exchange:
+def _request_state_of(request: Request, border: Border) -> RequestState:
     known = safe_getattr(request, _EXCHANGE)
-    if isinstance(known, Exchange):
+    if isinstance(known, RequestState):
         return known
-    exchange = border.open(request.path, request.headers.get(border.request_id_header) or "")
-    setattr(request, _EXCHANGE, exchange)
-    return exchange
+    request_state = border.open(request.path, request.headers.get(border.request_id_header) or "")
+    setattr(request, _EXCHANGE, request_state)
+    return request_state
 
 
 def _border() -> Border:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.delivery.http.caller_report import HTTPRefusal
 from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
 from failwell.delivery.http.request import REQUEST_ID_HEADER, Border, OnReport, Reply, Upstream
-from failwell.delivery.http.wsgi import FailwellWSGIMiddleware, exchange_of
+from failwell.delivery.http.wsgi import FailwellWSGIMiddleware, request_state_of
 from failwell.errors.missing_extra import need
 
 if TYPE_CHECKING:
@@ -57,16 +57,16 @@ def install(
     )
 
     def any_failure(error: Exception) -> "Response":
-        exchange = exchange_of(request.environ, border)
+        request_state = request_state_of(request.environ, border)
         if not issubclass(type(error), HTTPException):
-            return _response(border.reply(exchange, border.report(exchange, error)))
+            return _response(border.reply(request_state, border.report(request_state, error)))
         assert isinstance(error, HTTPException)
         own = error.get_response(request.environ)
         if error.response is not None or (error.code or 500) < 400:
             # A redirect, or a whole answer that the application made.
             return own
         kept = [(name, value) for name, value in own.headers if name.lower() != "content-length"]
-        return _response(border.reply(exchange, border.report(exchange, error), headers=kept))
+        return _response(border.reply(request_state, border.report(request_state, error), headers=kept))
 
     # The handler answers for views; the middleware for streams, and for whatever is outside of the views.
     app.register_error_handler(Exception, any_failure)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.adapters.describe import describe
-from failwell.delivery.http.asgi import App, FailwellMiddleware, exchange_of
+from failwell.delivery.http.asgi import App, FailwellMiddleware, request_state_of
 from failwell.delivery.http.caller_report import HTTPRefusal
 from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
-from failwell.delivery.http.request import REQUEST_ID_HEADER, Border, Exchange, OnReport, Reply, Upstream
+from failwell.delivery.http.request import REQUEST_ID_HEADER, Border, OnReport, Reply, RequestState, Upstream
 from failwell.delivery.plain_text import bounded_str
 from failwell.errors.faults import Validation
 from failwell.errors.missing_extra import need
@@ -74,8 +74,8 @@ def install(
         raise RuntimeError("`install` was called after the app has started; call it where the app is made")
 
     async def any_failure(request: "Request", error: Exception) -> "Response":
-        exchange = exchange_of(request.scope, border)
-        return _response(border.reply(exchange, border.report(exchange, error)))
+        request_state = request_state_of(request.scope, border)
+        return _response(border.reply(request_state, border.report(request_state, error)))
 
     async def refusal(request: "Request", error: Exception) -> "Response":
         from starlette.responses import Response
@@ -83,12 +83,14 @@ def install(
         assert isinstance(error, HTTPException)
         if error.status_code < 400:
             return Response(status_code=error.status_code, headers=error.headers)
-        exchange = exchange_of(request.scope, border)
-        report = border.report(exchange, error)
-        return _response(border.reply(exchange, report, headers=(error.headers or {}).items()))
+        request_state = request_state_of(request.scope, border)
+        report = border.report(request_state, error)
+        return _response(border.reply(request_state, report, headers=(error.headers or {}).items()))
 
     async def invalid(request: "Request", error: Exception) -> "Response":
-        return _response(_validation(exchange_of(request.scope, border), border, cast("Any", error).errors()))
+        return _response(
+            _validation(request_state_of(request.scope, border), border, cast("Any", error).errors())
+        )
 
     # Two layers. The innermost sees a failure first, so that its answer passes through every other middleware, as the answers of
     # routes do. The outermost sees what middleware raises, and that a response which was cut off is not ended as if it were whole.
@@ -130,13 +132,13 @@ def _response(reply: Reply) -> "Response":
     return response
 
 
-def _validation(exchange: Exchange, border: Border, errors: Iterable[Mapping[str, Any]]) -> Reply:
+def _validation(request_state: RequestState, border: Border, errors: Iterable[Mapping[str, Any]]) -> Reply:
     """The reply to a request that FastAPI refused: every field with the reason, never with its value."""
     reasons = [_reason(error) for _, error in zip(range(_MOST_REASONS), errors, strict=False)]
     fields = [redact_text(".".join(map(str, reason["loc"])), 200) for reason in reasons]
     report = describe(Validation(kind="validation.input_invalid", fields_invalid=fields))
-    border.deliver(exchange, report)
-    return border.reply(exchange, report, extra={"errors": reasons})
+    border.deliver(request_state, report)
+    return border.reply(request_state, report, extra={"errors": reasons})
 
 
 def _reason(error: Mapping[str, Any]) -> dict[str, Any]:

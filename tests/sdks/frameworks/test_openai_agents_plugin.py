@@ -9,7 +9,7 @@ import pytest
 
 from failwell.calls.attempt_loop import AttemptEvent, OperationEnded, Parked
 from failwell.calls.budget import Budget
-from failwell.calls.guard import ClosedOff, Guard
+from failwell.calls.guard import CircuitOpen, Guard
 from failwell.calls.shared_budget import BudgetExceeded, SharedBudget
 from failwell.errors.context import ledger_of
 from failwell.integrations.openai_agents import outcome, reliability, tool_error
@@ -151,7 +151,7 @@ def test_budgets_guards_and_watchers_see_every_call() -> None:
 
     assert recovered == (2, "done")
     assert [event.succeeded for event in events[:2] if isinstance(event, OperationEnded)] == [True]
-    assert type(refusals[-1][1]) is ClosedOff
+    assert type(refusals[-1][1]) is CircuitOpen
     assert refusals[-1][0] == 0
     assert within == (1, "done")
     assert (refused[0], type(refused[1])) == (0, BudgetExceeded)

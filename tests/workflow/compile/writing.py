@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from textwrap import dedent, indent
 
-from failwell.calls.policy import Retry, Tries, decide
+from failwell.calls.policy import Retry, RetryState, decide
 from failwell.errors.axes import Category
 from failwell.errors.facts import NotBefore
 from failwell.files.mistakes import Mistake
@@ -82,5 +82,5 @@ def wait_of(
     report = Failure.of(
         kind, "m", category=None if category is None else Category(category), not_before=requested
     ).report
-    decision = decide(node.retry, report, Tries(attempts=calls, idempotent=True))
+    decision = decide(node.retry, report, RetryState(attempts=calls, idempotent=True))
     return decision.after if isinstance(decision, Retry) else None

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import Any, NamedTuple
 
-from failwell.calls.policy import Policy, Retry, Tries, decide, decision_text
+from failwell.calls.policy import Policy, Retry, RetryState, decide, decision_text
 from failwell.calls.policy import reason as why
 from failwell.cli.errors.describe import PastedInput, read_input, recognise
 from failwell.cli.faults import Unreadable, reason
@@ -207,10 +207,10 @@ def _policy(path: str) -> Policy:
 def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _PolicyOutcome:
     spent = max(1, len(report.attempts))
     idempotent: bool | None = args.idempotent
-    reasoned = why(policy, report, Tries(spent, idempotent=idempotent))
+    reasoned = why(policy, report, RetryState(spent, idempotent=idempotent))
     waits: list[float] = []
     while len(waits) < _MOST_CALLS:
-        step = decide(policy, report, Tries(len(waits) + 1, idempotent=idempotent))
+        step = decide(policy, report, RetryState(len(waits) + 1, idempotent=idempotent))
         if not isinstance(step, Retry):
             break
         waits.append(step.after)

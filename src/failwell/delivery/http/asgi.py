@@ -15,8 +15,8 @@ from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
 from failwell.delivery.http.request import (
     REQUEST_ID_HEADER,
     Border,
-    Exchange,
     OnReport,
+    RequestState,
     Upstream,
     ends_with_event,
 )
@@ -29,8 +29,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-EXCHANGE_KEY = "failwell.exchange"
-"""Key of the request's `Exchange` in the ASGI scope."""
+REQUEST_STATE_KEY = "failwell.request_state"
+"""Key of the request's `RequestState` in the ASGI scope."""
 
 
 class FailwellMiddleware:
@@ -75,46 +75,46 @@ class FailwellMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        exchange = exchange_of(scope, self.border)
-        response = _Response(exchange, self.border.request_id_header, send)
+        request_state = request_state_of(scope, self.border)
+        response = _Response(request_state, self.border.request_id_header, send)
 
         async def watched() -> Message:
             message = await receive()
             if message["type"] == "http.disconnect":
-                exchange.client_left = True
+                request_state.client_left = True
             return message
 
-        with self.border.guard(exchange, ignores=partial(_client_left, exchange)) as failed:
+        with self.border.guard(request_state, ignores=partial(_client_left, request_state)) as failed:
             await self.app(scope, watched, response.send)
         if failed.report is None:
             return
         try:
-            await self._end(exchange, failed.report, response)
+            await self._end(request_state, failed.report, response)
         except OSError as error:
-            if error is not exchange.send_error:
+            if error is not request_state.send_error:
                 raise
 
-    async def _end(self, exchange: Exchange, report: ErrorReport, response: "_Response") -> None:
+    async def _end(self, request_state: RequestState, report: ErrorReport, response: "_Response") -> None:
         if response.is_complete:
             return
         if not response.has_started:
-            reply = self.border.reply(exchange, report)
+            reply = self.border.reply(request_state, report)
             headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
             await response.send({"type": "http.response.start", "status": reply.status, "headers": headers})
             await response.send({"type": "http.response.body", "body": reply.body})
-        elif response.takes_events and not exchange.is_interrupted:
-            event = self.border.last_event(exchange, report, response.tail)
+        elif response.takes_events and not request_state.is_interrupted:
+            event = self.border.last_event(request_state, report, response.tail)
             await response.send({"type": "http.response.body", "body": event})
         else:
             # A server closes the connection for whatever is raised, and the reader sees that the body is not whole.
-            raise self.border.interrupt(exchange) from None
+            raise self.border.interrupt(request_state) from None
 
 
 class _Response:
     """What was sent of one response so far."""
 
-    def __init__(self, exchange: Exchange, id_header: str, send: Send) -> None:
-        self._exchange = exchange
+    def __init__(self, request_state: RequestState, id_header: str, send: Send) -> None:
+        self._exchange = request_state
         self._id_header = id_header.encode("latin-1")
         self._send = send
         self.has_started = False
@@ -150,23 +150,23 @@ class _Response:
         return {**message, "headers": [*headers, (self._id_header, self._exchange.request_id.encode())]}
 
 
-def exchange_of(scope: MutableMapping[str, Any], border: Border) -> Exchange:
-    """The exchange of a request, shared by every layer that sees it."""
-    known = scope.get(EXCHANGE_KEY)
-    if isinstance(known, Exchange):
+def request_state_of(scope: MutableMapping[str, Any], border: Border) -> RequestState:
+    """The request_state of a request, shared by every layer that sees it."""
+    known = scope.get(REQUEST_STATE_KEY)
+    if isinstance(known, RequestState):
         return known
     name = border.request_id_header.encode("latin-1")
     pairs = cast("Iterable[tuple[bytes, bytes]]", scope.get("headers") or ())
     supplied = next((value.decode("latin-1") for key, value in pairs if key.lower() == name), "")
-    exchange = border.open(text_or(scope.get("path"), "/"), supplied)
-    scope[EXCHANGE_KEY] = exchange
-    return exchange
+    request_state = border.open(text_or(scope.get("path"), "/"), supplied)
+    scope[REQUEST_STATE_KEY] = request_state
+    return request_state
 
 
-def _client_left(exchange: Exchange, error: BaseException) -> bool:
+def _client_left(request_state: RequestState, error: BaseException) -> bool:
     """Whether `error` says nothing but that the client closed the connection."""
     failure = behind(error)
-    if failure is exchange.send_error or is_client_disconnect(failure):
+    if failure is request_state.send_error or is_client_disconnect(failure):
         return True
     # A layer waited for a response of an application that was cancelled.
-    return exchange.client_left and innermost(failure) == "starlette.middleware.base"
+    return request_state.client_left and innermost(failure) == "starlette.middleware.base"

@@ -75,7 +75,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Exchange:
+class RequestState:
     """One request: its id, and what is known of its failure in every layer that sees it."""
 
     request_id: str
@@ -142,30 +142,32 @@ class Border:
             if value not in valid:
                 raise ValueError(f"`{name}` is {value!r}; use {' or '.join(map(repr, valid))}")
 
-    def open(self, path: str, supplied_id: str = "") -> Exchange:
-        """A new exchange. A caller's id is taken over if it is well-formed."""
+    def open(self, path: str, supplied_id: str = "") -> RequestState:
+        """A new request_state. A caller's id is taken over if it is well-formed."""
         # It is written into headers and logs, so anything but a plain id is replaced.
         request_id = supplied_id if _REQUEST_ID.fullmatch(supplied_id) else uuid4().hex
-        return Exchange(request_id, instance_of(path))
+        return RequestState(request_id, instance_of(path))
 
-    def report(self, exchange: Exchange, error: BaseException) -> ErrorReport:
+    def report(self, request_state: RequestState, error: BaseException) -> ErrorReport:
         """The report of what was raised, delivered once however many layers ask."""
         failure = behind(error)
-        known = exchange.report
+        known = request_state.report
         # After an interruption, layers in between raise what they like; it all follows from the first failure.
-        follows = exchange.is_interrupted or failure is exchange.failure or _is_interruption(failure)
+        follows = (
+            request_state.is_interrupted or failure is request_state.failure or _is_interruption(failure)
+        )
         if known is not None and follows:
             return known
-        exchange.failure = failure
+        request_state.failure = failure
         refusal = refusal_in(failure)
         if refusal is not None:
-            return self.refuse(exchange, *refusal, error=failure)
-        exchange.status = None
-        return self.deliver(exchange, report_for_caller(failure))
+            return self.refuse(request_state, *refusal, error=failure)
+        request_state.status = None
+        return self.deliver(request_state, report_for_caller(failure))
 
     @contextmanager
     def guard(
-        self, exchange: Exchange, *, ignores: Callable[[Exception], bool] = lambda _error: False
+        self, request_state: RequestState, *, ignores: Callable[[Exception], bool] = lambda _error: False
     ) -> Generator[Failed]:
         """A block of the application's code. What it raises ends here, and is reported unless `ignores` calls it no failure."""
         failed = Failed()
@@ -173,16 +175,20 @@ class Border:
             yield failed
         except Exception as error:  # noqa: BLE001  (the edge: what is not answered here ends as a server's bare 500)
             if not ignores(error):
-                failed.error, failed.report = error, self.report(exchange, error)
+                failed.error, failed.report = error, self.report(request_state, error)
 
     def refuse(
-        self, exchange: Exchange, status: int, detail: object = None, error: BaseException | None = None
+        self,
+        request_state: RequestState,
+        status: int,
+        detail: object = None,
+        error: BaseException | None = None,
     ) -> ErrorReport:
         """The report of an answer whose status the application or its framework chose, delivered.
 
         A 5xx is a failure of the service, so its report has the stack and the causes of `error`.
         """
-        exchange.status = status
+        request_state.status = status
         report = refused(status, detail, is_open=self.disclosure == "verbose")
         if status >= 500 and error is not None:
             behind_it = describe(error)
@@ -192,31 +198,31 @@ class Border:
                 internal=behind_it.internal,
                 causes=behind_it.causes,
             )
-        return self.deliver(exchange, report)
+        return self.deliver(request_state, report)
 
-    def deliver(self, exchange: Exchange, report: ErrorReport) -> ErrorReport:
+    def deliver(self, request_state: RequestState, report: ErrorReport) -> ErrorReport:
         """Hand `report` to the observer, or write it to the log."""
-        exchange.report = report
+        request_state.report = report
         if self.on_report is None:
-            self._log(exchange, report)
+            self._log(request_state, report)
             return report
         try:
             self.on_report(report)
         except Exception as error:  # noqa: BLE001  (an observer's mistake must not cost the caller the answer)
-            self._log(exchange, report)
-            self._log(exchange, describe(error))
+            self._log(request_state, report)
+            self._log(request_state, describe(error))
         return report
 
-    def _log(self, exchange: Exchange, report: ErrorReport) -> None:
+    def _log(self, request_state: RequestState, report: ErrorReport) -> None:
         # A provider's 400 is bad input, but not the caller's: the service made that call.
         ours = self.upstream == "neutral" and for_caller(report)[1] is not None
-        request = {"request_id": exchange.request_id, "path": exchange.instance}
+        request = {"request_id": request_state.request_id, "path": request_state.instance}
         is_raised = ours and level_of(report) < logging.ERROR
         log_report(_log, report, level=logging.ERROR if is_raised else None, extra=request)
 
     def reply(
         self,
-        exchange: Exchange,
+        request_state: RequestState,
         report: ErrorReport,
         *,
         headers: Iterable[tuple[str, str]] = (),
@@ -225,17 +231,17 @@ class Border:
         """The problem document that answers `report`.
 
         Args:
-            exchange: The request.
+            request_state: The request.
             report: What was reported.
             headers: Headers of the application's own answer that are kept.
             extra: Members that are added to the document.
         """
-        document = self.document(exchange, report) | dict(extra or {})
+        document = self.document(request_state, report) | dict(extra or {})
         body = problem_json(document)
         ours = {
             "content-type": MEDIA_TYPE,
             "cache-control": "no-store",
-            self.request_id_header: exchange.request_id,
+            self.request_id_header: request_state.request_id,
             "content-length": str(len(body)),
         }
         wait = retry_after_header(report)
@@ -247,27 +253,27 @@ class Border:
             ours.pop("retry-after", None)
         return Reply(document["status"], (*kept, *ours.items()), body)
 
-    def document(self, exchange: Exchange, report: ErrorReport) -> dict[str, Any]:
+    def document(self, request_state: RequestState, report: ErrorReport) -> dict[str, Any]:
         """What the caller may know of `report`, as a problem document."""
         shown, status = (report, None) if self.upstream == "transparent" else for_caller(report)
         return problem(
             shown,
-            instance=exchange.instance,
-            request_id=exchange.request_id,
+            instance=request_state.instance,
+            request_id=request_state.request_id,
             disclosure=self.disclosure,
-            status=exchange.status if status is None else status,
+            status=request_state.status if status is None else status,
             type_base=self.type_base,
         )
 
-    def last_event(self, exchange: Exchange, report: ErrorReport, before: bytes) -> bytes:
+    def last_event(self, request_state: RequestState, report: ErrorReport, before: bytes) -> bytes:
         """The `error` event that ends an event stream, after what was sent `before`."""
         gap = b"" if not before or before.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")) else b"\n\n"
-        return gap + b"event: error\ndata: " + problem_json(self.document(exchange, report)) + b"\n\n"
+        return gap + b"event: error\ndata: " + problem_json(self.document(request_state, report)) + b"\n\n"
 
-    def interrupt(self, exchange: Exchange) -> ResponseInterrupted:
+    def interrupt(self, request_state: RequestState) -> ResponseInterrupted:
         """The exception that makes a server close the connection; its log does not repeat the report."""
-        exchange.is_interrupted = True
-        report = exchange.report
+        request_state.is_interrupted = True
+        report = request_state.report
         assert report is not None
         _quieten_servers()
         fault = ResponseInterrupted(message=f"{_CUT_SHORT}{report.kind} [{report.id}]")

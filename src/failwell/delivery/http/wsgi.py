@@ -12,9 +12,9 @@ from failwell.delivery.http.problem_details import KINDS_URI, Disclosure
 from failwell.delivery.http.request import (
     REQUEST_ID_HEADER,
     Border,
-    Exchange,
     OnReport,
     Reply,
+    RequestState,
     Upstream,
     ends_with_event,
 )
@@ -25,8 +25,8 @@ Environ = MutableMapping[str, Any]
 StartResponse = Callable[..., Callable[[bytes], object]]
 WSGIApp = Callable[[Any, Any], Iterable[bytes]]
 
-EXCHANGE_KEY = "failwell.exchange"
-"""Key of the request's `Exchange` in the WSGI environment."""
+REQUEST_STATE_KEY = "failwell.request_state"
+"""Key of the request's `RequestState` in the WSGI environment."""
 
 
 class FailwellWSGIMiddleware:
@@ -68,24 +68,26 @@ class FailwellWSGIMiddleware:
         return layer
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        exchange = exchange_of(environ, self.border)
-        response = _Response(exchange, self.border.request_id_header, start_response)
-        with self.border.guard(exchange) as failed:
+        request_state = request_state_of(environ, self.border)
+        response = _Response(request_state, self.border.request_id_header, start_response)
+        with self.border.guard(request_state) as failed:
             body = self.app(environ, response.start)
         if failed.report is not None:
             if response.was_written:
-                raise self.border.interrupt(exchange) from None
-            return [response.replace(self.border.reply(exchange, failed.report), failed.error)]
+                raise self.border.interrupt(request_state) from None
+            return [response.replace(self.border.reply(request_state, failed.report), failed.error)]
         wrapper = environ.get("wsgi.file_wrapper")
         if type(body) in (list, tuple) or (isinstance(wrapper, type) and isinstance(body, wrapper)):
             # Nothing can fail any more, and servers have quick ways for these.
             return body
-        return self._pieces(exchange, response, body)
+        return self._pieces(request_state, response, body)
 
-    def _pieces(self, exchange: Exchange, response: "_Response", body: Iterable[bytes]) -> Iterator[bytes]:
+    def _pieces(
+        self, request_state: RequestState, response: "_Response", body: Iterable[bytes]
+    ) -> Iterator[bytes]:
         tail = b""
         try:
-            with self.border.guard(exchange) as failed:
+            with self.border.guard(request_state) as failed:
                 for piece in body:
                     response.was_written = True
                     if response.takes_events:
@@ -94,12 +96,12 @@ class FailwellWSGIMiddleware:
             if failed.report is None:
                 return
             if not response.was_written:
-                yield response.replace(self.border.reply(exchange, failed.report), failed.error)
+                yield response.replace(self.border.reply(request_state, failed.report), failed.error)
             elif response.takes_events:
-                yield self.border.last_event(exchange, failed.report, tail)
+                yield self.border.last_event(request_state, failed.report, tail)
             else:
                 # A server closes the connection for whatever is raised.
-                raise self.border.interrupt(exchange) from None
+                raise self.border.interrupt(request_state) from None
         finally:
             close = safe_getattr(body, "close")
             if close is not None:
@@ -109,8 +111,8 @@ class FailwellWSGIMiddleware:
 class _Response:
     """The beginning of one response."""
 
-    def __init__(self, exchange: Exchange, id_header: str, start: StartResponse) -> None:
-        self._exchange = exchange
+    def __init__(self, request_state: RequestState, id_header: str, start: StartResponse) -> None:
+        self._exchange = request_state
         self._id_header = id_header
         self._start = start
         self._has_started = False
@@ -144,15 +146,15 @@ class _Response:
         return reply.body
 
 
-def exchange_of(environ: Environ, border: Border) -> Exchange:
-    """The exchange of a request, shared by every layer that sees it."""
-    known = environ.get(EXCHANGE_KEY)
-    if isinstance(known, Exchange):
+def request_state_of(environ: Environ, border: Border) -> RequestState:
+    """The request_state of a request, shared by every layer that sees it."""
+    known = environ.get(REQUEST_STATE_KEY)
+    if isinstance(known, RequestState):
         return known
     name = f"HTTP_{border.request_id_header.upper().replace('-', '_')}"
     # A server decodes the path as Latin-1, whatever the client encoded.
     path = f"{text_or(environ.get('SCRIPT_NAME'), '')}{text_or(environ.get('PATH_INFO'), '')}"
     path = path.encode("latin-1", "replace").decode("utf-8", "replace")
-    exchange = border.open(path, text_or(environ.get(name), ""))
-    environ[EXCHANGE_KEY] = exchange
-    return exchange
+    request_state = border.open(path, text_or(environ.get(name), ""))
+    environ[REQUEST_STATE_KEY] = request_state
+    return request_state

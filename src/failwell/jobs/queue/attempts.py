@@ -12,11 +12,11 @@ from failwell.calls.policy import (
     Decision,
     Evict,
     GiveUp,
-    Lost,
     Park,
     PredicateFailed,
+    Preemption,
     Retry,
-    Tries,
+    RetryState,
     decide,
     decision_text,
     exhausted_inside,
@@ -197,20 +197,20 @@ _LOST = ("replaced", "stopped", "quarantined")
 
 def attempt_facts(
     entry: Entry, instance: Instance, report: ErrorReport, now: float, same_limit: str | None = None
-) -> Tries:
+) -> RetryState:
     """What `decide` must know of a failed attempt besides its report."""
     control = entry.request.control
     lost = None
     if instance.is_being_freed or instance.is_leaving:
         # The queue stopped the worker on purpose, which may happen to one job any number of times.
-        lost = Lost("its worker was stopped")
+        lost = Preemption("its worker was stopped")
     elif (reason := report.details.get("reason")) in _LOST:
-        lost = Lost(f"its worker was {reason}", before=entry.attempt - entry.charged)
+        lost = Preemption(f"its worker was {reason}", before=entry.attempt - entry.charged)
     budgets: tuple[tuple[Budget, Spent], ...] = ()
     if entry.deadline is not None:
         limit = max(0.0, entry.deadline - entry.submitted)
         budgets = ((Budget(seconds=limit), Spent(seconds=limit - (entry.deadline - now))),)
-    return Tries(
+    return RetryState(
         attempts=entry.charged,
         budgets=budgets,
         idempotent=control.get("idempotent"),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from failwell.calls.policy import Lost, Match, Policy, Retry, Rule, Tries, decide
+from failwell.calls.policy import Match, Policy, Preemption, Retry, RetryState, Rule, decide
 from failwell.errors.axes import Certainty
 from failwell.errors.fault import Fault
 from failwell.jobs.cancelled_job import cancel_unowned
@@ -219,8 +219,8 @@ class OutsideJobs:
         # The attempt stays recorded and does not count against the attempts of the job.
         entry.charged = max(0, entry.charged - 1)
         report = self._state.described(entry, HostDied(job=entry.id, losses=entry.losses, retryable=False))
-        lost = Lost("the host died while it ran", before=entry.losses - 1, most=MOST_LOSSES - 1)
-        decision = decide(_HOST_DEATHS, report, Tries(attempts=entry.charged, lost=lost))
+        lost = Preemption("the host died while it ran", before=entry.losses - 1, most=MOST_LOSSES - 1)
+        decision = decide(_HOST_DEATHS, report, RetryState(attempts=entry.charged, lost=lost))
         if not isinstance(decision, Retry):
             self._ends.fail(entry, report)
             return False

@@ -12,7 +12,7 @@ from failwell.adapters.describe import describe
 from failwell.adapters.revival import translate
 from failwell.calls.backoff import Backoff
 from failwell.calls.budget import Budget, Spent
-from failwell.calls.policy import Decision, Match, Policy, Retry, Rule, Schedule, Tries, decide
+from failwell.calls.policy import Decision, Match, Policy, Retry, RetryState, Rule, Schedule, decide
 from failwell.errors.fault import Fault
 from failwell.jobs.faults import UnknownJob, check_same
 from failwell.jobs.job import JobRequest, JobState
@@ -280,7 +280,7 @@ class Record:
         return decide(
             _STORE,
             describe(fault),
-            Tries(
+            RetryState(
                 attempts=self._refusals,
                 budgets=((budget, Spent(seconds=now - self._refused_since)),),
                 idempotent=True,

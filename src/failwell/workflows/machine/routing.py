@@ -9,7 +9,7 @@ from failwell.calls.policy import (
     Park,
     Policy,
     Retry,
-    Tries,
+    RetryState,
     decide,
     decision_text,
     exhausted_inside,
@@ -93,7 +93,7 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
         return failure
     # An author who names the very kind consents to a repeat whose outcome is unknown.
     is_safe = node.idempotent or any(failure.kind in rule.match.kinds for rule in node.retry.rules)
-    tries = Tries(
+    tries = RetryState(
         attempts=task.attempt - task.retries - task.parked,
         idempotent=is_safe or None,
         exhausted=exhausted_inside(failure.report),
@@ -111,12 +111,12 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
 
 def _repeat_by_route(turn: Turn, task: Task, index: int, policy: Policy, failure: Failure) -> Repeat | None:
     counts = task.route_retries or {}
-    tries = Tries(attempts=counts.get(str(index), 0) + 1, idempotent=True)
+    tries = RetryState(attempts=counts.get(str(index), 0) + 1, idempotent=True)
     repeat = _repeat(_decision(turn, task, policy, failure, tries), "route")
     return repeat if repeat is None or repeat.by == "parking" else repeat._replace(route=index)
 
 
-def _decision(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: Tries) -> Decision:
+def _decision(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: RetryState) -> Decision:
     limit = turn.plan(task.scope).limits.park_after_seconds
     elapsed = turn.at - failure.report.occurred_at.timestamp()
     return decide(
