@@ -130,13 +130,6 @@ _SAYINGS = {
 """Sentences of torch about the same states, which name no status."""
 
 
-def kind_of_cuda(name: str) -> str | None:
-    """The kind for a status of CUDA or HIP: `cudaErrorIllegalAddress`, `CUDA_ERROR_OUT_OF_MEMORY`, `hipErrorNoDevice`."""
-    match = _NAME.search(name)
-    known = None if match is None else _CUDA.get(match.group(1).replace("_", "").lower())
-    return None if known is None else known[0]
-
-
 def kind_of_xla(word: str | None) -> str | None:
     """The kind for a status word of XLA, which the messages of jax begin with."""
     return None if word is None else _XLA.get(word)
