@@ -328,19 +328,6 @@ def _fill(file: Path) -> None:
             return
 
 
-def test_the_only_job_is_recorded_and_sent_in_the_step_that_submits_it(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with a_runtime(tmp_path, a_capability()) as jobs:
-            calling = asyncio.ensure_future(jobs.call("worker", {"value": 1}))
-            # The call has had one step of the event loop.
-            await asyncio.sleep(0)
-
-            assert jobs.store.counts()["running"] == 1
-            assert await calling == 1
-
-    run(work())
-
-
 def test_jobs_that_are_submitted_together_share_a_commit(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_capability(concurrency=4)) as jobs:
@@ -359,8 +346,6 @@ def test_jobs_that_are_submitted_together_share_a_commit(tmp_path: Path) -> None
                 3,
             ]
 
-            # The first one was alone when it came. Its answer may have come in time to share the second commit.
-            assert commits[0] == 1
-            assert commits[1] in (3, 4)
+            assert commits[0] == 4
 
     run(work())

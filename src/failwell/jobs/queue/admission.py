@@ -112,7 +112,7 @@ class Intake:
         self._record.say(entry, "submitted", at=entry.submitted)
         self._ends.wait_until_due(entry)
         self._ends.expect(entry)
-        self._state.wake_for(entry)
+        self._state.wake()
         return entry
 
     def _before(self, request: JobRequest, key: str) -> Entry | None:

@@ -260,12 +260,9 @@ class Attempts:
 
         def on_answer(answer: Answer) -> None:
             value, error = answer
-            self._state.hold()
-            try:
-                named = None if error is None else _named(entry, error, limit)
-                self._answered(entry, instance, began, value, named)
-            finally:
-                self._state.wake_for(entry)
+            named = None if error is None else _named(entry, error, limit)
+            self._answered(entry, instance, began, value, named)
+            self._state.wake()
 
         if entry.items is None:
             try:

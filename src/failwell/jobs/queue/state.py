@@ -110,8 +110,6 @@ class QueueState:
         self._turn = turn
         self._turn_is_due = False
         self._turn_is_scheduled = False
-        self._is_turning = False
-        self._is_held = False
         self._numbers = 0
         self._missed: dict[str, tuple[float, Fault | None]] = {}
         """Instance → when it was not found, and why, if that is known."""
@@ -140,30 +138,14 @@ class QueueState:
     def wake(self) -> None:
         """Schedule a turn after everything that is ready to run; simultaneous changes share one."""
         self._turn_is_due = True
-        if not self._is_held and not self._turn_is_scheduled:
+        if not self._turn_is_scheduled:
             self._turn_is_scheduled = True
             self.loop.call_soon(self._look_first)
-
-    def hold(self) -> None:
-        """Let what changes from now on wait for `wake_for`, which has to follow."""
-        self._is_held = True
-
-    def wake_for(self, entry: Entry) -> None:
-        """Run a turn now if `entry` is the only job there is, and no other change could share it; else `wake`."""
-        self._is_held = False
-        if not self._is_turning and len(self.live) == 1 and entry.id in self.live:
-            self.turn()
-        else:
-            self.wake()
 
     def turn(self) -> None:
         """Run a turn now."""
         self._turn_is_due = False
-        self._is_turning = True
-        try:
-            self._turn()
-        finally:
-            self._is_turning = False
+        self._turn()
 
     def _look_first(self) -> None:
         """Let the loop look for events once more before the turn: answers that have arrived meanwhile share its commit."""
