@@ -201,7 +201,8 @@ _PIPE_SIZE = 1 << 16
 _MOST_AT_THE_END = 1 << 20
 
 
-_KEPT_LINES = 40
+_KEPT_LINES = 100
+"""Of stderr. After a fatal error Python prints up to 80 lines of stacks, and what led to it stands before them."""
 _LAST_DATA = 0.25
 """Seconds to wait for data in the pipe after the worker has ended."""
 _GUARDIAN_GRACE = 10.0

@@ -32,6 +32,8 @@ _OURS = ("/failwell/jobs/worker_process/", "/failwell/processes/")
 _TOO_OLD = 78
 _VERSION = re.compile(r"a worker needs Python 3\.11 or newer, and .{1,500} is (\d\.\d{1,2})")
 """What `boot.py` prints under an old interpreter."""
+_C_STACK = re.compile(r"  Binary file |Current thread's C stack trace|  <truncated rest of calls>")
+"""Lines that Python prints after a fatal error from 3.14 on. They name no file of the capability."""
 _STACK = re.compile(
     r'  File "[^"\n]{1,300}", line \d+,? in [\w.<>]{1,200}|(Current t|T)hread 0x[0-9a-f]+ .{0,40}\(most recent call first\):'
     r"|Fatal Python error: (Segmentation fault|Aborted|Bus error|Floating-point exception|Illegal instruction)"
@@ -46,7 +48,9 @@ def recorded_output(
 
     The output itself is stored with its job.
     """
-    lines = [line for line in stderr if not any(folder in line for folder in _OURS)]
+    lines = [
+        line for line in stderr if not _C_STACK.match(line) and not any(folder in line for folder in _OURS)
+    ]
     if not policy.keeps_message:
         lines = [line for line in lines if _STACK.fullmatch(line.rstrip())]
     return "\n".join(lines[-most:])
