@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def audit(folder: Path, *arguments: str) -> list[str]:
 
 
 def change(folder: Path, statement: str) -> None:
-    with sqlite3.connect(folder / "journal.db") as connection:
+    with closing(sqlite3.connect(folder / "journal.db")) as connection, connection:
         connection.execute("DROP TRIGGER audit_is_never_changed")
         connection.execute("DROP TRIGGER audit_is_never_deleted")
         connection.execute(statement)

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
@@ -31,7 +32,7 @@ def write(store: SqliteStore, count: int) -> None:
 
 def tamper(store: SqliteStore, *statements: str) -> None:
     """What somebody with the file and a SQLite shell can do."""
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("DROP TRIGGER audit_is_never_changed")
         connection.execute("DROP TRIGGER audit_is_never_deleted")
         for statement in statements:
@@ -55,7 +56,7 @@ def test_records_are_numbered_without_gaps_and_each_holds_the_hash_of_the_one_be
 def test_the_database_refuses_to_change_or_delete_a_record(store: SqliteStore) -> None:
     write(store, 2)
 
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         for statement in ("DELETE FROM audit", "UPDATE audit SET type = 'x' WHERE seq = 1"):
             with pytest.raises(sqlite3.IntegrityError, match="append-only"):
                 connection.execute(statement)

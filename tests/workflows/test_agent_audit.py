@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -209,7 +210,7 @@ def test_each_attempt_of_any_retry_has_its_number_kind_delay_and_reason(tmp_path
 def test_a_call_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
     place(tmp_path)
     SqliteStore(tmp_path / "state").close()
-    with sqlite3.connect(tmp_path / "state" / "journal.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "state" / "journal.db")) as connection, connection:
         connection.execute(
             "CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.type = 'tool:called'"
             " BEGIN SELECT RAISE(ABORT, 'full'); END"
