@@ -72,7 +72,7 @@ _LONGEST = 200
 _A = TypeVar("_A", bound=StrEnum)
 
 
-class Edge(NamedTuple):
+class ErrorContext(NamedTuple):
     """What is known at the place where an exception is described, and not by the exception."""
 
     origin: Origin = "code"
@@ -82,25 +82,27 @@ class Edge(NamedTuple):
     """The kind that takes the place of `tool.failed`."""
 
 
-ANYWHERE = Edge()
-CALL = Edge("call")
-INPUT = Edge("input")
+ANYWHERE = ErrorContext()
+CALL = ErrorContext("call")
+INPUT = ErrorContext("input")
 
 
-def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Classification:
-    """What is known about `error`, seen from `edge`.
+def resolve(
+    error: BaseException, context: ErrorContext = ANYWHERE, room: list[int] | None = None
+) -> Classification:
+    """What is known about `error`, seen from `context`.
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
     """
     cls = type(error)
     if issubclass(cls, Fault):
-        return _fault(cast("Fault", error), edge, room)
+        return _fault(cast("Fault", error), context, room)
     if issubclass(cls, BaseExceptionGroup):
-        return _group(error, edge, [_MOST_MEMBERS] if room is None else room)
-    return _foreign(error, edge, room)
+        return _group(error, context, [_MOST_MEMBERS] if room is None else room)
+    return _foreign(error, context, room)
 
 
-def kind_of(error: BaseException, edge: Edge = ANYWHERE) -> str:
+def kind_of(error: BaseException, context: ErrorContext = ANYWHERE) -> str:
     """The kind that the report of `error` would name, without building it."""
     if is_fault(error):
         line = lineage(error)
@@ -112,10 +114,10 @@ def kind_of(error: BaseException, edge: Edge = ANYWHERE) -> str:
             return own or UNCLASSIFIED.kind
         error = end
     quick = safe_call(kind_alone, None, error)
-    return resolve(error, edge).kind if quick is None else quick
+    return resolve(error, context).kind if quick is None else quick
 
 
-def has_arrived(fault: BaseException) -> bool:
+def is_deserialized(fault: BaseException) -> bool:
     """Whether this fault stands for a report that was made elsewhere."""
     return hasattr(type(fault), "recorded_report")
 
@@ -126,32 +128,32 @@ def category_of(reading: Classification) -> Category:
     return Category.UNKNOWN if known is None else known.category
 
 
-def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Classification:
+def _foreign(error: BaseException, context: ErrorContext, room: list[int] | None) -> Classification:
     # A foreign property may raise anything, and one failure must not become two.
     reading = safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
     if reading is _ADAPTER_FAILED and lacks_handles(error):
         reading = NO_HANDLE
     if reading.inner is not None:
-        inside = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
+        inside = _opened(reading, reading.inner, context, [_MOST_MEMBERS] if room is None else room)
         if inside is not None:
             return inside
     if reading.kind in VERDICTS:
         cause = cause_of(error) if reading.rule in _SAYING_NOTHING else None
         if cause is not None and not is_fault(cause):
-            inside = _opened(reading, cause, edge, [_MOST_MEMBERS] if room is None else room)
+            inside = _opened(reading, cause, context, [_MOST_MEMBERS] if room is None else room)
             if inside is not None and inside.kind not in VERDICTS:
                 return inside
         by_client = safe_call(raised_by_client, None, error) is True
         if not (by_client and reading.kind in REFUSALS):
             # What a client refuses was not sent, whatever its words are about.
-            reading = _by_words(error, reading, edge.origin)
-        reading = seen_from(reading, edge.origin, type_name(error), by_library=by_client)
+            reading = _by_words(error, reading, context.origin)
+        reading = seen_from(reading, context.origin, type_name(error), by_library=by_client)
     elif reading.rule.startswith(_BY_TEXT) and is_unknown(type(error)):
-        reading = _by_words(error, reading, edge.origin, by_text=reading)
+        reading = _by_words(error, reading, context.origin, by_text=reading)
     elif reading.rule == _PLAIN_OS_ERROR:
-        reading = _by_words(error, reading, edge.origin)
-    if edge.idempotent is not None:
-        reading = declared(reading, idempotent=edge.idempotent)
+        reading = _by_words(error, reading, context.origin)
+    if context.idempotent is not None:
+        reading = declared(reading, idempotent=context.idempotent)
     return reading if reading.evidence[0].saw else _seen_in(reading, type_name(error))
 
 
@@ -185,13 +187,13 @@ def _seen_in(reading: Classification, saw: str) -> Classification:
 
 
 def _opened(
-    reading: Classification, inner: BaseException, edge: Edge, room: list[int]
+    reading: Classification, inner: BaseException, context: ErrorContext, room: list[int]
 ) -> Classification | None:
     """The exception inside an envelope, with what only the envelope knows; `None` if its kind is unknown."""
     room[0] -= _ENVELOPE
     if room[0] <= 0:
         return None
-    inside = resolve(inner, edge, room)
+    inside = resolve(inner, context, room)
     if inside.kind == UNCLASSIFIED.kind:
         return None
     return replace(
@@ -213,17 +215,17 @@ def lacks_handles(error: BaseException) -> bool:
     return type(error) is OSError and error.errno in (EMFILE, ENFILE)
 
 
-def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Classification:
+def _fault(error: Fault, context: ErrorContext, room: list[int] | None) -> Classification:
     line = lineage(error)
     end = cause_of(line[-1])
     # A fault that stands for a report knows how the failure was judged elsewhere, and not who judged
     # it. So it ends the line as the foreign exception does that it may have been.
-    arrived = next((at for at, link in enumerate(line) if at and has_arrived(link)), None)
+    arrived = next((at for at, link in enumerate(line) if at and is_deserialized(link)), None)
     if arrived is not None:
         end, line = line[arrived], line[:arrived]
     tail = None
     if end is not None and (arrived is not None or not is_fault(end)):
-        tail = resolve(end, edge, room)
+        tail = resolve(end, context, room)
     facts = [_facts_of(link) for link in line]
     named = zip(line, facts, strict=True)
     source, name = next(
@@ -266,7 +268,7 @@ def _inherited(
     }
 
 
-def _group(error: BaseException, edge: Edge, room: list[int]) -> Classification:
+def _group(error: BaseException, context: ErrorContext, room: list[int]) -> Classification:
     readings: list[Classification] = []
     for member in _leaves(error):
         if room[0] <= 0:
@@ -274,7 +276,7 @@ def _group(error: BaseException, edge: Edge, room: list[int]) -> Classification:
             readings.append(_seen_in(UNCLASSIFIED, "members that were not looked at"))
             break
         room[0] -= 1
-        readings.append(resolve(member, edge, room))
+        readings.append(resolve(member, context, room))
     worst = max(readings, key=lambda reading: (_SEVERITY[category_of(reading)], reading.retryable is False))
     not_sent = [certainty_of(reading) is Certainty.NOT_SENT for reading in readings]
     mixed = certainty_of(worst) is Certainty.NOT_SENT and len(readings) > 1 and not all(not_sent)

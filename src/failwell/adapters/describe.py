@@ -21,7 +21,15 @@ from failwell.adapters.author_values import (
     wait,
     with_end,
 )
-from failwell.adapters.causes import ANYWHERE, NO_HANDLE, Edge, has_arrived, kind_of, lacks_handles, resolve
+from failwell.adapters.causes import (
+    ANYWHERE,
+    NO_HANDLE,
+    ErrorContext,
+    is_deserialized,
+    kind_of,
+    lacks_handles,
+    resolve,
+)
 from failwell.adapters.classification import Classification
 from failwell.adapters.origin import ORIGINS
 from failwell.adapters.stack import Frames, frames_of, site, stack_text
@@ -91,10 +99,12 @@ def describe(
         ledger = nearest_ledger(error)
         if ledger is None:
             is_plain = origin is None and idempotent is None
-            edge = ANYWHERE if is_plain else _edge(origin, idempotent, is_call=False)
-            return _describe(error, policy, (provider, model), edge, scene, when, attempts)
-        edge = _edge(origin, idempotent, is_call=True)
-        report = _describe(error, policy, (provider, model), edge, scene, when, attempts or ledger.attempts)
+            context = ANYWHERE if is_plain else _error_context(origin, idempotent, is_call=False)
+            return _describe(error, policy, (provider, model), context, scene, when, attempts)
+        context = _error_context(origin, idempotent, is_call=True)
+        report = _describe(
+            error, policy, (provider, model), context, scene, when, attempts or ledger.attempts
+        )
         return after_delivery(report) if ledger.delivered else report
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -102,12 +112,12 @@ def describe(
         return _last_resort(error, problem, when)
 
 
-def _edge(origin: Origin | None, idempotent: bool | None, *, is_call: bool) -> Edge:
+def _error_context(origin: Origin | None, idempotent: bool | None, *, is_call: bool) -> ErrorContext:
     # A typing mistake must not cost the report.
     known = origin if origin in ORIGINS else None
     if known is None and idempotent is None and not is_call:
         return ANYWHERE
-    return Edge(known or ("call" if is_call else "code"), idempotent)
+    return ErrorContext(known or ("call" if is_call else "code"), idempotent)
 
 
 def after_delivery(report: ErrorReport) -> ErrorReport:
@@ -121,7 +131,7 @@ def _describe(
     error: BaseException,
     policy: TracebackPolicy | str | None,
     called: tuple[str | None, str | None],
-    edge: Edge,
+    context: ErrorContext,
     scene: Scene | None,
     when: datetime,
     attempts: Sequence[Attempt],
@@ -136,11 +146,11 @@ def _describe(
         return _completed(finished, called, scene, tries)
     refresh()
     keep = environment_policy() if policy is None else _policy(policy)
-    reading = resolve(error, edge)
+    reading = resolve(error, context)
     arrived = None if reading.recorded is None else _arrived(reading.recorded)
     if arrived is not None:
         return _completed(arrived, called, scene, tries)
-    return _build(error, reading, keep, called, edge, scene, when, tries, ours=ours)
+    return _build(error, reading, keep, called, context, scene, when, tries, ours=ours)
 
 
 def _build(
@@ -148,7 +158,7 @@ def _build(
     reading: Classification,
     policy: TracebackPolicy,
     called: tuple[str | None, str | None],
-    edge: Edge,
+    context: ErrorContext,
     scene: Scene | None,
     when: datetime,
     attempts: tuple[Attempt, ...],
@@ -204,7 +214,7 @@ def _build(
         fields_invalid=None if invalid is None else usable(field_names, invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
         details={**reading.details} if as_read else _details(reading.details, ours=ours),
-        causes=_causes(below, was_cut, policy, edge) if below else (),
+        causes=_causes(below, was_cut, policy, context) if below else (),
         frames=frames,
         attempts=attempts,
         evidence=reading.evidence,
@@ -274,7 +284,7 @@ def finished_report(error: BaseException, *, ours: bool) -> ErrorReport | None:
     """The report that `error` carries or stands for, if there is one; `ours` says whether it is a fault."""
     carried = instance_dict(error).get(_REPORT)
     if carried is None:
-        if not ours or not has_arrived(error):
+        if not ours or not is_deserialized(error):
             return None
         carried = safe_getattr(error, "recorded_report")
     return carried if isinstance(carried, ErrorReport) else None
@@ -365,12 +375,14 @@ def _place(
     return usable(place, where) or NOWHERE, tuple(frame(crossed) for crossed in frames)
 
 
-def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy, edge: Edge) -> tuple[Cause, ...]:
+def _causes(
+    below: list[Link], was_cut: bool, policy: TracebackPolicy, context: ErrorContext
+) -> tuple[Cause, ...]:
     causes: list[Cause] = []
     for link in below:
         finished = finished_report(link.error, ours=is_fault(link.error))
         if finished is None:
-            causes.append(_cause(link, policy, edge))
+            causes.append(_cause(link, policy, context))
         else:
             causes.extend(_reported(finished, link))
     if was_cut:
@@ -391,7 +403,7 @@ def _reported(report: ErrorReport, link: Link) -> Iterator[Cause]:
         yield from (replace(cause, level=cause.level + link.level) for cause in report.causes)
 
 
-def _cause(link: Link, policy: TracebackPolicy, edge: Edge) -> Cause:
+def _cause(link: Link, policy: TracebackPolicy, context: ErrorContext) -> Cause:
     error = link.error
     message = None
     notes: tuple[str, ...] = ()
@@ -404,7 +416,7 @@ def _cause(link: Link, policy: TracebackPolicy, edge: Edge) -> Cause:
         message = _own_words(error, _CAUSE_CAP) or None
     return Cause(
         type=type_name(error),
-        kind=kind_of(error, edge),
+        kind=kind_of(error, context),
         message=message,
         via=link.via,
         level=link.level,
