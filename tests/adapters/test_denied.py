@@ -22,7 +22,7 @@ from failwell.adapters.checked_replies import check_reply, checked
 from failwell.adapters.log_records.pasted import describe_pasted
 from failwell.adapters.rules import CODES
 from failwell.adapters.words.lexicon import STATES, SUBJECTS
-from failwell.calls.policy import Fallback, Policy, Retry, Tries, decide
+from failwell.calls.policy import Fallback, Policy, Retry, RetryState, decide
 from failwell.errors.facts import ProviderMetadata
 from failwell.errors.fault import Fault
 from failwell.errors.report import ErrorReport
@@ -53,7 +53,7 @@ INVITING = {
 
 
 def is_repeated(report: ErrorReport) -> bool:
-    decision = decide(Policy(), report, Tries(attempts=1, idempotent=True, may_fall_back=True))
+    decision = decide(Policy(), report, RetryState(attempts=1, idempotent=True, may_fall_back=True))
     return report.retryable or isinstance(decision, Retry | Fallback)
 
 

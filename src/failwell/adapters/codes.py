@@ -9,10 +9,15 @@ from failwell.adapters.classification import Rule
 from failwell.adapters.rules import (
     BAD,
     CAPABILITY,
+    CLASS_FAMILIES,
     CLASSES,
+    CODE_FAMILIES,
     CODES,
+    EXISTING,
+    LATE_CODE_FAMILIES,
     MODEL,
     RATE,
+    REFUSED_INPUT,
     STATUS_CODES,
     STATUS_WORDS,
     UNSURE,
@@ -25,6 +30,10 @@ _MOST_NAMES = 1024
 _CODE = lazy_regex(r"[a-z0-9][a-z0-9_.\-]{1,79}")
 _INVALID_REQUEST = ("invalidrequest", "badrequest", "invalidargument", "validation")
 _SEPARATORS = str.maketrans("", "", "_-. ")
+_COUNTED = lazy_regex(
+    r"(?!.{0,60}?(?:size|data|payload|length|depth|time|duration|tokens|rows|column|field|nest|hour|minute|second|burst))[a-z]{3,60}limitexceeded(?:exception|fault|error)?"
+)
+"""How AWS and others name the quota for a sort of thing: `VcpuLimitExceeded`. How large one thing may be is no quota."""
 _SUFFIX = lazy_regex(r"(?:error|exception|fault|warning|result)+$")
 _PYTHONS = frozenset(
     name.lower()
@@ -92,9 +101,42 @@ def _said_by_name(name: str) -> Said:
     return _NOTHING if name in _PYTHONS else _said_by_words_of(name, "class")
 
 
+def _said_by_kind(kind: str, basis: str, saw: str) -> Said:
+    """What a family of names says. Of a rate limit and of a bad request the words beside the name may say more."""
+    status = {RATE: 429, BAD: 400}.get(kind)
+    rule = None if status is not None else Rule(f"{kind.partition('.')[2]}.{basis}", kind, basis, saw)
+    return Said(rule, status, saw)
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _said_by_family(name: str) -> Said:
+    """What the name of a class says by the way in which libraries name such classes."""
+    bare = _SUFFIX.sub("", name.translate(_SEPARATORS))
+    if not bare or name in _PYTHONS:
+        return _NOTHING
+    for kind, family in CLASS_FAMILIES:
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "class", name[:80])
+    return _NOTHING if REFUSED_INPUT.search(bare) is None else Said(None, 400, name[:80])
+
+
 def said_by_class(names: tuple[str, ...]) -> Said:
     """What the names of an exception's classes say, the nearest first."""
-    return _said_by(names, _said_by_name) if names else _NOTHING
+    return _said_by_classes(names) if names else _NOTHING
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _said_by_classes(names: tuple[str, ...]) -> Said:
+    said = _said_by(names, _said_by_name)
+    if said.rule is not None:
+        return said
+    nearest = _said_by_family(names[0])
+    if nearest.rule is not None:
+        # `ServerSelectionTimeoutError` says more than that something took too long.
+        return nearest
+    if said.status is not None:
+        return said
+    return next((found for name in names if (found := _said_by_family(name)) is not _NOTHING), said)
 
 
 _DECIDING = frozenset({
@@ -121,7 +163,11 @@ def _said_by_words_of(code: str, basis: str) -> Said:
     if status == 401 and compact.removesuffix("error").removesuffix("exception") == word:
         # `unauthorized` is the name of the status, and not a word about what somebody may do.
         return Said(None, status, code[:80])
-    if word == "alreadyexists":
+    bare = _SUFFIX.sub("", compact) if basis == "code" else ""
+    for kind, family in CODE_FAMILIES if bare else ():
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "code", code[:80])
+    if word == "alreadyexists" or EXISTING.search(bare) is not None:
         # Services put it under the status of a conflict, but what exists is there at the next try too.
         return Said(Rule(f"bad_request.{basis}", BAD, basis, code[:80]), status, code[:80])
     for cell in cells_of(concepts_of_code(code)):
@@ -138,6 +184,11 @@ def _said_by_words_of(code: str, basis: str) -> Said:
             return Said(rule, None if word == "invalid" else status, code[:80])
         if cell.kind in (RATE, BAD) and not cell.without_status:
             return Said(None, status or (429 if cell.kind == RATE else 400), code[:80])
+    if status is None and _COUNTED.fullmatch(compact):
+        status = 402
+    for kind, family in LATE_CODE_FAMILIES if bare and status is None else ():
+        if family.search(bare) is not None:
+            return _said_by_kind(kind, "code", code[:80])
     return Said(None, status, code[:80])
 
 

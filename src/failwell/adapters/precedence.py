@@ -13,6 +13,7 @@ from failwell.adapters.facts import NOT_SENT, Facts, Objects, ids_of, objects_of
 from failwell.adapters.protocols.vendor_codes import scoped
 from failwell.adapters.registrations import registered_rule
 from failwell.adapters.rules import (
+    ABOUT_CONNECTION,
     AUTH,
     BAD,
     CAPABILITY,
@@ -463,6 +464,8 @@ def _otherwise(facts: Facts, status: int | None, wait: NotBefore | None) -> Rule
         return _NAMED_WAIT
     if status is None and _ASKS_FOR_REPEAT.search(facts.message[:_LONGEST]) is not None:
         return _ADVICE
+    if status is None and facts.names and ABOUT_CONNECTION.search(facts.names[0]) is not None:
+        return Rule("outcome_unknown.class", UNSURE, "class", facts.names[0][:80])
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
 

@@ -4,7 +4,10 @@ A code means a kind, or it stands for a status (`invalid_argument` is a 400 in a
 words (`insufficient_quota`, `ModelNotFoundException`) are read as words and need no row here.
 """
 
+import re
+
 from failwell.adapters.protocols import vendor_codes
+from failwell.errors.lazy_regex import lazy_regex
 
 QUOTA, RATE, OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
 DOWN, AUTH, PERM = "provider.unavailable", "provider.auth", "provider.permission"
@@ -44,6 +47,195 @@ CLASSES: dict[str, str] = {
     **dict.fromkeys(_BUGS.split(), "internal.bug"),
 }
 """Names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
+
+_FAMILIES: tuple[tuple[str, str], ...] = (
+    (REJECTED, r"cannotpull|imagepull|imagenotfound"),
+    (
+        "extension.dependency_missing",
+        r"notinstalled|missing(?:cuda|driver|library|package|module|plugin)|(?:missing|optional)dependency|dependency(?:missing|notfound|notinstalled)?$",
+    ),
+    (
+        "extension.dependency_missing",
+        r"(?:packages?|module|library|driver|executable|binary|feature|plugin|command)not(?:found|available)|(?:package|module|plugin)unavailable",
+    ),
+    (
+        "extension.dependency_missing",
+        r"(?:version|driver|cuda|abi)mismatch|incompatible\w{0,20}version|no(?:backend|keyring|driver)$",
+    ),
+    (
+        "validation.config_invalid",
+        r"improperlyconfigured|misconfigur|notconfigured|unconfigured|(?:config|configuration|settings?)$",
+    ),
+    (
+        "validation.config_invalid",
+        r"(?:config|configuration|settings?|profile|template)(?:file)?(?:notfound|missing|invalid)|sessionnotcreated|no(?:section|option)$",
+    ),
+    (
+        AUTH,
+        r"log[io]n(?:failed|failure|required|denied)?$|notloggedin|auth(?:failed|failure)?$|(?:expired|invalid|bad)(?:signature|credentials?|password|login)|expired(?:session|token)|invalidsession$",
+    ),
+    (AUTH, r"(?:signature|credentials?|session|token)(?:expired|invalid)|refresh$"),
+    (
+        PERM,
+        r"(?:missing|insufficient|invalid)(?:scopes?|permissions?|privileges?|rights)|privileged\w{0,20}required",
+    ),
+    (
+        CONNECTION,
+        r"serverselection|unambiguoustimeout|(?:socket|connection)open$|connectionrefused|connect(?:ion)?fail(?:ed|ure)?$",
+    ),
+    (
+        CONNECTION,
+        r"no(?:brokers?|hosts?|servers?|nodes?|connections?)available|noservers$|unreachable|nameresolution|cannotconnect|dns(?:lookup)?$",
+    ),
+    (
+        UNSURE,
+        r"(?:connection|channel|socket|stream|comm|target|transport|link)(?:was)?(?:closed|lost|loss|reset|aborted|broken)",
+    ),
+    (
+        UNSURE,
+        r"(?<!stream)disconnected|brokenpipe|incompleteread|neverreceived|tooslow|noresponse|network$|(?:hard|soft)?timelimit(?:exceeded)?",
+    ),
+    (RATE, r"retryafter$|flood(?:wait|control)?$|pleasewait"),
+    (PERM, r"(?:challenge|verification|captcha|consent|mfa|otp|twofactor)required"),
+    (
+        PERM,
+        r"(?:ip|bot|user|account|access|request|domain|region|country|geo|ssrf|network)blocked$|(?:access|age|region|country|geo)restricted$|(?:user|account|keyring|wallet)locked$|notpermitted$",
+    ),
+    (CONNECTION, r"^pool(?:timedout|timeout|exhausted)|poolexhausted|poolacquire"),
+    (OVER, r"(?:server|service|host|backend|exchange|node|cluster|broker|replica)notavailable$"),
+    (
+        "tool.busy",
+        r"deadlock|^stale|(?:^|database|file|resource|table|row|record|state|object|document|index|queue|repository)locked$|^busy|busy$",
+    ),
+    (
+        "tool.busy",
+        r"(?<![bc])lock(?:timeout|timedout|wait|acquisition|conflict)|acquirelock|alreadylocked$|(?<!de)serializationfailure|optimisticlock|concurrent(?:modification|update)|^(?:transient|retryable)$|^tryagain|^again$",
+    ),
+    (
+        "worker.crashed",
+        r"^(?:dead|crashed|killed|terminated)worker$|(?:worker|process|executor|actor)(?:died|dead|lost|killed|crashed|terminated)$",
+    ),
+    ("resource.exhausted", r"no(?:available)?resources?|insufficientresources?"),
+    ("resource.disk", r"diskfull|nospace|storefull|outofspace"),
+    ("cancel.run", r"cancell?ed$|cancell?ation$|[a-z]interrupted$"),
+    ("extension.dependency_missing", r"resolutionimpossible|(?:dependency|version)conflict$"),
+    # What is released without having been locked: borg and lockfile.
+    ("internal.bug", r"^notimplemented$|assertion|^notlocked$"),
+)
+CLASS_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, lazy_regex(pattern)) for kind, pattern in _FAMILIES
+)
+"""Kind → how libraries name their classes for it, in lower case and without the ending `Error` or `Exception`.
+
+Libraries that know nothing of each other name the same failure alike. The first row that fits decides.
+"""
+_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
+    (
+        AUTH,
+        r"notauthed|notloggedin|(?:log[io]n|challenge|verification|captcha|consent|mfa|otp|twofactor)required|authfail|bad(?:apikey|token|credentials?|auth|clientsecret)",
+    ),
+    (
+        AUTH,
+        r"(?:token|apikey|key|secret|session|credentials?|cookie)(?:is)?(?:revoked|blocked|expired|missing|unauthorized)",
+    ),
+    (
+        AUTH,
+        r"invalid(?:client$|clientid|grant|session|subscriptionkey|apptoken)|missingauthori[sz]ation|reauth",
+    ),
+    (
+        PERM,
+        r"(?:missing|insufficient|invalid)(?:scopes?|rights)|(?:resource|plan|feature|org\w{0,12})restricted|restrictedresource",
+    ),
+    (
+        PERM,
+        r"(?:user|account|project|organi[sz]ation|team|app|subscription)(?:is)?(?:disabled|suspended|blocked|banned|locked|deactivated|notregistered)",
+    ),
+    (
+        QUOTA,
+        r"overdue|arrears|unpaid|(?:free|prepaid|pack|pkg|package|bill)\w{0,20}(?:exhausted|exceeded|ended|usedup)",
+    ),
+    (
+        RATE,
+        r"over(?:query|rate)limit|^toomany[a-z]{0,20}?(?:operations|calls|queries|messages)$|concurren\w{1,12}limit|activitylimit",
+    ),
+    # What a request is made of, and then what an account has. The names are those of 47 and of 30 service models of AWS:
+    # https://github.com/boto/botocore/tree/develop/botocore/data
+    (
+        BAD,
+        r"^toomany[a-z]{0,40}?(?:tags|tagkeys|headers|cookies|parameters|arguments|fields|columns|querystrings|names|values|parts|entries)",
+    ),
+    (
+        QUOTA,
+        r"^toomany[a-z]{0,40}?(?:distributions|policies|groups|profiles|versions|balancers|certificates|configs|applications|templates|environments|platforms|accesspoints|listeners|registrations|rules|truststores|identities|origins|subscriptions|healthchecks|zones|instances|associations|publickeys)",
+    ),
+    (
+        QUOTA,
+        r"^(?:max(?:imum)?)?number(?:of)?(?!\w*(?:token|character|retr|attempt|request|connection))[a-z]{3,60}exceeded$",
+    ),
+    (
+        PERM,
+        r"notinplan|(?:not|un)subscribed|subscriptionrequired|optinrequired|notpermitted$|noauthori[sz]ation$|^authori[sz]ation$",
+    ),
+    (
+        "tool.busy",
+        r"locktimeout|unabletolock|lockwait|retrylater|tryagain|inprogress(?:failure)?$|alreadyrunning",
+    ),
+    (
+        "tool.busy",
+        r"notready(?:yet)?$|^(?:resource)?concurrent(?:update|updating|modification|operation|access|write)$|(?:stopping|transitioning|resuming)$",
+    ),
+    (QUOTA, r"(?:storage|disk|bucket|backend)full$|storageexceeded"),
+    (OVER, r"resourceinsufficient|insufficient(?:resources?|capacity)|nocapacity|stockout"),
+    (
+        LONG,
+        r"(?:msg|message|text|file|body|payload|string|name|input|audio|video|document|attachment|query|batch|media|policy|request|item|record)too(?:long|large|big)",
+    ),
+    (
+        BAD,
+        r"(?:entity|object|record|item)is(?:deleted|archived)|^isarchived",
+    ),
+    (
+        BAD,
+        r"too(?:short|small|few)$|divisionbyzero|^baduser|(?:resource|parameter|field|value)missing$|^no(?:text|user|file|data|content|message|name|query|id|item|record|result)s?$|^missing(?:version|param|field|value|arg)|^notin(?!it|stall)[a-z]{3,20}$",
+    ),
+)
+CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, lazy_regex(pattern)) for kind, pattern in _CODE_FAMILIES
+)
+"""Kind → how services spell their codes for it, in lower case and without what separates the words."""
+_LATE_CODE_FAMILIES: tuple[tuple[str, str], ...] = (
+    (
+        BAD,
+        r"(?<!not)(?<!resource)inuse$|nonempty|^(?:illegal|incorrect)[a-z]{3,}|^cannot(?:delete|change|modify|update)|(?:name|(?<!pa)id|arn|path|content|value|type|title|list|option|field|parameter|limit|query|channel|user|date|size|count|range|e?mail|phone|address|file|message|body|text)s?required$",
+    ),
+    (
+        BAD,
+        r"^unknown(?:resource|user|operation|command|method|type|action|topic|group|member|object|entity|item|recipient)",
+    ),
+    (
+        REJECTED,
+        r"(?:key|endpoint|api|action|operation|feature|function|service|addon)(?:not(?:yet)?enabled|disabled)$|^disabled(?:api|operation|action)$|notinstalled$",
+    ),
+)
+LATE_CODE_FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, lazy_regex(pattern)) for kind, pattern in _LATE_CODE_FAMILIES
+)
+"""The same for spellings that say little: they count where no word of the code says more (`incorrect_password`, `unknown_model`)."""
+EXISTING = lazy_regex(
+    r"(?<!not)exists$|(?<!non)(?<!is)notempty$|duplicate|(?:name|id|email|username|slug)taken$|already(?:in|is|has|used|taken)"
+)
+"""Codes for what is there at the next try too, whether the status is a conflict or not."""
+REFUSED_INPUT = lazy_regex(
+    r"(?:pars(?:e|er|ing)|decod(?:e|er|ing)|syntax|conversion|cast|schema|format|encoding|malformed|corrupt(?:ed)?|(?:de)?seriali[sz]ation|data|mismatch|integrity"
+    r"|constraint(?:violation)?|duplicate\w{0,20}|analysis|binder|catalog|usage|(?:extra|empty|trailing)data|merge|disambiguation|notdecrypted|datatype"
+    r"|type|shape|dimension|unknown\w{0,30}|unrecogni[sz]ed\w{0,30}|\w{0,30}violation|missing\w{0,30}|unsupported\w{0,30}|notsupported|notsupportedfor\w{0,20}|bad[a-z]{3,20}|unidentified\w{0,20}"
+    r"|nosuch\w{2,20}|no(?:path|item|match|data|content|file|entity|record|object|solution|convergence)s?(?:found)?|no(?:node|key|field|column|index|element|result|row)s?(?:found)?|toolong|toolarge|exists|xmlsyntax|value|argument|parameter|option|programming"
+    r"|ambiguous(?!foreign)[a-z]{3,40}|illegal(?![a-z]{0,20}(?:state|access))[a-z]{3,40}|(?:name|id|email)taken|(?:field|name|id|parameter|argument|value|url|length|input)required)(?:failure|failed)?$"
+)
+"""The last words of a class for input that a library does not take; they say what a 400 says."""
+
+ABOUT_CONNECTION = lazy_regex(r"(?:connection|transport|communications?|comm)(?:error|exception)?$")
+"""The last word of a class for anything that goes wrong on the way. It counts where nothing else is known."""
 
 STATUS_CODES: dict[str, int] = {
     **vendor_codes.STATUSES, "api_error": 500, "limitexceededexception": 429, "limitexceeded": 429, "1300": 429, "requests": 429, "tokens": 429,

@@ -1,11 +1,68 @@
-"""The forms in which services, clients and logs write codes, classes and statuses."""
+"""Libraries that know nothing of each other name the same failure alike, and so do services in their codes."""
 
 from typing import Any
 
 import pytest
 
+from failwell.adapters.classify import classify
+from failwell.adapters.codes import said_by_class
+from failwell.adapters.facts import Facts
 from failwell.adapters.log_records.log_record import classify as report_of
 from failwell.adapters.log_records.reading import read_saved
+
+CLASSES: dict[str, str] = {
+    "extension.dependency_missing": (
+        "PDFInfoNotInstalledError TesseractNotInstalled MissingDependencyException PackagesNotFoundError DriverNotFound "
+        "CommandNotFoundError NoBackendError CudaMismatchException VersionMismatch PluginUnavailableError ModuleUnavailable"
+    ),
+    "validation.config_invalid": (
+        "ImproperlyConfigured MisconfigurationException ConfigError InvalidSettingsError SettingsNotFound ProfileNotFound "
+        "SessionNotCreatedException NoSectionError TemplateNotFound"
+    ),
+    "provider.auth": (
+        "LoginFailure LoginRequired BadCredentialsException ExpiredSignatureError TokenExpired InvalidPassword RefreshError "
+        "LangSmithAuthError MCPAuthException AuthFailureError"
+    ),
+    "provider.permission": (
+        "MissingScope InsufficientPrivileges ChallengeRequired PrivilegedIntentsRequired IpBlocked RequestBlocked BotBlocked "
+        "SSRFBlockedError AgeRestrictedError GeoRestrictedError KeyringLocked AccountLocked OperationNotPermitted"
+    ),
+    "provider.connection": (
+        "ServerSelectionTimeoutError UnAmbiguousTimeoutException NoBrokersAvailable NoHostAvailable NoServersError HostUnreachable "
+        "DNSLookupError LDAPSocketOpenError ConnectionFailure PoolTimedOut"
+    ),
+    "provider.outcome_unknown": "CommClosedError TargetClosedError ConnectionLost ResponseNeverReceived TimeLimitExceeded TooSlowError NetworkError TTransportException PyJWKClientConnectionError",
+    "provider.rate_limited": "RetryAfter FloodWait YFRateLimitError PleaseWaitFewMinutes",
+    "tool.busy": "DeadlockDetected StaleElementReferenceException DatabaseLocked RowLockedError OptimisticLockError SerializationFailure TransientError "
+    "LockTimeout LockAcquisitionException CannotAcquireLockException AlreadyLocked LockWaitTimeoutException",
+    "worker.crashed": "WorkerLostError KilledWorker TerminatedWorkerError ActorDiedError WorkerCrashedError",
+    "provider.bad_request": (
+        "ParserError TOMLDecodeError XMLSyntaxError SchemaError ConversionException IntegrityError DataIntegrityViolationException "
+        "BadZipFile UnidentifiedImageError UnrecognizedPropertyException DuplicateKeyError EmptyDataError UnsupportedFileType "
+        "NoSuchJobError ColumnNotFoundError WorksheetNotFound AnalysisException ProgrammingError IllegalCharacterError "
+        "AmbiguousTimeError URLRequired LengthRequired"
+    ),
+    "resource.disk": "DiskFullError ObjectStoreFullError",
+    "internal.bug": "NotLocked",
+    "cancel.run": "TaskCancelled WorkflowCancelledError OperationCanceled JobCancellation",
+}
+CODES: dict[str, str] = {
+    "provider.auth": "not_authed token_revoked session_expired bad_api_key invalid_grant invalid_client login_required AuthFailure.SignatureFailure",
+    "provider.permission": "missing_scope not_in_channel insufficient_scope account_suspended user_banned restricted_resource api_plan_restricted OperationNotPermittedException KMSOptInRequired SNSNoAuthorization",
+    "provider.quota_exhausted": "account_overdue free_tier_exhausted FailedOperation.FreeResourcePackExhausted credits_exhausted TooManyHostedZones TooManyDistributions MaxNumberOfConfigRulesExceededException NumberDomainsExceeded",
+    "provider.rate_limited": "over_query_limit concurrency_limit_exceeded ratelimited",
+    "tool.busy": (
+        "lock_timeout UNABLE_TO_LOCK_ROW retry_later ConcurrentModificationException OperationInProgressException IndexNotReadyException "
+        "DatabaseResumingException"
+    ),
+    "provider.overloaded": "ResourceInsufficient insufficient_capacity",
+    "provider.context_too_long": "msg_too_long file_too_large PayloadTooBig RecordTooLargeException BatchRequestTooLong",
+    "provider.bad_request": (
+        "channel_not_found InvalidSnapshot.NotFound name_taken already_in_channel is_archived audio_too_short resource_missing "
+        "BAD_USER_INPUT type_mismatch CertificateInUseException IllegalUpdate IncorrectKeyMaterialException CannotDelete "
+        "BranchNameRequiredException UnknownResourceFault TooManyTagsException"
+    ),
+}
 
 
 def pairs(table: dict[str, str]) -> list[tuple[str, str]]:
@@ -14,6 +71,119 @@ def pairs(table: dict[str, str]) -> list[tuple[str, str]]:
 
 def a_row(name: str | None = None, message: str = "", **fields: Any) -> dict[str, Any]:
     return {"sdk": "brand_new", "exception_class": name, "message": message, "transport": "local", **fields}
+
+
+@pytest.mark.parametrize(("name", "kind"), pairs(CLASSES))
+def test_the_name_of_a_class_says_what_failed_in_any_library(name: str, kind: str) -> None:
+    assert read_saved(a_row(f"brand_new.errors.{name}")).kind == kind
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Where the words are the same and the failure is not.
+        "ThreadBlocked", "BlockedByServer", "UnlockedError", "ExtensionNotLoaded", "RetryRequired", "RestartRequired",
+        "ApprovalRequired", "IllegalAccessException", "UndefinedFunctionError", "AmbiguousForeignKeysError",
+        "OutOfResources", "ProcessNotFinished", "LoadBalancerError", "RebalanceFailedError", "TokenizationError", "ZoomApiError", "ChatRoomError",
+        "BloomFilterError", "RoomFullError",
+    ],
+)  # fmt: skip
+def test_a_class_that_only_looks_like_one_of_a_family_is_unknown_and_is_not_repeated(name: str) -> None:
+    report = report_of(a_row(f"brand_new.{name}", "it went wrong"))
+
+    assert (report.category.value, report.retryable) == ("unknown", False)
+
+
+@pytest.mark.parametrize(("code", "kind"), pairs(CODES))
+def test_the_words_of_a_code_say_what_failed_at_any_service(code: str, kind: str) -> None:
+    assert classify(Facts(codes=(code.lower(),))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        # A word of a code that says more comes before the way in which such codes end.
+        ("incorrect_password", "provider.auth"),
+        ("incorrect_api_key", "provider.auth"),
+        ("password_reset_required", "provider.auth"),
+        ("api_key_disabled", "provider.auth"),
+        ("payment_required", "provider.quota_exhausted"),
+        ("unknown_model", "provider.model_not_found"),
+        ("unknown_timeout", "provider.outcome_unknown"),
+        ("maximum_context_length_exceeded", "provider.context_too_long"),
+        ("max_number_of_tokens_exceeded", "provider.context_too_long"),
+        ("too_many_requests", "provider.rate_limited"),
+        ("too_many_pending_requests", "provider.rate_limited"),
+        ("unknown_failure", "provider.unknown"),
+        ("unknown_host", "provider.unknown"),
+        ("retry_required", "provider.unknown"),
+        ("action_required", "provider.unknown"),
+        ("max_retries_exceeded", "provider.unknown"),
+        ("too_many_attempts", "provider.unknown"),
+        ("organizations_not_in_use", "provider.unknown"),
+        ("not_initialized", "provider.unknown"),
+        ("StreamingDistributionNotDisabled", "provider.unknown"),
+    ],
+)
+def test_a_code_that_only_looks_like_one_of_a_family_keeps_what_its_words_say(code: str, kind: str) -> None:
+    assert classify(Facts(codes=(code.lower(),))).kind == kind
+
+
+@pytest.mark.parametrize("code", ["duplicate_name", "email_taken", "already_in_use", "TopicExistsException"])
+def test_what_is_there_at_the_next_try_too_is_not_repeated_because_it_is_a_conflict(code: str) -> None:
+    assert classify(Facts(status=409, codes=(code.lower(),))).kind == "provider.bad_request"
+
+
+@pytest.mark.parametrize("code", ["duplicate_name", "AlreadyExists", "IllegalUpdate", "TooManyTagsException"])
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_the_words_of_a_code_do_not_blame_the_caller_for_what_a_server_calls_its_own_fault(
+    code: str, status: int
+) -> None:
+    report = report_of({"http_status": status, "body": {"error": {"code": code}}, "transport": "http"})
+
+    assert (report.category.value, report.retryable) == ("transient", True)
+
+
+@pytest.mark.parametrize("code", ["IndexNotReadyException", "OperationInProgress", "ConcurrentModification"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_code_that_asks_for_patience_does_not_make_a_denial_repeatable(code: str, status: int) -> None:
+    report = report_of({"http_status": status, "body": {"error": {"code": code}}, "transport": "http"})
+
+    assert (report.category.value, report.retryable) == ("configuration", False)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, "provider.bad_request"), (404, "provider.rejected"), (500, "provider.unavailable")],
+)
+@pytest.mark.parametrize("name", ["networkerror", "connectionlosterror", "channelclosed"])
+def test_a_class_that_speaks_of_a_connection_says_nothing_beside_a_reply(
+    name: str, status: int, kind: str
+) -> None:
+    assert classify(Facts(status=status, names=(name,))).kind == kind
+    assert classify(Facts(names=(name,))).kind == "provider.outcome_unknown"
+
+
+def test_a_class_named_after_the_connection_counts_where_nothing_else_is_known() -> None:
+    name = "brand_new.BrandConnectionError"
+
+    assert report_of(a_row(name, "it went wrong")).category.value == "ambiguous"
+    assert read_saved(a_row(name, "invalid api key")).kind == "provider.auth"
+    assert read_saved(a_row("brand_new.ConnectionRefused", "it went wrong")).kind == "provider.connection"
+
+
+def test_the_nearest_class_decides_and_a_cause_does_not_overrule_it() -> None:
+    assert said_by_class(("timeouterror", "cancellederror")).status == 408
+    assert said_by_class(("brandnewerror", "cancellederror")).rule is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["ValueError", "KeyError", "SyntaxError", "NotImplementedError", "AssertionError"]
+)
+def test_a_class_of_python_has_no_family(name: str) -> None:
+    said = said_by_class((name.lower(),))
+
+    assert (said.rule, said.status) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["BrandNewError", "ApiError", "RequestError", "ServiceProblem"])
@@ -28,6 +198,7 @@ def test_a_class_that_says_nothing_is_unknown_and_is_not_repeated(name: str) -> 
     [
         ("SlowDown: Please reduce your request rate", "provider.rate_limited"),
         ("QuotaExceeded: Operation results in exceeding approved cores. Limit: 4", "provider.quota_exhausted"),
+        ("creating volume: VolumeLimitExceeded: the limit of 20 volumes", "provider.quota_exhausted"),
         ("ResourceExhausted: received message larger than max (6482333 vs. 4194304)", "provider.context_too_long"),
         ("apply: PermissionDenied: caller may not act as the service account", "provider.permission"),
         ("RATELIMIT: take a break for 5 minutes", "provider.rate_limited"),
@@ -104,6 +275,7 @@ def test_the_sdk_of_mcp_is_understood_without_its_code(message: str, kind: str) 
         ({"http_status": 404, "body": {"message": "page 7 of the model was not found"}}, "provider.model_not_found"),
         ({"message": "message content can not be empty"}, "provider.bad_request"),
         ({"message": "JWT expired"}, "provider.auth"),
+        ({"body": {"ok": False, "error": "no_text"}}, "provider.bad_request"),
         ({"exception_class": "acme.ApiResponseError", "message": "rate_limited"}, "provider.rate_limited"),
         ({"body": {"code": "PGRST301", "message": "-"}}, "provider.auth"),
         ({"exception_class": "redis.exceptions.ResponseError", "message": "This address is not in the allowlist."}, "provider.permission"),
@@ -112,6 +284,7 @@ def test_the_sdk_of_mcp_is_understood_without_its_code(message: str, kind: str) 
         ({"exception_class": "litellm.APIConnectionError", "body": {"error": "model 'm:1b' not found"}}, "provider.model_not_found"),
         ({"exception_class": "yaml.constructor.ConstructorError", "message": "could not determine a constructor"}, "validation.shape_invalid"),
         ({"exception_class": "pydantic_core._pydantic_core.ValidationError", "message": "1 validation error for Settings\nkey"}, "validation.config_invalid"),
+        ({"message": "An error occurred (InvalidPermission.Duplicate) when calling the Authorize operation: it is there"}, "provider.bad_request"),
         ({"exception_class": "httpx.ProxyError", "message": "407 Proxy Authentication Required"}, "provider.rejected"),
         ({"exception_class": "httpx.ProxyError", "message": "502 Bad Gateway"}, "provider.connection"),
     ],
