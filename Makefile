@@ -64,9 +64,8 @@ test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each re
 	done
 
 # What touches a dependency or an extra: templates, files, panels, logs, HTTP, telemetry, prices, the command line.
-LOWEST_TESTS := tests/apps tests/delivery tests/files tests/integrations tests/workflows \
-	tests/workflow/check tests/workflow/compile tests/workflow/template tests/runtime/test_chain_cost.py \
-	tests/jobs/test_schedules.py
+LOWEST_TESTS := tests/cli tests/delivery tests/files tests/integrations tests/workflows \
+	tests/calls/test_chain_cost.py tests/jobs/test_schedules.py
 
 test-lowest: .sdks/lowest/.project ## run the tests of every dependency with the oldest release it may have
 	@# Old releases of Starlette leave streams of anyio open, which a later test would be blamed for.

@@ -55,7 +55,7 @@ def main() -> None:
             f"  {name:<42}" + "".join(f"{time:>{10 if at == 0 else 8}.1f}" for at, time in enumerate(times))
         )
     score = measure(redact.redact_text)
-    print(f"  recall {score.recall:.2%}, precision {score.precision:.2%} on the texts in tests/report/corpus")
+    print(f"  recall {score.recall:.2%}, precision {score.precision:.2%} on the texts in tests/errors/corpus")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from failwell.files.mistakes import render, to_json, to_markdown
 from failwell.workflows.check.rules import check
 from failwell.workflows.envelope import Malformed, read_file
 from fuzz.driver import main
-from tests.workflow.compile.writing import compile_text
+from tests.workflows.compile.writing import compile_text
 
 GRAIN = """\
 workflow:

@@ -34,7 +34,7 @@ class Mark:
 
     item: str
     test: str
-    """As pytest names it: `tests/report/test_wire.py::test_…`."""
+    """As pytest names it: `tests/errors/test_wire.py::test_…`."""
     collected: bool
     """Whether pytest would run it; a mark on anything else shows nothing."""
     skipped: bool = False

@@ -1,4 +1,4 @@
-"""How well secrets are told from ordinary text, measured on the texts in tests/report/corpus.
+"""How well secrets are told from ordinary text, measured on the texts in tests/errors/corpus.
 
     python -m tools.redaction [--misses] [--part all|open|held-back]
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from zlib import crc32
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "tests/report/corpus"
+FOLDER = ROOT / "tests/errors/corpus"
 PARTS = ("all", "open", "held-back")
 
 _HEX = "0123456789abcdef"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 
 CORPUS = Path(
     os.environ.get("FAILWELL_CORPUS", "")

@@ -15,7 +15,7 @@ from failwell.errors.fault import Fault
 from failwell.errors.faults import Cancellation
 from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
-from tests.runtime.acting import Scripted, caught, overloaded
+from tests.calls.acting import Scripted, caught, overloaded
 
 SECRET = "the-text-nobody-may-see"
 

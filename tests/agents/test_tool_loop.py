@@ -15,7 +15,7 @@ from failwell.errors import scene
 from failwell.errors.axes import Certainty
 from failwell.errors.report import ErrorReport
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import caught
+from tests.calls.acting import caught
 
 
 def report(kind: str) -> ErrorReport:

@@ -30,7 +30,7 @@ from failwell.jobs.worker_process.failure_report import class_names_and_text, de
 from failwell.jobs.workers.answer import read_report
 from failwell.temporal.plugin import to_application_error
 from failwell.workflows.failure import Failure
-from tests.apps.running import failwell as command
+from tests.cli.running import failwell as command
 from tests.django_site import VIEWS, configure_django
 from tests.servers import recorded
 

@@ -6,9 +6,9 @@ import traceback
 import pytest
 
 from failwell.adapters.log_records.pasted import describe_pasted
-from tests.apps.running import environment, failwell
 from tests.canary.canaries import BODY, REGISTERED, SAID, SECRETS, VARIABLES, all_secrets, leaks
 from tests.canary.carriers import CARRIERS
+from tests.cli.running import environment, failwell
 
 ENVIRONMENT = environment(**VARIABLES, APP_PASSWORD=REGISTERED.secret)
 PASTED = ("openai_status", "plain_arguments", "caused", "grouped", "noted", "from_source", "file_error")

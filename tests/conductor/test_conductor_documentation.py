@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.conductor.suite import GUIDE, Case, cases_of, environment, run_case, topics
 
 _PARTS_WITHOUT_CASES = frozenset({"differences-on-purpose"})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 
 ROOT = Path(__file__).parents[2]
 PLACES = [

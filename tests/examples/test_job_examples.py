@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.apps.running import environment
+from tests.cli.running import environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/jobs"
 

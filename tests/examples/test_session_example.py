@@ -6,7 +6,7 @@ from sys import executable
 
 import pytest
 
-from tests.apps.running import environment, failwell
+from tests.cli.running import environment, failwell
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "sessions"
 

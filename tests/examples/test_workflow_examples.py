@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell
+from tests.cli.running import Done, environment, failwell
 from tools.docs import demo
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.apps.running import Done, failwell
 from tests.canary.canaries import noise
+from tests.cli.running import Done, failwell
 
 KEY = noise(32)
 """The body of a secret with a known shape."""

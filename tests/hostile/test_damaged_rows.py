@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.apps.job_place import Place
-from tests.apps.running import Done
+from tests.cli.job_place import Place
+from tests.cli.running import Done
 
 WORKFLOW = """
 workflow: {name: ask, entry_point: ask}

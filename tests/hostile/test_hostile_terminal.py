@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.apps.job_place import Place, wait_until
-from tests.apps.running import Done, environment, failwell
+from tests.cli.job_place import Place, wait_until
+from tests.cli.running import Done, environment, failwell
 
 CLI = Path(__file__).resolve().parents[2] / "src/failwell/cli"
 FORMATS = ("text", "json", "markdown")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import even, told
+from tests.calls.acting import even, told
 
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
 

@@ -12,7 +12,7 @@ from failwell.calls.idempotency import idempotency_key
 from failwell.errors.axes import Certainty
 from failwell.testing import FakeClock
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import even, told
+from tests.calls.acting import even, told
 
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
 

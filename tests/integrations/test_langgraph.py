@@ -7,8 +7,8 @@ import pytest
 
 from failwell.integrations.langgraph import retry_on
 from failwell.testing.builders import make_fault
+from tests.calls.acting import told
 from tests.installed import need
-from tests.runtime.acting import told
 
 need("langgraph")
 

@@ -13,7 +13,7 @@ from failwell.errors.context import ledger_of
 from failwell.integrations.langgraph import reliability, tool_errors
 from failwell.testing import FakeClock
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import Scripted, overloaded, rate_limited, told
+from tests.calls.acting import Scripted, overloaded, rate_limited, told
 
 graphs: Any = pytest.importorskip("langgraph.graph", reason="langgraph is in requirements/sdks/newest.txt")
 prebuilt: Any = pytest.importorskip("langgraph.prebuilt")

@@ -15,8 +15,8 @@ from failwell.integrations.mcp import from_tool_result, is_repeatable, reliabili
 from failwell.store import SqliteClaims
 from failwell.testing import FakeClock
 from failwell.testing.builders import make_fault
+from tests.calls.acting import even, told
 from tests.installed import need
-from tests.runtime.acting import even, told
 
 # What belongs to mcp is imported by the tests: every process that runs tests would load it otherwise.
 need("mcp_types")

@@ -19,7 +19,7 @@ from failwell.calls.task_calls import task_options
 from failwell.errors.context import ledger_of
 from failwell.testing import FakeClock
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import Scripted, overloaded, rate_limited, told
+from tests.calls.acting import Scripted, overloaded, rate_limited, told
 
 
 def test_a_call_that_is_passed_is_repeated_as_its_failures_allow() -> None:

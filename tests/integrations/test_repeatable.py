@@ -13,7 +13,7 @@ from failwell.errors.axes import Category
 from failwell.integrations import langgraph, stamina
 from failwell.testing.builders import make_fault
 from failwell.testing.clock import FakeClock
-from tests.runtime.acting import Scripted, caught, told
+from tests.calls.acting import Scripted, caught, told
 from tests.specimens import each
 
 STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]

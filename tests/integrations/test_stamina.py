@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import Scripted, told
+from tests.calls.acting import Scripted, told
 
 pytest.importorskip("stamina", reason="stamina is in requirements/test.txt")
 

@@ -14,7 +14,7 @@ from failwell.calls.policy import Schedule
 from failwell.errors.axes import Category, Domain
 from failwell.errors.kind_registry import KINDS
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import told
+from tests.calls.acting import told
 
 pytest.importorskip("temporalio", reason="temporalio is in requirements/sdks/newest.txt")
 

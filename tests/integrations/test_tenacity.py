@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import Scripted, even, told
+from tests.calls.acting import Scripted, even, told
 
 pytest.importorskip("tenacity", reason="tenacity is in requirements/sdks/newest.txt")
 

@@ -21,7 +21,7 @@ from failwell.jobs.store.groups import GroupPart
 from failwell.jobs.store.job_filter import JobFilter
 from failwell.jobs.store.rows import job_values
 from failwell.jobs.store.sqlite import JobStore
-from tests.apps.job_place import Place, finish, wait_until
+from tests.cli.job_place import Place, finish, wait_until
 
 
 @pytest.fixture

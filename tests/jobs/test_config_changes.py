@@ -9,7 +9,7 @@ import pytest
 from failwell.capability import CapabilityDisabledError
 from failwell.jobs import JobState, Runtime
 from failwell.jobs.capabilities import CapabilityRegistry
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.jobs.workers import run, until
 
 CODE = """

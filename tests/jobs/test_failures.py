@@ -13,7 +13,7 @@ from failwell.jobs.manifest import Variable
 from failwell.jobs.store.rows import read_result
 from failwell.jobs.workers.death import death
 from failwell.processes.worker import Ending
-from tests.apps.running import failwell as command
+from tests.cli.running import failwell as command
 from tests.jobs.workers import a_worker, reported, run
 
 SOURCE = str(Path(failwell.__file__).parents[1])

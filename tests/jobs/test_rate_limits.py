@@ -12,7 +12,7 @@ from failwell.errors.faults import CapabilityConfigError, CapabilityInputError
 from failwell.jobs import Manifest, read_manifest
 from failwell.jobs.rate_limit import rate_limit_of, take
 from failwell.jobs.store.sqlite import JobStore
-from tests.apps.job_place import Place, wait_until
+from tests.cli.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime, when
 from tests.jobs.workers import run
 

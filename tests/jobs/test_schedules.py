@@ -21,7 +21,7 @@ from failwell.jobs.schedule_spec import due_times, next_time
 from failwell.jobs.schedules import Scheduler
 from failwell.jobs.store.job_filter import JobFilter
 from failwell.jobs.store.sqlite import JobStore
-from tests.apps.job_place import Place, wait_until
+from tests.cli.job_place import Place, wait_until
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run, until
 

@@ -17,7 +17,7 @@ import pytest
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.workers.supervisor import SupervisedWorker
 from failwell.processes import run_processes, tree
-from tests.workflow.run.scripting import SRC, Roll, all_end, all_live, sh, worked
+from tests.workflows.run.scripting import SRC, Roll, all_end, all_live, sh, worked
 
 pytestmark = pytest.mark.skipif(not tree.has_proc(), reason="needs /proc to look for processes")
 
@@ -25,7 +25,7 @@ SCRIPTS = """
 import asyncio, os, sys
 from pathlib import Path
 from failwell.workflows.running.script_executor import ScriptExecutor
-from tests.workflow.run.scripting import sh, some_tools
+from tests.workflows.run.scripting import sh, some_tools
 
 TREE = '''
 say() { echo $1 >ROLL; }

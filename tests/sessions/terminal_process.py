@@ -9,7 +9,7 @@ import termios
 from pathlib import Path
 from time import monotonic
 
-from tests.apps.running import environment
+from tests.cli.running import environment
 
 LONGEST = 60.0
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.sessions.agents import call, write_agent
 
 

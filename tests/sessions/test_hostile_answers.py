@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.sessions.agents import call, write_agent
 from tests.sessions.terminal_process import Terminal
 

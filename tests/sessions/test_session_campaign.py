@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from failwell.sessions.history import SessionState
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.sessions.agents import write_agent
 from tests.sessions.terminal_process import Terminal
 from tests.sessions.wire_bodies import refusals

@@ -14,7 +14,7 @@ import pytest
 from failwell.errors.faults import Cancellation
 from failwell.sessions import AgentSession, open_session
 from failwell.store.event import Event
-from tests.apps.running import environment, failwell
+from tests.cli.running import environment, failwell
 from tests.sessions.agents import call, write_agent
 from tests.sessions.terminal_process import Terminal
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell, failwell_process
+from tests.cli.running import Done, environment, failwell, failwell_process
 from tests.sessions.agents import call, write_agent
 from tests.sessions.terminal_process import Terminal
 

@@ -18,7 +18,7 @@ from failwell.sessions import list_sessions, open_session, resume_session
 from failwell.sessions.recorded import read_session
 from failwell.store.event import Event
 from failwell.store.faults import StoreUnavailable
-from tests.apps.running import SRC, environment, failwell
+from tests.cli.running import SRC, environment, failwell
 from tests.sessions.agents import write_agent
 from tests.sessions.terminal_process import Terminal
 

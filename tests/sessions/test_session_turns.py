@@ -9,7 +9,7 @@ import pytest
 from failwell.agents.people import Answer, InteractionQueue, Request
 from failwell.errors.fault import Fault
 from failwell.sessions import TurnResult, open_session, resume_session
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.sessions.agents import call, write_agent
 
 PRICED = {

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.apps.running import environment
+from tests.cli.running import environment
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from failwell.temporal.connection import ConnectionOptions
 from failwell.temporal.worker import TemporalWorker
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.temporal_server import server, task_queue
 
 

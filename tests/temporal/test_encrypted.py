@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("temporalio")
 
 from failwell.temporal import ConnectionOptions
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.temporal.worker_process import worker_process
 from tests.temporal_server import server, task_queue
 

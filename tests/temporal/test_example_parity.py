@@ -16,7 +16,7 @@ from typing import Any
 
 from failwell import workflows
 from failwell.store.event import Event
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.examples import test_workflow_examples as examples
 from tests.temporal.engines import sequences
 from tests.temporal.project import worker

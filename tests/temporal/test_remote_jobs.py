@@ -16,7 +16,7 @@ from failwell import describe
 from failwell.errors.faults import CapabilityCancelledError, CapabilityInputError
 from failwell.jobs.faults import UnknownJob
 from failwell.temporal import Client, ConnectionOptions
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.temporal.worker_process import WorkerProcess, is_alive, wait_until, worker_process
 from tests.temporal_server import server, task_queue
 

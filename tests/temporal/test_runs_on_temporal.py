@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("temporalio")
 
-from tests.apps.running import Done, environment, failwell, failwell_process
+from tests.cli.running import Done, environment, failwell, failwell_process
 from tests.temporal.project import Project, worker
 from tests.temporal_server import server
 

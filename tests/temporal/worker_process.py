@@ -11,7 +11,7 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
-from tests.apps.running import environment
+from tests.cli.running import environment
 
 CAPABILITIES = Path(__file__).with_name("capabilities")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from failwell.cli.main import main
-from tests.apps.running import Done, environment, failwell, failwell_at_terminal
+from tests.cli.running import Done, environment, failwell, failwell_at_terminal
 
 FLOW = """\
 workflow:

@@ -17,7 +17,7 @@ from failwell.store.event import Event
 from failwell.store.sqlite.run_store import SqliteStore
 from failwell.testing import lab
 from failwell.testing.laboratory.lab_reply import LabCall, Reply, as_json
-from tests.apps.running import Done, environment, failwell
+from tests.cli.running import Done, environment, failwell
 from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 
 HEAD = """\

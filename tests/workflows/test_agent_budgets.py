@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell, failwell_process
+from tests.cli.running import Done, failwell, failwell_process
 
 HEAD = """\
 workflow:

@@ -10,7 +10,7 @@ import pytest
 
 from failwell.testing import Lab, lab
 from failwell.testing.laboratory.lab_reply import LabCall, Reply
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.installed import need
 from tests.sdks.plugins.scripted_lab import lab_reply, scripted_lab
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 
 HEAD = 'workflow: {name: w, entry_point: ask, runtime: {default_model: "scripted:replies.yaml"RUNTIME}}\n'
 OUTPUT = 'output: {text: "{{ ask.output.result | default(ask.output.colour) }}"}\n'

@@ -16,7 +16,7 @@ from failwell.testing import Lab, lab
 from failwell.testing.laboratory.dialects.table import dialect
 from failwell.testing.laboratory.lab_reply import LabTurn
 from failwell.testing.laboratory.scenario import SCENARIOS
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 
 KEY = "lab-credential-0123456789"
 PATIENCE = 1

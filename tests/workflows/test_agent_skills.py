@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 
 SKILL = "---\nname: {name}\ndescription: |\n  About {name}. Triggers: {name}.\n---\n\nThe rule of {name}.\n"
 FLOW = """\

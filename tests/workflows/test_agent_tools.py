@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell, failwell_process
+from tests.cli.running import Done, environment, failwell, failwell_process
 from tests.workflows.test_agent_approvals import at_a_terminal, audit, types
 from tests.workflows.test_agent_nodes import seen_by_model
 

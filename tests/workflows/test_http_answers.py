@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import environment
+from tests.cli.running import environment
 from tests.sessions.terminal_process import Terminal
 from tests.workflows.test_agent_approvals import audit, place, types
 

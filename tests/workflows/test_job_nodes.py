@@ -9,7 +9,7 @@ import pytest
 
 from failwell.store.faults import StoreCorrupt
 from failwell.workflows.job_nodes import JobExecutor
-from tests.apps.job_place import Place, finish, read_until, wait_until
+from tests.cli.job_place import Place, finish, read_until, wait_until
 
 
 def _workflow(place: Place, nodes: Iterable[str], path: Path) -> str:

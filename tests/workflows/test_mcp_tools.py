@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 from tests.installed import need
 from tests.jobs.workers import is_alive
 

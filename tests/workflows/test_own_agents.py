@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failwell.testing import lab
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 
 STEPS = """\
 workflow: {name: w, entry_point: ask}

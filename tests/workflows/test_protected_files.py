@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 
 FLOW = """\
 workflow:

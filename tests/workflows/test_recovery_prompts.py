@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from failwell.testing import lab
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.sessions.terminal_process import Terminal
 from tests.workflows.test_agent_approvals import at_a_terminal, audit, types
 from tests.workflows.test_agent_nodes import seen_by_model

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell import workflows
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 
 GREET = """\
 workflow:

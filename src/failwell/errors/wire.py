@@ -2,7 +2,7 @@
 
 `to_dict` writes no nulls, `from_dict` is its exact inverse and refuses what it would not write,
 `read` takes what any version wrote. The schema's number changes only when a reader of the old
-one could be misled; golden files under `tests/wire/` are read by every later version.
+one could be misled; golden files under `tests/errors/wire/` are read by every later version.
 """
 
 import json

@@ -17,7 +17,7 @@ import pytest
 
 from failwell.adapters.describe import describe
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import told
+from tests.calls.acting import told
 from tests.sdks.plugins.frameworks import prefect as prefect_lab
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow, pytest.mark.timeout(300)]

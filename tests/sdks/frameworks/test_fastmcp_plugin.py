@@ -11,7 +11,7 @@ from failwell.errors.report import ErrorReport
 from failwell.integrations.mcp import from_tool_result
 from failwell.testing import FakeClock
 from failwell.testing.builders import make_fault
-from tests.runtime.acting import even, told
+from tests.calls.acting import even, told
 
 pytest.importorskip("fastmcp", reason="`make test-sdks` runs it with fastmcp")
 

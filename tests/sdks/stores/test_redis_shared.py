@@ -22,7 +22,7 @@ from failwell.errors import NotBefore
 from failwell.store import Done, EffectBusy, EffectUnclear, RedisClaims, RedisLimits
 from failwell.testing.builders import make_report
 from tests.sdks.stores.servers import free_port, redis_server, start_redis
-from tests.shared.test_pauses_of_processes import GENEROUS
+from tests.store.test_pauses_of_processes import GENEROUS
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.apps.running import Done, failwell
+from tests.cli.running import Done, failwell
 
 HEAD = """\
 workflow:

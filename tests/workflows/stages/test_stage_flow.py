@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from failwell.workflows.plan import PHASES
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of, paired
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from failwell.workflows.plan import PHASES
-from tests.apps.running import environment
+from tests.cli.running import environment
 from tests.workflows.stages.stage_place import HEAD, StagePlace, paired
 
 CODE = """\

@@ -11,7 +11,7 @@ import pytest
 from failwell import workflows
 from failwell.agents.grants import USED, GrantRequest, StageGrants, digest_of
 from failwell.store.effects.sqlite import SqliteClaims
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.sessions.terminal_process import Terminal
 from tests.workflows.stages.stage_place import HEAD, StagePlace, error_of
 from tests.workflows.test_agent_approvals import at_a_terminal

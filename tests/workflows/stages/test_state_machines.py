@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from failwell import workflows
-from tests.apps.running import failwell
+from tests.cli.running import failwell
 from tests.workflows.stages.stage_place import StagePlace, error_of
 
 MACHINE = """\
