@@ -48,9 +48,9 @@ from typing import Any, cast
 import failwell
 
 LIMITS = {
-    "describe(openai.RateLimitError)": (95, 25),
+    "describe(openai.RateLimitError)": (96, 25),
     "panel of it": (15, 6),
-    "problem document of it": (10, 7),
+    "problem document of it": (11, 9),
     "run, two scripts, one error route": (545, 105),
     "resume of it": (465, 87),
     "agent turn with one tool call": (690, 137),
