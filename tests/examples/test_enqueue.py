@@ -91,7 +91,7 @@ def test_two_files_and_four_commands_lead_from_nothing_to_a_result_in_a_web_hand
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     install, host, web, ask = _commands()
-    assert install.startswith("pip install failwell ")
+    assert install.startswith("pip install 'failwell[engine]' ")
     url = shlex.split(ask)[1].replace("localhost:8000", f"http://127.0.0.1:{port}")
     newcomer = Newcomer(tmp_path)
 

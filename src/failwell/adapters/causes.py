@@ -79,7 +79,6 @@ class ErrorContext(NamedTuple):
     """Where the error arose. By default nobody but the program itself is blamed for it."""
     idempotent: bool | None = None
     """Whether the call that failed may be repeated; `None` where that is not known."""
-    """The kind that takes the place of `tool.failed`."""
 
 
 ANYWHERE = ErrorContext()

@@ -1,9 +1,7 @@
-"""The state of a guard as the values of a store, and back.
+"""Shared state of many loops: pauses, retry buckets and breakers, by provider, account and model.
 
-Times in a store are those of the store. They are translated into the monotonic time of this process when a value is first
+A store holds it as values. Times in a store are those of the store. They are translated into the monotonic time of this process when a value is first
 read, so that a step of the clock afterwards changes nothing. A rest is never longer than it was when it was written.
-
-Shared state of many loops: pauses, retry buckets and breakers, by provider, account and model.
 """
 
 from collections.abc import Callable, Mapping

@@ -39,7 +39,7 @@ def explanation(kind: str) -> Explanation | None:
 
 
 def data_file(*path: str) -> dict[str, Any]:
-    """A TOML file that is shipped with the package, below `fault/data`."""
+    """A TOML file that is shipped with the package, below `errors/data`."""
     import tomllib
     from importlib.resources import files
 

@@ -2,5 +2,5 @@
 
 A protocol's code is the strongest evidence there is, so each function decides alone. It returns a kind, or
 `None` for a code without a meaning here. Each table names the specification or the page that it was read from.
-The operating system's numbers are in `adapters.system_errors`.
+The operating system's numbers are in `system_errors`.
 """

@@ -4,12 +4,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from failwell.errors.frozen import frozen
-
-if TYPE_CHECKING:
-    pass
 
 Values = tuple[Any, ...]
 """A job as the store writes it: the state in which it was stored last, then its values in the order of `COLUMNS`."""

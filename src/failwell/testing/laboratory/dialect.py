@@ -12,7 +12,7 @@ from failwell.testing.laboratory.lab_reply import Answer, Declined, LabCall, Lab
 from failwell.testing.laboratory.scenario import BELOW, SCENARIOS, Truth
 
 _SHORTEST_LONG_WAIT = 6 * 3600
-"""Seconds after which a rate limit counts as a quota; the rules of `adapters.ranks` say the same."""
+"""Seconds after which a rate limit counts as a quota; the rules of `adapters.precedence` say the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,14 @@ class NeverRan(Missing):
         return False
 
 
+class LookupDefect(BaseException):
+    """The lookup of a name failed, which is no mistake of a template. What catches those lets it pass."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 class NamesContext(Context):
     """Looks up names when they are used: those of the template, then the data, then functions."""
 
@@ -61,7 +69,10 @@ class NamesContext(Context):
             if key in own:
                 return own[key]
         names: Names | None = self.parent.get(_NAMES)
-        value = MISSING if names is None else names.get(key)
+        try:
+            value = MISSING if names is None else names.get(key)
+        except Exception as error:  # noqa: BLE001  (whatever failed is raised again as it was, outside the template)
+            raise LookupDefect(error) from None
         if value is NEVER_RAN:
             return NeverRan(name=key)
         return self.environment.globals.get(key, missing) if value is MISSING else value

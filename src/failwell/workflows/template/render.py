@@ -181,6 +181,7 @@ def _evaluated(
     template: Template, names: Names, parts: Parts | None, *, condition: bool, is_flat: bool = False
 ) -> Any:
     """The text of a template, or the truth of a condition without braces."""
+    from failwell.workflows.template.environment import LookupDefect
     from failwell.workflows.template.explain import explained, mistake_of
 
     environment = environment_for(template, parts)
@@ -194,6 +195,8 @@ def _evaluated(
             return environment.truth(compiled, names)
         compiled = environment.template(template.text, template.folder)
         return environment.render(compiled, names)
+    except LookupDefect as defect:
+        raise defect.error from None
     except Exception as error:  # noqa: BLE001  (a filter raises any error, and each becomes a fault)
         problem = mistake_of(error, compiled)
     if template.written is not None:

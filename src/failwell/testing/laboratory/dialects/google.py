@@ -146,7 +146,8 @@ def content_turn(call: LabCall, turn: LabTurn, number: int, finish: str = "STOP"
 
 def _chunk(parts: list[dict[str, Any]], number: int, finish: str | None) -> dict[str, Any]:
     candidate: dict[str, Any] = {"index": 0}
-    if parts:
+    # A refused answer has no content at all.
+    if parts or finish == "STOP":
         candidate["content"] = {"role": "model", "parts": parts}
     if finish is not None:
         candidate["finishReason"] = finish
